@@ -35,8 +35,8 @@ from labmates.records.events import DecisionEvent, FailedReplyEvent, LLMCallEven
 from labmates.records.store import Store
 from labmates.studies.result import Run
 from labmates.util.seeds import derive
-from labmates.workflows.calls.asking import sent_back
-from labmates.workflows.calls.call_records import recorded_reply
+from labmates.workflows.calls.call import recorded_reply
+from labmates.workflows.calls.remarks import sent_back
 from labmates.workflows.games.condition import GameCondition
 from labmates.workflows.games.graph import NO_TOKENS, decision_form, default_words, sanction_form
 from labmates.workflows.play.playing import decision_of

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, TypeVar
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from pydantic import BaseModel
 
-from labmates.models.asking import Conversation, Exchange
+from labmates.models.conversation import Conversation, Exchange
 from labmates.models.names import parse_model
 from labmates.models.normalise import NO_TEXT
 from labmates.models.objects import UnusableAnswerError

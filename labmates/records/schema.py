@@ -145,7 +145,7 @@ calls = Table(
     Column("reply", LargeBinary, nullable=False),
     Column("at", Float, nullable=False),
 )
-"""Cached replies of models by hash of the request; see `records.calls`."""
+"""Cached replies of models by hash of the request; see `records.shared_calls`."""
 
 batches = Table(
     "batches",
@@ -157,7 +157,7 @@ batches = Table(
     Column("requests", Integer, nullable=False),
     Column("at", Float, nullable=False),
 )
-"""Providers' batches by request, until the reply is recorded; see `records.calls`."""
+"""Providers' batches by request, until the reply is recorded; see `records.shared_calls`."""
 
 notes = Table(
     "notes",

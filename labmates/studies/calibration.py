@@ -24,7 +24,7 @@ from labmates.models.check import check_models
 from labmates.models.hub import ModelHub
 from labmates.models.options import ModelOptions
 from labmates.models.tracing import traced
-from labmates.records.calls import StoredBatches, StoredCalls
+from labmates.records.shared_calls import StoredBatches, StoredCalls
 from labmates.records.store import Store
 from labmates.stats.coefficients import kendall, spearman
 from labmates.tasks.base import Difficulty

@@ -22,9 +22,9 @@ from labmates.models.hub import ModelHub
 from labmates.models.options import ModelOptions
 from labmates.models.tracing import traced
 from labmates.records.bodies import Bodies
-from labmates.records.calls import StoredBatches
 from labmates.records.events import Event, LLMCallEvent, ScoreEvent
 from labmates.records.run import ENDED, RunRecord
+from labmates.records.shared_calls import StoredBatches
 from labmates.records.store import Store
 from labmates.studies.salted import check_salt
 from labmates.workflows.calls.judging import (

@@ -14,14 +14,14 @@ from labmates.agents.transcript import message_to_data
 from labmates.errors import UsageError
 from labmates.judges.interview import Interviewer
 from labmates.judges.panel import MEAN, Panel, open_judge
-from labmates.models.asking import Exchange
+from labmates.models.conversation import Exchange
 from labmates.records.bodies import Bodies
 from labmates.records.events import HUMAN, Event, LLMCallEvent, ScoreEvent, event_data
 from labmates.records.run import RunRecord
 from labmates.studies.differences import Difference, apart
 from labmates.studies.judging import report_of
 from labmates.util.seeds import derive
-from labmates.workflows.calls.call_records import recorded_reply
+from labmates.workflows.calls.call import recorded_reply
 from labmates.workflows.calls.judging import mean_events, score_event
 
 

@@ -18,9 +18,9 @@ from labmates.models.hub import ModelHub
 from labmates.models.names import is_own_baseline, parse_model
 from labmates.models.options import BATCH_HOURS
 from labmates.models.tracing import traced
-from labmates.records.calls import StoredBatches, StoredCalls
 from labmates.records.claims import Claims
 from labmates.records.run import RunRecord
+from labmates.records.shared_calls import StoredBatches, StoredCalls
 from labmates.records.steps import LeaseLostError, Writer
 from labmates.records.store import Store
 from labmates.sandboxes.choose import choose_backend

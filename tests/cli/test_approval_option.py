@@ -8,7 +8,7 @@ import yaml
 
 from tests.cli.conftest import Labmates
 from tests.support.approving import LAB
-from tests.support.asking import CODE
+from tests.support.interrupting import CODE
 
 COMMAND = ("run", "science", "--task", "anomaly", "--difficulty", "easy", "--model", "scripted:silent")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from labmates.records.calls import StoredBatches
+from labmates.records.shared_calls import StoredBatches
 from labmates.records.store import Store
 
 

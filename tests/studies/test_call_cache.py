@@ -12,9 +12,9 @@ import sqlalchemy as sa
 from labmates.api import arun
 from labmates.models.scripted import BASELINES
 from labmates.records import schema
-from labmates.records.calls import StoredCalls
 from labmates.records.events import ChargeEvent, LLMCallEvent
 from labmates.records.run import RunRecord
+from labmates.records.shared_calls import StoredCalls
 from labmates.records.store import Store
 from labmates.studies.judging import judging_usage
 from labmates.studies.replay import replay

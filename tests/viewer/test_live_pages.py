@@ -29,8 +29,8 @@ from labmates.workflows.science.condition import ScienceCondition
 from tests.gateway.conftest import openai_upstream
 from tests.gateway.conftest import served as gateway
 from tests.support.approving import LAB, improving
-from tests.support.asking import CODE, working
 from tests.support.browser import page_of
+from tests.support.interrupting import CODE, working
 from tests.support.openai_server import Answer as ModelAnswer
 from tests.support.openai_server import OpenAIServer
 from tests.support.puppet import puppet

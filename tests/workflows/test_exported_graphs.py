@@ -19,7 +19,7 @@ from labmates.errors import UsageError
 from labmates.models.scripted.base import Draft, Heard
 from labmates.workflows.protocol.experiment import EXPERIMENTS
 from tests.support.approving import LAB, REASON, improving
-from tests.support.asking import CODE, working
+from tests.support.interrupting import CODE, working
 from tests.support.plugins import ROOT
 from tests.support.puppet import puppet
 

@@ -1,18 +1,34 @@
-"""Model calls by agents, players or judges, and answerers in place of a model."""
+"""Model calls by agents, players or judges, answerers in place of a model, and the record of calls, for replay."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypedDict
+from functools import cached_property, partial
+from typing import Any, Protocol, TypedDict, cast
 
 from langchain_core.messages import AIMessage, BaseMessage
 
+from labmates.agents.transcript import message_from_data, message_to_data
+from labmates.budgets.ledger import JournalLine
+from labmates.budgets.meter import LostAttempt
+from labmates.budgets.prices import Price
 from labmates.budgets.purse import Purse
 from labmates.budgets.tokens import estimate_messages
 from labmates.budgets.usage import Usage
+from labmates.models.conversation import Exchange
+from labmates.models.errors import ContextOverflowError
+from labmates.models.names import is_outside
 from labmates.models.normalise import NO_TEXT
+from labmates.models.orders import with_orders
 from labmates.models.reply import Reply, ToolCall
+from labmates.records.bodies import Bodies
+from labmates.records.events import ChargeEvent, Event, LLMCallEvent, WarningEvent
+from labmates.records.recorder import Recorder
+from labmates.util.grouping import grouped
+
+_TOO_LONG, _LOST, _INNER = "/too_long", "/lost/", "/model/"
 
 
 @dataclass(frozen=True)
@@ -23,18 +39,17 @@ class Speaker:
     agent: str
     model: str
 
+    @cached_property
+    def is_outside(self) -> bool:
+        """Whether a person or an outside agent on a seat answers in place of a model."""
+        return is_outside(self.model)
+
 
 class Outsider(Protocol):
     """An answerer in place of a model: a person, or an agent with its own loop."""
 
     async def reply(self, call: Call) -> Reply:
         """The next reply; cancelled when the run stops."""
-
-
-def no_outsider(model: str) -> Outsider | None:
-    """No answerer in place of a model."""
-    del model
-    return None
 
 
 class CallOptions(TypedDict, total=False):
@@ -47,7 +62,7 @@ class CallOptions(TypedDict, total=False):
     response_format
         Format enforced by the server.
     tool_choice
-        The tool that the reply must call; see `labmates.models.hub.CallParameters`.
+        The tool that the reply must call; a name, or `ANY_TOOL`.
     state_limit
         Always state the output limit.
     limit
@@ -115,3 +130,217 @@ def outside_reply(text: str = "", calls: Sequence[ToolCall] = (), notes: tuple[s
         bill=0,
         notes=notes,
     )
+
+
+class CallRecord:
+    """The record of a run's model calls."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+
+    def exchange(self, step: str, messages: Sequence[BaseMessage], purse: Purse, model: str) -> Exchange | None:
+        """The recorded call of a step, noted as paid in `purse`; None if there is none.
+
+        Parameters
+        ----------
+        messages
+            The current transcript, with the orders that a record lacks.
+        model
+            Name of the model in errors.
+
+        Raises
+        ------
+        ContextOverflowError
+            If the shortest transcript overflowed the model's context.
+        """
+        for lost in (*self._uncertain(step), *self._inner(step)):
+            purse.note(lost.amount)
+        event = cast(LLMCallEvent | None, self._recorder.done("llm_call", step))
+        charge = cast(ChargeEvent | None, self._recorder.done("charge", step))
+        if event is None or charge is None:
+            if self._recorder.done("warning", _too_long(step)) is not None:
+                raise ContextOverflowError("the model's context could not hold the transcript", model=model)
+            return None
+        purse.note(charge.amount)
+        bodies = self._recorder.bodies
+        sent = [message_from_data(bodies[number]) for number in event.messages]
+        return Exchange(recorded_reply(event, bodies), with_orders(sent, messages))
+
+    def _inner(self, step: str) -> list[ChargeEvent]:
+        """The charges of an external agent's model calls for its reply."""
+        charges = self._charges(partial(inner_step, step))
+        return charges + [lost for charge in charges for lost in self._uncertain(charge.step)]
+
+    def _uncertain(self, step: str) -> list[ChargeEvent]:
+        """The charges of attempts without a reply."""
+        return self._charges(partial(_lost, step))
+
+    def _charges(self, step: Callable[[int], str]) -> list[ChargeEvent]:
+        """The charges of numbered steps up to the first without one."""
+        charges: list[ChargeEvent] = []
+        while (charge := self._recorder.done("charge", step(len(charges)))) is not None:
+            charges.append(cast(ChargeEvent, charge))
+        return charges
+
+    def replied(self, call: Call, reply: Reply, price: Price, line: JournalLine, excess: int) -> None:
+        """Record a call that brought a reply, and its charge.
+
+        Parameters
+        ----------
+        line
+            What its purse has paid.
+        excess
+            Micro-dollars that the bound of the run could not pay.
+        """
+        where = call.where
+        lost = len(self._uncertain(call.step))
+        self._recorder.emit(
+            call_event(call, reply, self._recorder.bodies, **where, uncertain_attempts=lost),
+            ChargeEvent(
+                **where,
+                amount=-line.amount,
+                uncovered=line.uncovered,
+                input_tokens=reply.usage.input_tokens,
+                output_tokens=reply.usage.output_tokens,
+                input_price=price.input,
+                output_price=price.output,
+                estimated=reply.usage.estimated,
+                cached=reply.cached,
+                bill=reply.bill,
+                bill_from=reply.bill_from,
+                excess=excess,
+            ),
+            *(
+                WarningEvent(**{**where, "step": f"{call.step}/answer"}, text=f"{call.step}: {note}")
+                for note in reply.notes
+            ),
+        )
+
+    def lost(self, call: Call, price: Price, attempt: LostAttempt) -> None:
+        """Record the charge of an attempt that brought no reply."""
+        self._recorder.emit(
+            ChargeEvent(
+                **{**call.where, "step": _lost(call.step, len(self._uncertain(call.step)))},
+                amount=-attempt.entry.amount,
+                uncovered=attempt.entry.uncovered,
+                input_tokens=attempt.usage.input_tokens,
+                output_tokens=attempt.usage.output_tokens,
+                input_price=price.input,
+                output_price=price.output,
+                estimated=not attempt.is_certain,
+                uncertain=True,
+                reason=attempt.reason,
+                bill=attempt.bill,
+            )
+        )
+
+    def compacted(self, call: Call, inputs: int, context: int) -> None:
+        """Record once that a call's transcript was compacted to `inputs` tokens, for a context of `context` tokens."""
+        text = (
+            f"{call.step}: the transcript was compacted from about {call.inputs:,} to {inputs:,} tokens, "
+            f"for a context of {context:,}"
+        )
+        self._recorder.once(WarningEvent(**{**call.where, "step": f"{call.step}/compacted"}, text=text))
+
+    def overflowed(self, call: Call, *, is_shortened: bool) -> None:
+        """Record that a call overflowed the model's context."""
+        result = "the transcript was shortened" if is_shortened else "it can't be shortened further"
+        step = call.step if is_shortened else _too_long(call.step)
+        text = f"{call.step}: the model's context overflowed; {result}"
+        self._recorder.emit(WarningEvent(**{**call.where, "step": step}, text=text))
+
+
+def call_event(call: Call, reply: Reply, bodies: Bodies, **more: Any) -> LLMCallEvent:
+    """The event of a call; `more` are further fields."""
+    usage, keep = reply.usage, bodies.keep
+    return LLMCallEvent(
+        model=call.speaker.model,
+        messages=[keep(message_to_data(message)) for message in call.messages],
+        reply=keep(message_to_data(reply.message)),
+        finish=reply.finish,
+        output_limit=call.limit,
+        cut_call=keep({"name": cut.name, "arguments": cut.arguments}) if (cut := reply.cut_call) else None,
+        faults=list(reply.faults),
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        reasoning_tokens=usage.reasoning_tokens,
+        estimated=usage.estimated,
+        attempts=reply.attempts,
+        seconds=round(reply.seconds, 4),
+        seed=call.seed,
+        reasoning=keep(reply.reasoning) if reply.reasoning else None,
+        raw=keep(reply.raw) if reply.raw else None,
+        cached=reply.cached,
+        cached_tokens=usage.cached_tokens,
+        cache_write_tokens=usage.cache_write_tokens,
+        notes=list(reply.notes),
+        **more,
+    )
+
+
+def recorded_reply(event: LLMCallEvent, bodies: Bodies) -> Reply:
+    """The reply in the record of a call."""
+    message = cast(AIMessage, message_from_data(bodies[event.reply]))
+    return Reply(
+        text="" if message.content == NO_TEXT else str(message.content),
+        tool_calls=tuple(ToolCall(str(c["id"]), c["name"], c["args"]) for c in message.tool_calls),
+        faults=cast(Any, tuple(event.faults)),
+        message=message,
+        finish=cast(Any, event.finish),
+        limit=event.output_limit,
+        cut_call=_call_from_data(bodies[event.cut_call]) if event.cut_call is not None else None,
+        usage=Usage(
+            event.input_tokens,
+            event.output_tokens,
+            event.reasoning_tokens,
+            event.estimated,
+            event.cached_tokens,
+            event.cache_write_tokens,
+        ),
+        reasoning=bodies.text(event.reasoning) if event.reasoning else "",
+        attempts=event.attempts,
+        seconds=event.seconds,
+        cached=event.cached,
+        notes=tuple(event.notes),
+        raw=bodies.text(event.raw) if event.raw is not None else "",
+    )
+
+
+def _call_from_data(data: Any) -> ToolCall:
+    return ToolCall("", data["name"], data["arguments"])
+
+
+def overflow_steps(events: Iterable[Event]) -> Counter[str]:
+    """The number of context overflows, by step."""
+    return Counter(event.step.removesuffix(_TOO_LONG) for event in events if isinstance(event, WarningEvent))
+
+
+def lost_attempts(events: Iterable[Event]) -> dict[str, list[ChargeEvent]]:
+    """The charges for attempts without a reply, by the step of their call."""
+    lost = (event for event in events if isinstance(event, ChargeEvent) and event.uncertain)
+    return grouped((charged_call(event), event) for event in lost)
+
+
+def charged_call(charge: ChargeEvent) -> str:
+    """The step of the charged call, also for an attempt without a reply."""
+    return charge.step.rpartition(_LOST)[0] if charge.uncertain else charge.step
+
+
+def inner_step(step: str, number: int) -> str:
+    """The step of an external agent's model call for its reply in `step`."""
+    return f"{step}{_INNER}{number}"
+
+
+def outer_step(step: str) -> str:
+    """The step of the external agent's reply to which a model call belongs; empty for other calls."""
+    return step.rpartition(_INNER)[0]
+
+
+def _lost(step: str, number: int) -> str:
+    """The step of the charge for an attempt without a reply."""
+    return f"{step}{_LOST}{number}"
+
+
+def _too_long(step: str) -> str:
+    """The step of the warning that the shortest transcript was too long."""
+    return f"{step}{_TOO_LONG}"

@@ -12,7 +12,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import count, takewhile
-from typing import Any, Unpack, cast
+from typing import Any, TypeVar, Unpack, cast
 
 from langchain_core.messages import BaseMessage
 
@@ -22,20 +22,23 @@ from labmates.budgets.meter import CallMeter, LostAttempt, Money
 from labmates.budgets.prices import FREE, Price, PriceList
 from labmates.budgets.purse import Purse
 from labmates.budgets.tokens import estimate_messages, token_bound
-from labmates.models.asking import Exchange
 from labmates.models.attached import for_model
+from labmates.models.conversation import Accept, Conversation, Exchange, Read
 from labmates.models.errors import ContextOverflowError, reply_limit
 from labmates.models.hub import ModelHub
-from labmates.models.names import is_outside, parse_model
+from labmates.models.names import parse_model
+from labmates.models.objects import UnusableAnswerError
 from labmates.models.reply import Reply
 from labmates.models.settings import Thoughts
 from labmates.records.events import FailedReplyEvent, LLMCallEvent
 from labmates.records.recorder import Recorder
 from labmates.util.seeds import derive
-from labmates.workflows.calls.call import Call, CallOptions, Outsider, Speaker, no_outsider
-from labmates.workflows.calls.call_records import CallRecord, inner_step, recorded_reply
+from labmates.workflows.calls.call import Call, CallOptions, CallRecord, Outsider, Speaker, inner_step, recorded_reply
+from labmates.workflows.calls.remarks import sent_back
 from labmates.workflows.people.live import Live
 from labmates.workflows.protocol.stop_signal import Steps
+
+T = TypeVar("T")
 
 CONTEXT_TOKENS = 131_072
 """Default context of a model: that of most models in use."""
@@ -130,8 +133,70 @@ class Caller:
         self._bound = bound
         self._live = live
         self._thoughts: Thoughts = thoughts
-        self.outsiders: Callable[[str], Outsider | None] = no_outsider
+        self.outsiders: Callable[[str], Outsider | None] = lambda _model: None
         self._terms: dict[str, Terms] = {}
+
+    async def answer(
+        self,
+        step: str,
+        speaker: Speaker,
+        messages: list[BaseMessage],
+        purse: Purse,
+        read: Read[T],
+        *,
+        name: str,
+        repair_turns: int,
+        accept: Accept[T] | None = None,
+        **options: Unpack[CallOptions],
+    ) -> T | None:
+        """The answer parsed by `read` and accepted by `accept`, after at most `repair_turns` repairs; None if unusable.
+
+        Raises
+        ------
+        InsufficientFundsError, EndpointError
+            See `call`.
+        """
+        talk = self.conversation(step, speaker, messages, purse, name=name, **options)
+        try:
+            return await talk.ask(read, repair_turns=repair_turns, accept=accept)
+        except (UnusableAnswerError, ContextOverflowError):
+            return None
+
+    def conversation(
+        self,
+        step: str,
+        speaker: Speaker,
+        messages: list[BaseMessage],
+        purse: Purse,
+        *,
+        name: str,
+        first: int = 0,
+        **options: Unpack[CallOptions],
+    ) -> Conversation:
+        """A conversation with an agent: paid calls, with remarks on unusable replies.
+
+        Parameters
+        ----------
+        step
+            Prefix of the calls' steps, followed by their numbers.
+        name
+            Name of the calls in a trace; ``{}`` is replaced by the count of calls.
+        options
+            Passed to `call`.
+        """
+
+        async def call(transcript: list[BaseMessage], number: int) -> Exchange:
+            title = name.replace("{}", str(number + 1))
+            return await self.call(f"{step}/{number}", speaker, transcript, purse, name=title, **options)
+
+        def failed(number: int, reason: str) -> None:
+            self.failed(f"{step}/{number}", speaker, reason)
+
+        def send_back(transcript: list[BaseMessage], reply: Reply, problem: UnusableAnswerError) -> list[BaseMessage]:
+            # Servers reject tool calls in a transcript without tools.
+            return sent_back(transcript, reply if options.get("tools") else replace(reply, tool_calls=()), problem)
+
+        return Conversation(call, messages, send_back=send_back, failed=failed, first=first)
 
     async def call(
         self,
@@ -171,9 +236,8 @@ class Caller:
         asked = self._compacted(asked)
         while True:
             try:
-                if is_outside(speaker.model):
-                    return await self._paid(self._affordable(asked))
-                async with self.steps.step():
+                # A person or an agent with calls of its own may take hours, for which no stop waits.
+                async with nullcontext() if speaker.is_outside else self.steps.step():
                     return await self._paid(self._affordable(asked))
             except ContextOverflowError:
                 shorter = self._shortened(asked)
@@ -188,32 +252,32 @@ class Caller:
 
         Negative if the funds or the model's context are too small for the input, `messages` without the limit.
         """
-        terms = self._terms_of(speaker.model)
+        terms = self._terms_of(speaker)
         inputs = estimate_messages(with_limit(self._sent(speaker, messages), terms.output), tools)
         window = terms.window or inputs + terms.output
         return min(terms.output, terms.price.worst_case.most_output(inputs, funds), window - inputs)
 
     def _sent(self, speaker: Speaker, messages: Sequence[BaseMessage]) -> list[BaseMessage]:
         """The transcript with those attachments that the model gets back."""
-        return list(messages) if is_outside(speaker.model) else for_model(messages, speaker.model, self._thoughts)
+        return list(messages) if speaker.is_outside else for_model(messages, speaker.model, self._thoughts)
 
-    def whole_output(self, model: str) -> int:
-        """The output limit of a model's calls before funds lower it."""
-        return self._terms_of(model).output
+    def whole_output(self, speaker: Speaker) -> int:
+        """The output limit of a speaker's calls before funds lower it."""
+        return self._terms_of(speaker).output
 
     def failed(self, step: str, speaker: Speaker, reason: str) -> None:
         """Record an unusable reply."""
         self.recorder.once(FailedReplyEvent(step=step, team=speaker.team, agent=speaker.agent, reason=reason))
 
-    def _terms_of(self, model: str) -> Terms:
-        if model not in self._terms:
+    def _terms_of(self, speaker: Speaker) -> Terms:
+        if speaker.model not in self._terms:
             # Answers in place of a model cost nothing and have no length limit.
-            self._terms[model] = (
+            self._terms[speaker.model] = (
                 Terms(price=FREE, billed=FREE, output=self.max_output_tokens, window=None, context=sys.maxsize)
-                if is_outside(model)
-                else self._model_terms(model)
+                if speaker.is_outside
+                else self._model_terms(speaker.model)
             )
-        return self._terms[model]
+        return self._terms[speaker.model]
 
     def _model_terms(self, model: str) -> Terms:
         settings = parse_model(model).settings
@@ -233,7 +297,7 @@ class Caller:
 
         A bound reserves an upper limit of the prompt's tokens, a pool of credits their estimate.
         """
-        terms = self._terms_of(call.speaker.model)
+        terms = self._terms_of(call.speaker)
         wanted = call.limit or terms.output
         whole = reply_limit(wanted, call.inputs + _LIMIT_LINE_TOKENS, terms.window, call.speaker.model)
         # A lower limit takes no more tokens to state than the highest one.
@@ -257,9 +321,30 @@ class Caller:
 
     async def _paid(self, call: Call) -> Exchange:
         """Make a call: the meter reserves before each attempt, and the reply is charged and recorded."""
-        meter, reply = self._meter(call), None
+        speaker, meter, reply = call.speaker, self._meter(call), None
+        outsider = self.outsiders(speaker.model) if speaker.is_outside else None
         try:
-            reply = await self._reply(call, meter)
+            if outsider is not None:
+                reply = await self._outside(call, outsider, meter)
+            else:
+                with nullcontext() if self._live is None else self._live.reply(call.step, speaker.agent):
+                    reply = await self.hub.call(
+                        speaker.model,
+                        call.messages,
+                        tools=call.tools,
+                        seed=call.seed,
+                        max_output_tokens=call.limit,
+                        temperature=self._temperature,
+                        insist=self._insist,
+                        meter=meter,
+                        response_format=call.response_format,
+                        tool_choice=call.tool_choice,
+                        config={
+                            "run_name": call.name,
+                            "tags": [tag for tag in (speaker.team, speaker.agent) if tag],
+                            "metadata": {**call.where, "model": speaker.model, "run": self.recorder.run_id},
+                        },
+                    )
             meter.settle(reply.usage, reply.bill)
         finally:
             meter.release()
@@ -269,7 +354,7 @@ class Caller:
 
     def _meter(self, call: Call) -> CallMeter:
         """The payer of a call: its purse, and behind a pool of credits the run's bound."""
-        terms = self._terms_of(call.speaker.model)
+        terms = self._terms_of(call.speaker)
         return CallMeter(
             call.purse,
             terms.price,
@@ -283,44 +368,25 @@ class Caller:
             money=None if self._bound is None else Money(self._bound, terms.billed or terms.price),
         )
 
-    async def _reply(self, call: Call, meter: CallMeter) -> Reply:
-        speaker = call.speaker
-        if (outsider := self.outsiders(speaker.model)) is not None:
-            started = time.monotonic()
-            reply = await self.steps.waiting(partial(outsider.reply, call))
-            meter.begin()
-            return replace(reply, seconds=time.monotonic() - started)
-        with nullcontext() if self._live is None else self._live.reply(call.step, speaker.agent):
-            return await self.hub.call(
-                speaker.model,
-                call.messages,
-                tools=call.tools,
-                seed=call.seed,
-                max_output_tokens=call.limit,
-                temperature=self._temperature,
-                insist=self._insist,
-                meter=meter,
-                response_format=call.response_format,
-                tool_choice=call.tool_choice,
-                config={
-                    "run_name": call.name,
-                    "tags": [tag for tag in (speaker.team, speaker.agent) if tag],
-                    "metadata": {**call.where, "model": speaker.model, "run": self.recorder.run_id},
-                },
-            )
+    async def _outside(self, call: Call, outsider: Outsider, meter: CallMeter) -> Reply:
+        """The reply of an answerer in place of a model."""
+        started = time.monotonic()
+        reply = await self.steps.waiting(partial(outsider.reply, call))
+        meter.begin()
+        return replace(reply, seconds=time.monotonic() - started)
 
     def _record(self, call: Call, reply: Reply | None, meter: CallMeter) -> None:
         """Record a call with a reply."""
         if reply is not None and meter.paid is not None:
-            self._events.replied(call, reply, self._terms_of(call.speaker.model).price, meter.paid, meter.excess)
+            self._events.replied(call, reply, self._terms_of(call.speaker).price, meter.paid, meter.excess)
 
     def _lost(self, call: Call, attempt: LostAttempt) -> None:
         """Record the charge of an attempt without a reply."""
-        self._events.lost(call, self._terms_of(call.speaker.model).price, attempt)
+        self._events.lost(call, self._terms_of(call.speaker).price, attempt)
 
     def _compacted(self, call: Call) -> Call:
         """The call with a transcript that leaves room for a whole reply, at most half of the model's context."""
-        terms = self._terms_of(call.speaker.model)
+        terms = self._terms_of(call.speaker)
         room = max(terms.context - terms.output, terms.context // 2)
         if call.inputs <= room:
             return call

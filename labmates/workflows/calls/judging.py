@@ -22,7 +22,7 @@ from labmates.judges.interview import TEMPERATURE, Interviewer
 from labmates.judges.panel import EVERY_METRIC, MEAN, Panel, SafeJudge, open_judge
 from labmates.judges.rubric import PREFIX
 from labmates.judges.rubric import VERSION as RUBRIC_VERSION
-from labmates.models.asking import Exchange
+from labmates.models.conversation import Exchange
 from labmates.models.errors import UnpaidCallError, reply_limit
 from labmates.models.hub import ModelHub
 from labmates.models.normalise import resendable
@@ -35,8 +35,7 @@ from labmates.records.run import RunRecord
 from labmates.records.store import Store
 from labmates.records.studies import study_counts, study_records
 from labmates.util.seeds import derive
-from labmates.workflows.calls.call import Call, Speaker
-from labmates.workflows.calls.call_records import call_event
+from labmates.workflows.calls.call import Call, Speaker, call_event
 from labmates.workflows.calls.caller import Caller
 
 NO_REPLY = Reply("", (), ("empty",), resendable("", ()), "unknown", Usage(0, 0), attempts=0)
@@ -132,7 +131,7 @@ class JudgeCaller(Caller):
         return None
 
     def _affordable(self, call: Call) -> Call:
-        window, model = self._terms_of(call.speaker.model).window, call.speaker.model
+        window, model = self._terms_of(call.speaker).window, call.speaker.model
         limit = reply_limit(call.limit, call.inputs, window, model)
         return replace(call, limit=limit, reserved=token_bound(call.messages))
 

@@ -23,7 +23,7 @@ from labmates.mechanisms.wording import OURS
 from labmates.mechanisms.wording import Wording as MechanismWording
 from labmates.mechanisms.wording_paper import PaperWording
 from labmates.models.orders import Order
-from labmates.workflows.calls.asking import form_text
+from labmates.workflows.calls.remarks import form_text
 from labmates.workflows.dilemmas.descriptions import DESCRIPTIONS
 from labmates.workflows.play.wordings import Ablation, Wording, lengthened, renamed, replaced, word_count
 

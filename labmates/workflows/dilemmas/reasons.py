@@ -24,9 +24,9 @@ from labmates.models.names import parse_model
 from labmates.models.options import ModelOptions
 from labmates.models.tracing import traced
 from labmates.records.bodies import Bodies
-from labmates.records.calls import StoredBatches
 from labmates.records.events import DecisionEvent, Event, LabelEvent, LLMCallEvent, ScoreEvent
 from labmates.records.run import RunRecord
+from labmates.records.shared_calls import StoredBatches
 from labmates.records.store import Store
 from labmates.util.seeds import derive
 from labmates.workflows.calls.judging import JudgeCall, JudgeCaller, add_events, judge_call_event, money_left

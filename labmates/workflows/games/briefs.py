@@ -11,7 +11,7 @@ from langchain_core.messages import BaseMessage
 from labmates.agents.prompts import render
 from labmates.games.base import Array, Game, in_figures
 from labmates.models.orders import Order
-from labmates.workflows.calls.asking import form_text
+from labmates.workflows.calls.remarks import form_text
 from labmates.workflows.games.condition import GameCondition
 
 KIND = "behavioural"

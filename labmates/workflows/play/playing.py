@@ -13,11 +13,9 @@ from langchain_core.messages import BaseMessage
 
 from labmates.agents.decisions import FormT, read_decision
 from labmates.budgets.purse import Purse
-from labmates.models.names import is_outside
 from labmates.models.objects import NoAnswerError
 from labmates.models.reply import Reply
 from labmates.models.structured import format_of
-from labmates.workflows.calls.asking import ask
 from labmates.workflows.calls.call import CallOptions, Speaker
 from labmates.workflows.calls.caller import Caller
 from labmates.workflows.people.answerers import people
@@ -94,7 +92,7 @@ class Table:
             return decision_of(reply, form, otherwise=otherwise, reasoned=reasoned)
 
         # A person is shown the form in any case.
-        held = format_of(form) if self._structured or is_outside(speaker.model) else None
+        held = format_of(form) if self._structured or speaker.is_outside else None
         return await self.say(step, speaker, messages, read, name=name, response_format=held)
 
     async def say(
@@ -107,7 +105,7 @@ class Table:
         name: str,
         **options: Unpack[CallOptions],
     ) -> T | None:
-        """Ask a player for what `read` makes of a reply; None if it can use none. See `calls.asking.ask`.
+        """Ask a player for what `read` makes of a reply; None if it can use none. See `Caller.answer`.
 
         Raises
         ------
@@ -119,8 +117,8 @@ class Table:
             If the run is to stop.
         """
         purse = self.purse(speaker.team)
-        return await ask(
-            self.caller, step, speaker, messages, purse, read, name=name, repair_turns=self.repair_turns, **options
+        return await self.caller.answer(
+            step, speaker, messages, purse, read, name=name, repair_turns=self.repair_turns, **options
         )
 
     def purse(self, team: str) -> Purse:

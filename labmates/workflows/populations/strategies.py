@@ -29,7 +29,6 @@ from labmates.models.orders import Order
 from labmates.models.reply import Reply
 from labmates.records.bodies import Bodies
 from labmates.records.events import ArtifactEvent, Event, WarningEvent
-from labmates.workflows.calls.asking import ask
 from labmates.workflows.calls.call import Speaker
 from labmates.workflows.play.playing import Table
 from labmates.workflows.populations.condition import PROMPTS_VERSION, StrategiesCondition
@@ -182,8 +181,7 @@ async def implement(state: StrategyState, runtime: Runtime[Writing]) -> Strategy
     order: BaseMessage = implementing(condition, name, state["description"]).human()
     if attempt > 1:
         order = append_line(order, render("strategy_again", problem=state["problem"]))
-    code = await ask(
-        writing.table.caller,
+    code = await writing.table.caller.answer(
         f"{name}/implement/{attempt}",
         speaker,
         [*_system_prompt(condition), order],

@@ -25,7 +25,7 @@ from labmates.records.events import (
     RequestEvent,
     ToolCallEvent,
 )
-from labmates.workflows.calls.call_records import outer_step
+from labmates.workflows.calls.call import outer_step
 
 HEAD: Final = 80
 """A text has reached a seat if a prompt of the seat holds this many of its first characters."""

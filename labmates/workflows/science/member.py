@@ -23,8 +23,8 @@ from labmates.models.objects import UnusableAnswerError
 from labmates.models.prefix import mark_continued
 from labmates.models.reply import Reply
 from labmates.sandboxes.pool import Session
-from labmates.workflows.calls.asking import conversation, fault_text, kept_text
 from labmates.workflows.calls.call import Speaker
+from labmates.workflows.calls.remarks import fault_text, kept_text
 from labmates.workflows.science.briefs import answered_text, status_text, system_message, work_prompt
 from labmates.workflows.science.context import LabContext, warm_up
 from labmates.workflows.science.findings import statement
@@ -80,8 +80,7 @@ class _Worker:
         # Appends to an artifact are merged after parallel teammates' appends, if it may read those.
         self.adds = all(ctx.organisation.may("read", seat.id, other) for other in team.seats)
         self.waiting: list[Waiting] = []
-        self.talk = conversation(
-            ctx.caller,
+        self.talk = ctx.caller.conversation(
             f"{self.phase['team']}/{self.phase['number']}/{seat.id}/work",
             self.speaker,
             self._opening(lab, team, seat),

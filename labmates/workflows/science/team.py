@@ -26,14 +26,14 @@ from labmates.agents.transcript import shorten
 from labmates.agents.workspace import MOST_MESSAGE_CHARS
 from labmates.budgets.ledger import InsufficientFundsError
 from labmates.budgets.purse import Purse
-from labmates.models.asking import Accept, Read
+from labmates.models.conversation import Accept, Read
 from labmates.models.objects import RefusedError, UnusableAnswerError
 from labmates.models.orders import Order
 from labmates.models.prefix import mark_continued
 from labmates.models.reply import Reply
 from labmates.models.tracing import hidden
 from labmates.records.events import MessageEvent, PhaseEvent, RequestEvent
-from labmates.workflows.calls.asking import answered, ask, fault_text, remark_on
+from labmates.workflows.calls.remarks import answered, fault_text, remark_on
 from labmates.workflows.science.briefs import (
     bid_prompt,
     deliberation_prompt,
@@ -506,8 +506,7 @@ async def _ask(
         if accept is not None:
             await accept(answer[0], number)
 
-    return await ask(
-        ctx.caller,
+    return await ctx.caller.answer(
         f"{team.name}/{phase['number']}/{seat.id}/{what}",
         ctx.speaker(team, seat),
         messages,

@@ -20,12 +20,12 @@ from labmates.agents.transcript import append_line
 from labmates.agents.workspace import Workspace, use_workspace
 from labmates.budgets.ledger import LEAST_OUTPUT_TOKENS
 from labmates.budgets.purse import Purse
-from labmates.models.asking import Conversation
+from labmates.models.conversation import Conversation
 from labmates.models.errors import ContextOverflowError
 from labmates.models.objects import RefusedError, UnusableAnswerError
 from labmates.models.reply import Reply
 from labmates.records.events import ArtifactEvent
-from labmates.workflows.calls.asking import conversation, fault_text, kept_text, remark_on, sent_back
+from labmates.workflows.calls.remarks import fault_text, kept_text, remark_on, sent_back
 from labmates.workflows.science.context import LabContext
 from labmates.workflows.science.findings import findings_json, keep_findings, paper_faults, statement
 from labmates.workflows.science.state import LabState, Phase
@@ -74,7 +74,7 @@ class Author:
         speaker = ctx.speaker(team, self._seat)
         for messages in orders:
             most = ctx.caller.most_output(speaker, messages, self._purse.left, self._ctx.tools)
-            if most >= min(max(wanted, LEAST_OUTPUT_TOKENS), ctx.caller.whole_output(speaker.model)):
+            if most >= min(max(wanted, LEAST_OUTPUT_TOKENS), ctx.caller.whole_output(speaker)):
                 break
             wanted //= 2
         return messages
@@ -220,8 +220,7 @@ class Author:
 
     def _conversation(self, messages: list[BaseMessage]) -> Conversation:
         team, phase, agent = self.team, self._phase, self._seat.id
-        return conversation(
-            self._ctx.caller,
+        return self._ctx.caller.conversation(
             f"{phase['team']}/{phase['number']}/{agent}/write",
             self._ctx.speaker(team, self._seat),
             messages,

@@ -16,7 +16,7 @@ from labmates.agents.prompts import render
 from labmates.games.iterated.match import LABELS, Match, Round
 from labmates.games.iterated.questions import OPPONENT, UNDECIDABLE, Question
 from labmates.models.orders import Order
-from labmates.workflows.calls.asking import form_text
+from labmates.workflows.calls.remarks import form_text
 from labmates.workflows.play.wordings import lengthened, renamed, replaced, word_count
 from labmates.workflows.tournament.condition import TournamentCondition
 from labmates.workflows.tournament.wordings import NEUTRAL, WORDINGS

@@ -15,7 +15,7 @@ from labmates.models.objects import UnusableAnswerError
 from labmates.models.reply import Reply
 from labmates.records.bodies import Bodies
 from labmates.records.events import DecisionEvent, Event, LLMCallEvent
-from labmates.workflows.calls.asking import fault_text
+from labmates.workflows.calls.remarks import fault_text
 from labmates.workflows.tournament.briefs import View
 from labmates.workflows.tournament.context import PlanOutcome, PlanState, TournamentContext
 

@@ -20,8 +20,8 @@ from labmates.studies.runs import stopped_run
 from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings
 from labmates.workflows.people.approval import Question, approver_of
-from tests.support.asking import CODE, answering, working
 from tests.support.children import run_child
+from tests.support.interrupting import CODE, answering, working
 from tests.support.puppet import puppet
 from tests.support.story import story
 
@@ -30,7 +30,7 @@ CONDITION: dict[str, Any] = {"task": "anomaly", "difficulty": "easy", "prices": 
 KILLED = """
     import os
     from labmates.api import run
-    from tests.support.asking import answering, working
+    from tests.support.interrupting import answering, working
     from tests.support.puppet import puppet
 
     asked = 0

@@ -30,8 +30,15 @@ from labmates.models.orders import order_of, with_orders
 from labmates.models.protocols.base import RefusedRequestError
 from labmates.models.reply import Reply, ToolCall
 from labmates.records.events import LLMCallEvent
-from labmates.workflows.calls.call import Call, CallOptions, Speaker, outside_reply
-from labmates.workflows.calls.call_records import inner_step, outer_step, recorded_reply
+from labmates.workflows.calls.call import (
+    Call,
+    CallOptions,
+    Speaker,
+    inner_step,
+    outer_step,
+    outside_reply,
+    recorded_reply,
+)
 from labmates.workflows.calls.caller import Caller
 
 MOST_WAITING = 16
@@ -189,7 +196,7 @@ class SeatSession:
         call = self._call
         if call is None:
             raise RefusedRequestError(_OVER, 409)
-        most = self._caller.whole_output(self.speaker.model)
+        most = self._caller.whole_output(self.speaker)
         options["limit"] = min(options.get("limit") or most, most)
         # A provider bills the call even if the program leaves.
         task = asyncio.create_task(self._paid(call, with_orders(list(messages), self.opening), options))

@@ -24,7 +24,7 @@ from labmates.records.bodies import Bodies
 from labmates.records.events import ArtifactEvent, LLMCallEvent, ToolCallEvent, WarningEvent
 from labmates.sandboxes import bubblewrap
 from labmates.studies.settings import RunSettings
-from labmates.workflows.calls.call_records import outer_step
+from labmates.workflows.calls.call import outer_step
 from labmates.workflows.science.condition import ScienceCondition
 from labmates.workflows.science.organisation_check import check_organisation
 from labmates.workflows.science.seats.adapters import PythonSeat

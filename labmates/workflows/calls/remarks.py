@@ -1,26 +1,17 @@
-"""Conversations with an agent of a run: paid calls, and repair turns for unusable answers."""
+"""Remarks to an agent on its reply: what is wrong with it, and what was kept of it."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import replace
-from typing import TypeVar, Unpack
 
 from langchain_core.messages import BaseMessage, HumanMessage, ToolMessage
 
 from labmates.agents.prompts import render
 from labmates.agents.sections import sections_of
 from labmates.agents.transcript import append_line
-from labmates.budgets.purse import Purse
-from labmates.models.asking import Accept, Conversation, Exchange, Read
-from labmates.models.errors import ContextOverflowError
 from labmates.models.objects import UnusableAnswerError
 from labmates.models.reply import Reply
-from labmates.workflows.calls.call import CallOptions, Speaker
-from labmates.workflows.calls.caller import Caller
-
-T = TypeVar("T")
 
 TAIL_CHARS = 200
 """Trailing characters of a partial artifact shown to its author."""
@@ -29,71 +20,6 @@ TAIL_CHARS = 200
 def form_text(keys: Iterable[str]) -> str:
     """The form of an answer: a JSON object with neutral dots for its values."""
     return f"{{{', '.join(f'{json.dumps(key)}: …' for key in keys)}}}"
-
-
-def conversation(
-    caller: Caller,
-    step: str,
-    speaker: Speaker,
-    messages: list[BaseMessage],
-    purse: Purse,
-    *,
-    name: str,
-    first: int = 0,
-    **options: Unpack[CallOptions],
-) -> Conversation:
-    """A conversation with an agent.
-
-    Parameters
-    ----------
-    step
-        Prefix of the calls' steps, followed by their numbers.
-    name
-        Name of the calls in a trace; ``{}`` is replaced by the count of calls.
-    options
-        Passed to `Caller.call`.
-    """
-
-    async def call(transcript: list[BaseMessage], number: int) -> Exchange:
-        return await caller.call(
-            f"{step}/{number}", speaker, transcript, purse, name=name.replace("{}", str(number + 1)), **options
-        )
-
-    def failed(number: int, reason: str) -> None:
-        caller.failed(f"{step}/{number}", speaker, reason)
-
-    def send_back(transcript: list[BaseMessage], reply: Reply, problem: UnusableAnswerError) -> list[BaseMessage]:
-        # Servers reject tool calls in a transcript without tools.
-        return sent_back(transcript, reply if options.get("tools") else replace(reply, tool_calls=()), problem)
-
-    return Conversation(call, messages, send_back=send_back, failed=failed, first=first)
-
-
-async def ask(
-    caller: Caller,
-    step: str,
-    speaker: Speaker,
-    messages: list[BaseMessage],
-    purse: Purse,
-    read: Read[T],
-    *,
-    name: str,
-    repair_turns: int,
-    accept: Accept[T] | None = None,
-    **options: Unpack[CallOptions],
-) -> T | None:
-    """The answer parsed by `read` and accepted by `accept`, with at most `repair_turns` repair turns; None if unusable.
-
-    Raises
-    ------
-    InsufficientFundsError, EndpointError
-        See `Caller.call`.
-    """
-    talk = conversation(caller, step, speaker, messages, purse, name=name, **options)
-    try:
-        return await talk.ask(read, repair_turns=repair_turns, accept=accept)
-    except (UnusableAnswerError, ContextOverflowError):
-        return None
 
 
 def remark_on(problem: UnusableAnswerError) -> str:

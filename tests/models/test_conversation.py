@@ -6,7 +6,7 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from labmates.budgets.usage import Usage
-from labmates.models.asking import Conversation, Exchange
+from labmates.models.conversation import Conversation, Exchange
 from labmates.models.objects import UnusableAnswerError
 from labmates.models.reply import Fault, Reply
 
