@@ -17,12 +17,11 @@ from pydantic import BaseModel, ConfigDict
 
 from labmates.games.normal_form import NormalForm, cooperation
 from labmates.mechanisms.norms import Past
-from labmates.mechanisms.wording import OURS, Wording
+from labmates.mechanisms.wording import OURS, Answer, Wording
 
 Stage = Literal["announce", "choose", "propose", "vote", "sign", "settle"]
 STAGES: tuple[Stage, ...] = ("announce", "propose", "vote", "sign", "choose", "settle")
 """The stages of a conversation; ``settle`` comes after play: gifts, fines."""
-Answer = Mapping[str, Any]
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,11 @@ import numpy as np
 
 from labmates.games.dilemmas import DILEMMAS, get_dilemma
 from labmates.games.normal_form import NormalForm, find_dilemma
-from labmates.mechanisms.base import STAGES, Answer, Mechanism, Negotiated, Played, Question, Result, Seats
+from labmates.mechanisms.base import STAGES, Mechanism, Negotiated, Played, Question, Result, Seats
 from labmates.mechanisms.play import around, calls_of
 from labmates.mechanisms.repetition import Repeated
 from labmates.mechanisms.theorem import follow
-from labmates.mechanisms.wording import OURS, Wording
+from labmates.mechanisms.wording import OURS, Answer, Wording
 
 Respond = Callable[[Question], Answer]
 

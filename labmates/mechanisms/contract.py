@@ -9,9 +9,10 @@ from pydantic import Field
 
 from labmates.errors import UsageError
 from labmates.games.normal_form import NormalForm, cooperation
-from labmates.mechanisms.base import Answer, Blank, Sheet
+from labmates.mechanisms.base import Blank, Sheet
 from labmates.mechanisms.negotiation import Negotiation
 from labmates.mechanisms.theorem import dominant_payment
+from labmates.mechanisms.wording import Answer
 
 _USUAL_MOST = 1000
 

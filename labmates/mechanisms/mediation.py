@@ -9,8 +9,9 @@ import numpy as np
 
 from labmates.errors import UsageError
 from labmates.games.normal_form import NormalForm, Profile, check_size, cooperation
-from labmates.mechanisms.base import Answer, Blank, Sheet
+from labmates.mechanisms.base import Blank, Sheet
 from labmates.mechanisms.negotiation import Negotiation
+from labmates.mechanisms.wording import Answer
 
 DELEGATE = "delegate"
 

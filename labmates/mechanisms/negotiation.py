@@ -11,8 +11,9 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field
 
 from labmates.games.normal_form import NormalForm, Profile, cooperation
-from labmates.mechanisms.base import Answer, Blank, Calls, Mechanism, Negotiated, Play, Seats, Sheet, Then
+from labmates.mechanisms.base import Blank, Calls, Mechanism, Negotiated, Play, Seats, Sheet, Then
 from labmates.mechanisms.play import average
+from labmates.mechanisms.wording import Answer
 from labmates.util.seeds import derive
 
 

@@ -12,7 +12,6 @@ import numpy as np
 from labmates.games.base import balanced
 from labmates.games.normal_form import NormalForm
 from labmates.mechanisms.base import (
-    Answer,
     Blank,
     Calls,
     Mechanism,
@@ -25,6 +24,7 @@ from labmates.mechanisms.base import (
     Sheet,
     Then,
 )
+from labmates.mechanisms.wording import Answer
 from labmates.util.seeds import derive
 
 

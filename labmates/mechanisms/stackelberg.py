@@ -11,7 +11,8 @@ from pydantic import Field
 
 from labmates.errors import UsageError
 from labmates.games.normal_form import NormalForm, Profile, cooperation
-from labmates.mechanisms.base import Answer, Calls, Mechanism, Play, Question, Seats, Then
+from labmates.mechanisms.base import Calls, Mechanism, Play, Question, Seats, Then
+from labmates.mechanisms.wording import Answer
 
 
 class Stackelberg(Mechanism):

@@ -14,9 +14,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from labmates.games.normal_form import Dilemma, NormalForm, find_dilemma
-from labmates.mechanisms.base import Answer, Sheet, Stage, past_of
+from labmates.mechanisms.base import Sheet, Stage, past_of
 from labmates.mechanisms.mediation import DELEGATE
 from labmates.mechanisms.norms import Deed, IsGood, grim
+from labmates.mechanisms.wording import Answer
 
 
 def dilemma_of(view: NormalForm) -> Dilemma:

@@ -6,15 +6,41 @@ other packages supply their own texts.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 if TYPE_CHECKING:
     from labmates.games.normal_form import NormalForm
-    from labmates.mechanisms.base import Answer, Mechanism
-    from labmates.mechanisms.negotiation import Negotiation
     from labmates.mechanisms.norms import Match
+
+Answer = Mapping[str, Any]
+
+
+class Described(Protocol):
+    """What a wording reads of a mechanism."""
+
+    name: ClassVar[str]
+
+    def rules(self, game: NormalForm) -> str:
+        """The description of the mechanism for all players."""
+
+
+class Designed(Described, Protocol):
+    """What a wording reads of a mechanism whose players agree on a design."""
+
+    thing: ClassVar[str]
+    is_signed: ClassVar[bool]
+
+    @property
+    def selection(self) -> str:
+        """How a proposal is selected: ``vote`` or ``choice``."""
+
+    def ask_for(self, game: NormalForm) -> str:
+        """The request for a proposal."""
+
+    def tell(self, game: NormalForm, design: Answer) -> str:
+        """A design as text, on one line."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +98,7 @@ class Wording:
         """Displayed names of actions, by label; by default the labels."""
         return {}
 
-    def rules(self, mechanism: Mechanism, game: NormalForm) -> str:
+    def rules(self, mechanism: Described, game: NormalForm) -> str:
         """The description of a mechanism for all players."""
         return mechanism.rules(game)
 
@@ -120,7 +146,7 @@ class Wording:
             ]
         )
 
-    def proposal(self, mechanism: Negotiation, game: NormalForm, *, once: bool) -> str:
+    def proposal(self, mechanism: Designed, game: NormalForm, *, once: bool) -> str:
         """The request for a proposal.
 
         Parameters
@@ -131,7 +157,7 @@ class Wording:
         often = " You propose only once: it is put to the vote whenever you play in this position." if once else ""
         return f"{mechanism.ask_for(game)}{often}"
 
-    def ballot(self, mechanism: Negotiation, game: NormalForm, proposals: Sequence[Answer | None], me: int) -> str:
+    def ballot(self, mechanism: Designed, game: NormalForm, proposals: Sequence[Answer | None], me: int) -> str:
         """The proposals, each with its author."""
         lines = [f"## Proposals for the {mechanism.thing}"]
         for seat, design in enumerate(proposals):
@@ -139,38 +165,36 @@ class Wording:
             lines.append(f"- P{seat + 1} (proposed by {player_names([seat], me)}): {design_text}")
         return "\n".join(lines)
 
-    def vote(self, mechanism: Negotiation) -> str:
+    def vote(self, mechanism: Designed) -> str:
         """The request for a vote."""
         if mechanism.selection == "choice":
             return "Choose one of the proposals, or none. A proposal takes effect if all players choose it."
         return "Vote: which of the proposals do you approve of? You may approve of any number, including all or none."
 
-    def signature(self, mechanism: Negotiation) -> str:
+    def signature(self, mechanism: Designed) -> str:
         """The request for a signature."""
         return f"Sign: do you sign the {mechanism.thing}? It takes effect only if all players sign it."
 
-    def no_design(self, mechanism: Negotiation, *, proposed: bool) -> str:
+    def no_design(self, mechanism: Designed, *, proposed: bool) -> str:
         """The notice that there are no proposals, or that choices differed."""
         why = "Players did not all choose the same one" if proposed else "Nobody made a valid proposal"
         return f"## The {mechanism.thing}\n{why}; the game continues without a {mechanism.thing}."
 
-    def design(
-        self, mechanism: Negotiation, game: NormalForm, design: Answer, proposers: Sequence[int], me: int
-    ) -> str:
+    def design(self, mechanism: Designed, game: NormalForm, design: Answer, proposers: Sequence[int], me: int) -> str:
         """The winning design and its proposers, as text for one player."""
         names = " and ".join(f"P{seat + 1}" for seat in proposers)
         return f"{names} (proposed by {player_names(proposers, me)}): {mechanism.tell(game, design)}"
 
-    def winner(self, mechanism: Negotiation, design: str) -> str:
+    def winner(self, mechanism: Designed, design: str) -> str:
         """The winning design (see `design`), before signing."""
         return f"## The {mechanism.thing} that won the vote\n{design}"
 
-    def refused(self, mechanism: Negotiation, design: str, refusers: Sequence[int], me: int) -> str:
+    def refused(self, mechanism: Designed, design: str, refusers: Sequence[int], me: int) -> str:
         """The notice that a design is not in force, and who refused to sign it."""
         names = player_names(refusers, me)
         return f"## The {mechanism.thing}\nIt does not take effect, because {names} did not sign: {design}"
 
-    def in_force(self, mechanism: Negotiation, game: NormalForm, design: str) -> str:
+    def in_force(self, mechanism: Designed, game: NormalForm, design: str) -> str:
         """The design in force."""
         signed = "\nAll players signed it." if mechanism.is_signed else ""
         return f"## The {mechanism.thing} in effect\n{design}{signed}"

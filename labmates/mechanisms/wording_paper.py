@@ -10,12 +10,19 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
-from labmates.mechanisms.wording import Acquaintance, Encounter, Wording, player_name, player_names
+from labmates.mechanisms.wording import (
+    Acquaintance,
+    Answer,
+    Described,
+    Designed,
+    Encounter,
+    Wording,
+    player_name,
+    player_names,
+)
 
 if TYPE_CHECKING:
     from labmates.games.normal_form import NormalForm
-    from labmates.mechanisms.base import Answer, Mechanism
-    from labmates.mechanisms.negotiation import Negotiation
 
 _DELEGATE = "delegate"
 
@@ -29,7 +36,7 @@ class PaperWording(Wording):
         """Delegation is an additional numbered action."""
         return {_DELEGATE: f"A{len(game.labels[0])}"}
 
-    def rules(self, mechanism: Mechanism, game: NormalForm) -> str:
+    def rules(self, mechanism: Described, game: NormalForm) -> str:
         """The description of a mechanism for all players."""
         template = _RULES.get(mechanism.name)
         if template is None:
@@ -67,12 +74,12 @@ class PaperWording(Wording):
         now = f"\n{_played(knows.played)}\nYou are {knows.me}. In this round you play with {names}."
         return "\n".join([*lines, now])
 
-    def proposal(self, mechanism: Negotiation, game: NormalForm, *, once: bool) -> str:
+    def proposal(self, mechanism: Designed, game: NormalForm, *, once: bool) -> str:
         """The request for a proposal."""
         asked = _REQUESTS.get(mechanism.name)
         return super().proposal(mechanism, game, once=once) if asked is None else asked.format(players=game.players)
 
-    def ballot(self, mechanism: Negotiation, game: NormalForm, proposals: Sequence[Answer | None], me: int) -> str:
+    def ballot(self, mechanism: Designed, game: NormalForm, proposals: Sequence[Answer | None], me: int) -> str:
         """The proposals in words, each with its author."""
         parts = [f"## The proposals for a {mechanism.thing}"]
         for seat, design in enumerate(proposals):
@@ -80,35 +87,33 @@ class PaperWording(Wording):
             parts.append(f"P{seat + 1}, the {mechanism.thing} proposed by {player_name(seat, me)}:\n{design_text}")
         return "\n".join(parts)
 
-    def vote(self, mechanism: Negotiation) -> str:
+    def vote(self, mechanism: Designed) -> str:
         """The request for a vote."""
         if mechanism.selection == "choice":
             return f"Look at each {mechanism.thing} and choose one of them, or none."
         return f"Look at each {mechanism.thing} and decide whether you approve of it. Answer for each of them."
 
-    def signature(self, mechanism: Negotiation) -> str:
+    def signature(self, mechanism: Designed) -> str:
         """The request for a signature."""
         return f"Decide now whether you sign this {mechanism.thing}. It becomes active only if every player signs it."
 
-    def design(
-        self, mechanism: Negotiation, game: NormalForm, design: Answer, proposers: Sequence[int], me: int
-    ) -> str:
+    def design(self, mechanism: Designed, game: NormalForm, design: Answer, proposers: Sequence[int], me: int) -> str:
         """The selected design and its proposers, as text for one player."""
         who = player_names(proposers, me)
         return f"It was proposed by {who} and selected by approval vote:\n{self._told_design(mechanism, game, design)}"
 
-    def winner(self, mechanism: Negotiation, design: str) -> str:
+    def winner(self, mechanism: Designed, design: str) -> str:
         """The selected design, before signing."""
         return f"## The {mechanism.thing} selected by the vote\n{design}"
 
-    def refused(self, mechanism: Negotiation, design: str, refusers: Sequence[int], me: int) -> str:
+    def refused(self, mechanism: Designed, design: str, refusers: Sequence[int], me: int) -> str:
         """The notice that a design is not active."""
         return (
             f"## No {mechanism.thing} is active\nNot every player signed the one selected by the vote: "
             f"{player_names(refusers, me)} did not. {design}"
         )
 
-    def in_force(self, mechanism: Negotiation, game: NormalForm, design: str) -> str:
+    def in_force(self, mechanism: Designed, game: NormalForm, design: str) -> str:
         """The design in force, and the action that it adds."""
         head = "is active, because every player signed it" if mechanism.is_signed else "is part of this game"
         lines = [f"## A {mechanism.thing} {head}", design]
@@ -122,7 +127,7 @@ class PaperWording(Wording):
     def _label(self, game: NormalForm, label: str) -> str:
         return self.labels(game).get(label, label)
 
-    def _told_design(self, mechanism: Negotiation, game: NormalForm, design: Answer) -> str:
+    def _told_design(self, mechanism: Designed, game: NormalForm, design: Answer) -> str:
         if mechanism.name == "mediation":
             return "\n".join(
                 f"- If {number} player{'s delegate' if number > 1 else ' delegates'} to the mediator, it takes "
@@ -178,7 +183,7 @@ _REQUESTS = {
 }
 
 
-def _selection(mechanism: Mechanism) -> str:
+def _selection(mechanism: Described) -> str:
     """The selection of a proposal, without a full stop; empty for a mechanism without proposals."""
     if getattr(mechanism, "selection", "vote") == "choice":
         return (

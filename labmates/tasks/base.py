@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Literal, TypeVar, get_args
@@ -14,9 +14,10 @@ from pydantic import BaseModel, Field
 from labmates.errors import unknown_name
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas as pd
 
-    from labmates.tasks.evidence import Instruments
+    from labmates.tasks.restoring import Keys
 
 Difficulty = Literal["easy", "medium", "hard"]
 """Noise, errors and effect sizes of the data; each task documents its levels as data."""
@@ -145,6 +146,71 @@ class Check:
 
     name: str
     holds: Callable[[str], bool]
+
+
+@dataclass(frozen=True)
+class Division:
+    """A divided data set.
+
+    Attributes
+    ----------
+    plain
+        The common table: the original without closed units; None if all are closed.
+    tables
+        Further tables, by instrument.
+    """
+
+    plain: pd.DataFrame | None
+    tables: Mapping[str, Mapping[str, pd.DataFrame]]
+
+
+class Instruments(ABC, Generic[TruthT, FindingsT]):
+    """The division of a task's evidence among instruments.
+
+    Attributes
+    ----------
+    about
+        Data dictionary of each instrument's tables, by name; at least three, the one with the readings first.
+    explains
+        The instrument that knows the codes; only its holder gets the whole data dictionary.
+    """
+
+    about: ClassVar[Mapping[str, str]]
+    explains: ClassVar[str]
+
+    @abstractmethod
+    def units(self, data: Dataset[TruthT]) -> tuple[str, ...]:
+        """Unique names of the units that can be closed, in any order; closing all of them closes everything."""
+
+    @abstractmethod
+    def known(self, truth: TruthT, closed: Collection[str]) -> FindingsT:
+        """The best findings from one part alone with these units closed, but not all of them."""
+
+    @abstractmethod
+    def divide(
+        self, data: Dataset[TruthT], other: Dataset[TruthT], closed: Collection[str], rng: np.random.Generator
+    ) -> Division:
+        """Divide a data set.
+
+        Parameters
+        ----------
+        other
+            A data set of another seed, as a source of records of another campaign.
+        closed
+            The units to close, at least one.
+        """
+
+    def hand_over(self, frame: pd.DataFrame) -> Keys:
+        """The keys that the holder of a part can give to the others: some tens of numbers as a JSON object."""
+        from labmates.tasks import restoring  # it needs pandas
+
+        return restoring.hand_over(frame)
+
+    def combine(self, frame: pd.DataFrame, received: Sequence[Keys] = ()) -> pd.DataFrame | None:
+        """The table that the holder of a part can restore with others' keys; None if the part has no readings."""
+        from labmates.tasks import restoring  # it needs pandas
+
+        return restoring.restored(frame, received)
 
 
 class Task(ABC, Generic[TruthT, FindingsT]):

@@ -9,22 +9,19 @@ instruments. `tasks.restoring` restores the data.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
 from itertools import accumulate
-from typing import Any, ClassVar, Generic
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from labmates.errors import UsageError
-from labmates.tasks import restoring
-from labmates.tasks.base import Dataset, Difficulty, FindingsT, Task, TruthT, accuracy, csv_bytes
+from labmates.tasks.base import Dataset, Difficulty, Division, Instruments, Task, accuracy, csv_bytes
 from labmates.tasks.noise import Floats, random_for
-from labmates.tasks.restoring import Keys
 from labmates.util.seeds import LARGEST_SEED, derive
 
 STACKED = "Several tables are stacked in `df`; its column `table` names them, and columns of other tables are empty."
@@ -65,67 +62,6 @@ class Part:
     @cached_property
     def _csv(self) -> bytes:
         return csv_bytes(self.frame)
-
-
-@dataclass(frozen=True)
-class Division:
-    """A divided data set.
-
-    Attributes
-    ----------
-    plain
-        The common table: the original without closed units; None if all are closed.
-    tables
-        Further tables, by instrument.
-    """
-
-    plain: pd.DataFrame | None
-    tables: Mapping[str, Mapping[str, pd.DataFrame]]
-
-
-class Instruments(ABC, Generic[TruthT, FindingsT]):
-    """The division of a task's evidence among instruments.
-
-    Attributes
-    ----------
-    about
-        Data dictionary of each instrument's tables, by name; at least three, the one with the readings first.
-    explains
-        The instrument that knows the codes; only its holder gets the whole data dictionary.
-    """
-
-    about: ClassVar[Mapping[str, str]]
-    explains: ClassVar[str]
-
-    @abstractmethod
-    def units(self, data: Dataset[TruthT]) -> tuple[str, ...]:
-        """Unique names of the units that can be closed, in any order; closing all of them closes everything."""
-
-    @abstractmethod
-    def known(self, truth: TruthT, closed: Collection[str]) -> FindingsT:
-        """The best findings from one part alone with these units closed, but not all of them."""
-
-    @abstractmethod
-    def divide(
-        self, data: Dataset[TruthT], other: Dataset[TruthT], closed: Collection[str], rng: np.random.Generator
-    ) -> Division:
-        """Divide a data set.
-
-        Parameters
-        ----------
-        other
-            A data set of another seed, as a source of records of another campaign.
-        closed
-            The units to close, at least one.
-        """
-
-    def hand_over(self, frame: pd.DataFrame) -> Keys:
-        """The keys that the holder of a part can give to the others: some tens of numbers as a JSON object."""
-        return restoring.hand_over(frame)
-
-    def combine(self, frame: pd.DataFrame, received: Sequence[Keys] = ()) -> pd.DataFrame | None:
-        """The table that the holder of a part can restore with others' keys; None if the part has no readings."""
-        return restoring.restored(frame, received)
 
 
 def divide(task: Task[Any, Any], seed: int, difficulty: Difficulty, split: float) -> tuple[Part, ...]:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from labmates.errors import UsageError
 from labmates.games.dilemmas import get_dilemma
 from labmates.games.normal_form import NormalForm
-from labmates.mechanisms.base import Answer, Blank, Mechanism, Negotiated, Played, Question, Sheet
+from labmates.mechanisms.base import Blank, Mechanism, Negotiated, Played, Question, Sheet
 from labmates.mechanisms.conformance import check_mechanism, play_with, random_answer
 from labmates.mechanisms.contract import Contract
 from labmates.mechanisms.mediation import Mediation
@@ -24,6 +24,7 @@ from labmates.mechanisms.registry import make_mechanisms
 from labmates.mechanisms.repetition import Repetition
 from labmates.mechanisms.reputation import Reputation
 from labmates.mechanisms.theorem import best_design
+from labmates.mechanisms.wording import Answer
 
 PRISONERS = get_dilemma("prisoners").game()
 GAMES = {name: get_dilemma(name).game() for name in ("prisoners", "trust")}

@@ -15,12 +15,12 @@ from scipy.spatial import cKDTree
 
 from benchmarks.evidence import Solver, arms, as_loaded
 from labmates.errors import UsageError
-from labmates.tasks.base import DIFFICULTIES, Dataset, Difficulty, accuracy
+from labmates.tasks.base import DIFFICULTIES, Dataset, Difficulty, Division, accuracy
 from labmates.tasks.conformance.data_rules import instruments as instruments_rule
 from labmates.tasks.conformance.events import Case
 from labmates.tasks.ecology.instruments import EcologyInstruments
 from labmates.tasks.ecology.task import EcologyTask
-from labmates.tasks.evidence import Division, Part, closed_shares, closed_units, divide, instruments_of
+from labmates.tasks.evidence import Part, closed_shares, closed_units, divide, instruments_of
 from labmates.tasks.merging import merge_findings
 from labmates.tasks.noise import random_for
 from labmates.tasks.registry import get_task

@@ -18,8 +18,9 @@ from labmates.tasks.base import DIFFICULTIES, Credit, Dataset, Difficulty, accur
 from labmates.tasks.conformance import check_task
 from labmates.tasks.geospatial.data import APART, HEIGHT, INSIDE, LEVELS, SPREAD, WIDTH, Ground, draw_ground
 from labmates.tasks.geospatial.fields import LOW, Continuity, predicted, random_field
+from labmates.tasks.geospatial.findings import Driver, GeospatialFindings, GeospatialTruth, Spot
 from labmates.tasks.geospatial.soil import LEAST_STEP, NO_DATA, Soil, draw_sites, draw_soil
-from labmates.tasks.geospatial.task import Driver, GeospatialFindings, GeospatialTask, GeospatialTruth, Spot
+from labmates.tasks.geospatial.task import GeospatialTask
 from labmates.tasks.noise import Floats, random_for
 
 TASK = GeospatialTask()

@@ -13,11 +13,11 @@ import pytest
 
 from labmates.errors import UsageError
 from labmates.tasks.anomaly.data import NO_READING, SAMPLES
-from labmates.tasks.anomaly.task import AnomalyTruth
+from labmates.tasks.anomaly.findings import AnomalyTruth
 from labmates.tasks.base import DIFFICULTIES, Dataset, Difficulty
 from labmates.tasks.data_errors import blank, repeat_rows, respell, slip_decimals, swap_letters
 from labmates.tasks.ecology.data import LEVELS, draw_community
-from labmates.tasks.ecology.task import EcologyTruth
+from labmates.tasks.ecology.findings import EcologyTruth
 from labmates.tasks.noise import random_for, red_noise
 from labmates.tasks.registry import get_task
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labmates.tasks.base import DIFFICULTIES, Difficulty, accuracy, skill
-from labmates.tasks.geospatial.task import GeospatialFindings
+from labmates.tasks.geospatial.findings import GeospatialFindings
 from labmates.tasks.registry import get_task
 
 NAMES = ("ecology", "anomaly", "biomarker", "geospatial")

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labmates.tasks.anomaly.task import AnomalyFindings, AnomalyTruth, Event
+from labmates.tasks.anomaly.findings import AnomalyFindings, AnomalyTruth, Event
 from labmates.tasks.base import DIFFICULTIES, Credit, Difficulty, accuracy
-from labmates.tasks.ecology.task import EcologyFindings, EcologyTruth, Forecast, Interaction
+from labmates.tasks.ecology.findings import EcologyFindings, EcologyTruth, Forecast, Interaction
 from labmates.tasks.registry import get_task
 from labmates.tasks.scoring import fading, guarded_f1, matches, plain_name, relative_error, score_names
 

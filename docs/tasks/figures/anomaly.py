@@ -11,7 +11,8 @@ from matplotlib.axes import Axes
 from page import BLUE, GREEN, ORANGE, RED, VIOLET, four_panels, open_frame, save
 
 from labmates.tasks.anomaly.data import A_DAY, NO_READING
-from labmates.tasks.anomaly.task import AnomalyTask, AnomalyTruth, Event
+from labmates.tasks.anomaly.findings import AnomalyTruth, Event
+from labmates.tasks.anomaly.task import AnomalyTask
 from labmates.tasks.base import Difficulty
 
 SEED: int = 1

@@ -15,7 +15,8 @@ from page import BLUE, ORANGE, RED, four_panels, open_frame, save
 from labmates.tasks.base import Difficulty
 from labmates.tasks.data_errors import celsius_to_fahrenheit
 from labmates.tasks.ecology.data import LEVELS, Community, History, draw_community, simulate
-from labmates.tasks.ecology.task import EcologyTask, EcologyTruth
+from labmates.tasks.ecology.findings import EcologyTruth
+from labmates.tasks.ecology.task import EcologyTask
 from labmates.tasks.noise import random_for
 
 SEED: int = 2

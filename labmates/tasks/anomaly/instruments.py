@@ -9,10 +9,11 @@ import numpy as np
 import pandas as pd
 
 from labmates.tasks.anomaly.data import NO_READING, SAMPLES
-from labmates.tasks.evidence import Division, Instruments, check_runs, code_blocks, code_names, coded
+from labmates.tasks.anomaly.findings import AnomalyFindings, AnomalyTruth
+from labmates.tasks.base import Division, Instruments
+from labmates.tasks.evidence import check_runs, code_blocks, code_names, coded
 
 if TYPE_CHECKING:
-    from labmates.tasks.anomaly.task import AnomalyFindings, AnomalyTruth
     from labmates.tasks.base import Dataset
 
 TAPE: Final = 120
@@ -47,7 +48,7 @@ the sensor's unit, reading what the recorder wrote (offset + gain · reference, 
 The recorders' readings are held elsewhere, and so is the register that tells when a tape was recorded."""
 
 
-class AnomalyInstruments(Instruments["AnomalyTruth", "AnomalyFindings"]):
+class AnomalyInstruments(Instruments[AnomalyTruth, AnomalyFindings]):
     """Sensors are closed one by one."""
 
     explains = "workshop"
@@ -59,8 +60,6 @@ class AnomalyInstruments(Instruments["AnomalyTruth", "AnomalyFindings"]):
 
     def known(self, truth: AnomalyTruth, closed: Collection[str]) -> AnomalyFindings:
         """Events and drift of the open sensors; counts are unknown if a sensor is closed."""
-        from labmates.tasks.anomaly.task import AnomalyFindings
-
         events = [
             event.model_copy(update={"sensors": open_})
             for event in truth.events

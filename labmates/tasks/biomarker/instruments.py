@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import numpy as np
 import pandas as pd
 
+from labmates.tasks.base import Division, Instruments
 from labmates.tasks.biomarker.data import MARKERS
-from labmates.tasks.evidence import Division, Instruments, check_runs, code_blocks, code_names, coded
+from labmates.tasks.evidence import check_runs, code_blocks, code_names, coded
 
 if TYPE_CHECKING:
     from labmates.tasks.base import Dataset

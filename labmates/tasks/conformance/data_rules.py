@@ -15,9 +15,9 @@ from typing import Any
 import pandas as pd
 from pydantic import BaseModel
 
-from labmates.tasks.base import Dataset, Difficulty, Task, csv_bytes
+from labmates.tasks.base import Dataset, Difficulty, Instruments, Task, csv_bytes
 from labmates.tasks.conformance.events import Case, Fingerprint, Mild, differing, fingerprint
-from labmates.tasks.evidence import Instruments, Part, closed_shares, divide
+from labmates.tasks.evidence import Part, closed_shares, divide
 from labmates.tasks.findings import read_findings
 from labmates.tasks.restoring import Keys
 from labmates.tasks.schema import findings_parameters

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, ClassVar, Final
 import numpy as np
 import pandas as pd
 
-from labmates.tasks.evidence import Division, Instruments, canonical, check_runs, code_blocks, code_names, coded
+from labmates.tasks.base import Division, Instruments
+from labmates.tasks.ecology.findings import EcologyFindings, EcologyTruth
+from labmates.tasks.evidence import canonical, check_runs, code_blocks, code_names, coded
 
 if TYPE_CHECKING:
     from labmates.tasks.base import Dataset
-    from labmates.tasks.ecology.task import EcologyFindings, EcologyTruth
 
 PAGES: Final = 6
 """Surveys in a booklet."""
@@ -49,7 +50,7 @@ true number of individuals, reading the tally (gain · reference, and a small er
 The tallies are held elsewhere, and so is the archive that tells when a booklet was kept."""
 
 
-class EcologyInstruments(Instruments["EcologyTruth", "EcologyFindings"]):
+class EcologyInstruments(Instruments[EcologyTruth, EcologyFindings]):
     """Species are closed one by one."""
 
     explains = "guide"
@@ -61,7 +62,6 @@ class EcologyInstruments(Instruments["EcologyTruth", "EcologyFindings"]):
 
     def known(self, truth: EcologyTruth, closed: Collection[str]) -> EcologyFindings:
         """The truth about open species, and the shifts if an open species shows them."""
-        from labmates.tasks.ecology.task import EcologyFindings
 
         def open_(names: Collection[str]) -> list[str]:
             return [name for name in names if name not in closed]

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Annotated
 
 import numpy as np
-from pydantic import BaseModel, Field
 
-from labmates.tasks.base import Check, Credit, Dataset, Difficulty, Task, finding, level_of
-from labmates.tasks.choices import AnySign, Sign
+from labmates.tasks.base import Check, Credit, Dataset, Difficulty, Task, level_of
+from labmates.tasks.choices import Sign
 from labmates.tasks.ecology.data import (
     HORIZON,
     LEVELS,
@@ -23,6 +21,7 @@ from labmates.tasks.ecology.data import (
     simulate,
     survey_frame,
 )
+from labmates.tasks.ecology.findings import EcologyFindings, EcologyTruth, Forecast, Interaction
 from labmates.tasks.ecology.instruments import EcologyInstruments
 from labmates.tasks.noise import random_for
 from labmates.tasks.scoring import (
@@ -60,8 +59,6 @@ DESCRIPTION = """One row for each survey, site and species.
 Known habits of the records: names were typed by hand; some thermometers were set to Fahrenheit for a time; some rows \
 were entered twice; a decimal point is sometimes in the wrong place; not every site was visited in every survey."""
 
-Name = Annotated[str, Field(max_length=200)]
-
 SHIFT_FULL, SHIFT_ZERO = 3, 9
 """A stated shift earns full credit within 3 surveys of the truth, none from 9 surveys on."""
 FORECAST_FULL, FORECAST_ZERO = 0.08, 0.32
@@ -73,73 +70,6 @@ STRENGTH_FULL, STRENGTH_ZERO = 0.3, 1.0
 GUESSED_SHIFTS: Mapping[Difficulty, tuple[int, ...]] = {"easy": (74, 92), "medium": (52, 104), "hard": (42, 108)}
 GUESSED_SPECIES: Mapping[Difficulty, int] = {"easy": 6, "medium": 6, "hard": 7}
 """Values of the prior, with the highest mean score (``python -m benchmarks.task_scores --search``)."""
-
-
-class Interaction(BaseModel):
-    """An effect of one species on the growth of another."""
-
-    source: Name = Field(description="species that acts")
-    target: Name = Field(description="species whose growth is changed")
-    sign: AnySign | None = Field(None, description="'+' if the target gains, '-' if it loses")
-    strength: float | None = Field(
-        None,
-        description="change of the target's log abundance from one survey to the next for each unit of the "
-        "source's log abundance, as a size without sign",
-    )
-
-
-class Forecast(BaseModel):
-    """The expected abundance of one species."""
-
-    species: Name = Field(description="name of the species")
-    abundance: float = Field(description="mean count per survey and site")
-
-
-class EcologyFindings(BaseModel):
-    """The findings of a report on the ecology task."""
-
-    n_species: int | None = finding("number of distinct species in the data", 12)
-    shift_surveys: list[int] | None = finding(
-        "survey numbers at which a regime shift begins, ascending; empty if there is none", [9], most=200
-    )
-    declining_species: list[Name] | None = finding(
-        "species whose typical abundance after the last shift is below three quarters of that before the first",
-        ["Genus epithet"],
-        most=200,
-    )
-    increasing_species: list[Name] | None = finding(
-        "species whose typical abundance after the last shift is above five quarters of that before the first",
-        ["Genus epithet"],
-        most=200,
-    )
-    interactions: list[Interaction] | None = finding(
-        "direct effects between different species, one entry for each direction; without the effect of "
-        "a species on itself",
-        [{"source": "Genus epithet", "target": "Other species", "sign": "-", "strength": 0.5}],
-        most=400,
-    )
-    warmth_gains: list[Name] | None = finding("species that grow faster when it is warmer", ["Genus epithet"], most=200)
-    warmth_loses: list[Name] | None = finding(
-        "species that grow more slowly when it is warmer", ["Genus epithet"], most=200
-    )
-    forecast: list[Forecast] | None = finding(
-        f"for every species the mean count per survey and site in the {HORIZON} surveys after the last",
-        [{"species": "Genus epithet", "abundance": 1.0}],
-        most=200,
-    )
-
-
-class EcologyTruth(BaseModel):
-    """The truth of one ecology data set; fields as in `EcologyFindings`."""
-
-    species: list[str]
-    shift_surveys: list[int]
-    declining_species: list[str]
-    increasing_species: list[str]
-    interactions: list[Interaction]
-    warmth_gains: list[str]
-    warmth_loses: list[str]
-    forecast: list[Forecast]
 
 
 class EcologyTask(Task[EcologyTruth, EcologyFindings]):

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, ClassVar, Final
 import numpy as np
 import pandas as pd
 
-from labmates.tasks.evidence import Division, Instruments, canonical, check_runs, code_blocks, code_names, coded
+from labmates.tasks.base import Division, Instruments
+from labmates.tasks.evidence import canonical, check_runs, code_blocks, code_names, coded
+from labmates.tasks.geospatial.findings import GeospatialFindings, GeospatialTruth
 from labmates.tasks.geospatial.soil import NO_DATA
 
 if TYPE_CHECKING:
     from labmates.tasks.base import Dataset
-    from labmates.tasks.geospatial.task import GeospatialFindings, GeospatialTruth
 
 SIDE: Final = 2_000.0
 """Side of a map sheet, in metres."""
@@ -57,7 +58,7 @@ the sheet: sheets are turned, and enlarged or reduced
 The field sheets are held elsewhere, and so is the register that tells where they lie."""
 
 
-class GeospatialInstruments(Instruments["GeospatialTruth", "GeospatialFindings"]):
+class GeospatialInstruments(Instruments[GeospatialTruth, GeospatialFindings]):
     """Map sheets and covariates are closed one by one."""
 
     about: ClassVar = {"sheets": READINGS, "map room": MAP_ROOM, "store": STORE}
@@ -69,8 +70,6 @@ class GeospatialInstruments(Instruments["GeospatialTruth", "GeospatialFindings"]
 
     def known(self, truth: GeospatialTruth, closed: Collection[str]) -> GeospatialFindings:
         """The truth about open sheets and covariates; the variogram needs half of the sheets."""
-        from labmates.tasks.geospatial.task import GeospatialFindings
-
         shut = sum(unit.startswith("sheet") for unit in closed)
         fields = ("range_m", "anisotropy_azimuth", "anisotropy_ratio", "nugget_share")
         numbers = {name: getattr(truth, name) for name in fields} if shut < HALF else {}

@@ -16,10 +16,10 @@ from labmates.agents.prompts import render
 from labmates.errors import UsageError
 from labmates.games.normal_form import NormalForm
 from labmates.games.payoff_table import PayoffTable
-from labmates.mechanisms.base import Answer, Blank, Mechanism, Question, Sheet, past_of
+from labmates.mechanisms.base import Blank, Mechanism, Question, Sheet, past_of
 from labmates.mechanisms.mediation import DELEGATE
 from labmates.mechanisms.registry import MECHANISMS, make_mechanisms
-from labmates.mechanisms.wording import OURS
+from labmates.mechanisms.wording import OURS, Answer
 from labmates.mechanisms.wording import Wording as MechanismWording
 from labmates.mechanisms.wording_paper import PaperWording
 from labmates.models.orders import Order

@@ -10,8 +10,9 @@ from functools import cached_property
 from typing import Any
 
 from labmates.games.normal_form import NormalForm
-from labmates.mechanisms.base import Answer, Mechanism, Negotiated, Play, Played, Question, Seats
+from labmates.mechanisms.base import Mechanism, Negotiated, Play, Played, Question, Seats
 from labmates.mechanisms.play import around
+from labmates.mechanisms.wording import Answer
 from labmates.records.events import DecisionEvent, Event, PayoffEvent
 from labmates.records.recorder import Recorder
 from labmates.util.seeds import derive

@@ -16,7 +16,8 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import Send
 
-from labmates.mechanisms.base import Answer, Question
+from labmates.mechanisms.base import Question
+from labmates.mechanisms.wording import Answer
 from labmates.workflows.dilemmas.condition import DilemmaCondition
 from labmates.workflows.dilemmas.context import DilemmaContext
 from labmates.workflows.play.playing import together

@@ -16,10 +16,11 @@ import numpy as np
 from labmates.agents.players.base import Chooses, Family
 from labmates.games.iterated.match import Payoffs, Round
 from labmates.games.normal_form import NormalForm, prisoners_payoffs
-from labmates.mechanisms.base import Answer, Blank, Sheet, Stage, past_of
+from labmates.mechanisms.base import Blank, Sheet, Stage, past_of
 from labmates.mechanisms.mediation import DELEGATE
 from labmates.mechanisms.norms import Deed, IsGood, Match, Name, Past, grim, standing, tit_for_tat
 from labmates.mechanisms.theorem import all_on, best_design, dilemma_of, does_its_part, follow
+from labmates.mechanisms.wording import Answer
 from labmates.models.scripted.base import Heard
 from labmates.workflows.dilemmas.descriptions import read_rows
 from labmates.workflows.play.wordings import renamed

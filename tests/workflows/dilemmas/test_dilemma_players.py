@@ -12,10 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labmates.games.dilemmas import get_dilemma
-from labmates.mechanisms.base import Answer, Question
+from labmates.mechanisms.base import Question
 from labmates.mechanisms.conformance import play_with, random_answer
 from labmates.mechanisms.registry import MECHANISMS as MECHANISM_REGISTRY
 from labmates.mechanisms.registry import make_mechanisms
+from labmates.mechanisms.wording import Answer
 from labmates.models.scripted.base import Heard
 from labmates.workflows.dilemmas.briefs import Briefing, form_of
 from labmates.workflows.dilemmas.players import read

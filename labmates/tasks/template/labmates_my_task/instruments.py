@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 import pandas as pd
 
-from labmates.tasks.evidence import Division, Instruments, check_runs, code_blocks, code_names, coded
+from labmates.tasks.base import Division, Instruments
+from labmates.tasks.evidence import check_runs, code_blocks, code_names, coded
 from labmates.tasks.restoring import Keys, tables_of
 
 if TYPE_CHECKING:

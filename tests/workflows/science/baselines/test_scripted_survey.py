@@ -14,7 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from labmates.tasks.base import Difficulty, accuracy
-from labmates.tasks.geospatial.task import GeospatialFindings, GeospatialTask
+from labmates.tasks.geospatial.findings import GeospatialFindings
+from labmates.tasks.geospatial.task import GeospatialTask
 from labmates.tasks.schema import findings_schema_text
 from labmates.workflows.science.baselines.cells import FILES, guarded, source
 from labmates.workflows.science.baselines.facts import facts
