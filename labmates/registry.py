@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import importlib
 import os
+import signal
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext, suppress
 from functools import cache, cached_property
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 T = TypeVar("T")
+V = TypeVar("V")
+MOST_SECONDS = 15.0
+"""A plug-in that takes longer to be imported and looked at hangs."""
 
 
 class PluginError(UsageError):
@@ -225,3 +229,34 @@ def _attribute(where: str) -> Any:
 
 def _packages(points: list[EntryPoint]) -> str:
     return " and ".join(f"{p.dist.name} {p.dist.version}" if p.dist else "an unknown package" for p in points)
+
+
+def look_at_all(registry: Registry[Any], look: Callable[[str], V], warn: Callable[[str], None]) -> dict[str, V]:
+    """The result of `look` for each entry of a registry; warns of plug-ins that can't be used."""
+    for line in registry.shadowed():
+        warn(line)
+    seen = {}
+    for name in registry:
+        limit = time_limit(MOST_SECONDS) if registry.package(name) else nullcontext()
+        try:
+            with registry.guarded(name, "can't be used"), limit:
+                seen[name] = look(name)
+        except PluginError as error:
+            warn(str(error))
+    return seen
+
+
+@contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Raise ``TimeoutError`` in what takes longer; for the main thread."""
+
+    def stop(_signal: int, _frame: object) -> None:
+        raise TimeoutError(f"it did not end within {seconds:g} s")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

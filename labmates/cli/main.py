@@ -15,9 +15,8 @@ from labmates._version import __version__
 from labmates.cli.common import SuggestingGroup, refuse_repeated_options
 from labmates.cli.console import NO_ROOM, complain, make_streams_safe
 from labmates.errors import LabmatesError, UsageError
-from labmates.registry import lazy
+from labmates.registry import lazy, look_at_all
 from labmates.util.safe_text import without_password
-from labmates.workflows.protocol.listing import look_at_all
 from labmates.workflows.protocol.verb import PAUSED_CODE, VERBS, InterruptedWorkError, PausedWorkError
 
 OWN = {
@@ -33,7 +32,15 @@ OWN = {
     "analyze": ("labmates.cli.analyses:analyze", "Analyse the runs in a store."),
     "report": ("labmates.cli.report:report", "Write a study's results as one self-contained HTML page."),
     "gateway": ("labmates.cli.gateway:gateway", "Share one budget among programs that call models over HTTP."),
-    "models": ("labmates.cli.models:models", "List the scripted baselines and known models, or show one."),
+    "tasks": ("labmates.cli.catalogue.tasks:TASKS_COMMAND", "List the tasks, or show, check or create one."),
+    "judges": (
+        "labmates.cli.catalogue.judges:JUDGES_COMMAND",
+        "List the judges of reports, or show, check or create one.",
+    ),
+    "models": (
+        "labmates.cli.catalogue.models:MODELS_COMMAND",
+        "List the scripted baselines and known models, or add, show or check one.",
+    ),
     "store": ("labmates.cli.store:store", "Check, copy, merge, archive, vacuum and upgrade databases of runs."),
     "sandbox": ("labmates.cli.sandbox:sandbox", "Build, check and clean the sandboxes for agents' code."),
 }
@@ -52,8 +59,12 @@ class Verbs(SuggestingGroup):
 
         logging.getLogger("labmates").addHandler(logging.NullHandler())
         if cmd_name in OWN:
-            command: click.Command = lazy(OWN[cmd_name][0]).target
-            return command
+            command = lazy(OWN[cmd_name][0]).target
+            if isinstance(command, click.Command):
+                return command
+            from labmates.cli.verbs import made
+
+            return made(cmd_name, command)
         if "/" in cmd_name or cmd_name not in VERBS:
             return None
         from labmates.cli.verbs import verb_command

@@ -40,28 +40,23 @@ def drawing(
     class_: str = "",
     role: str = "img",
     series: Series = _NONE,
-    style: str = "",
 ) -> Markup:
-    """A drawing with the full width of its container; with `style`, a style sheet, one that can be saved as a file.
+    """A drawing with the full width of its container.
 
     `title` is the alternative text, `role` is ``group`` for a drawing with links, and `series` are the numbers for the
     page's download as CSV.
     """
     rounded = {name: [[float(f"{value:.6g}") for value in point] for point in line] for name, line in series.items()}
     data = {"data_series": json.dumps(rounded, separators=(",", ":"))} if series else {}
-    alone = {"xmlns": "http://www.w3.org/2000/svg", "width": width, "height": height} if style else {}
-    sheet = [tag("style", Markup(style))] if style else []  # noqa: S704 - ours
     box = f"0 0 {_short(width)} {_short(height)}"
     return tag(
         "svg",
         tag("title", title),
-        *sheet,
         *inside,
         viewBox=box,
         role=role,
         aria_label=title,
         class_=f"drawing {class_}".strip(),
-        **alone,
         **data,
     )
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from labmates.judges.conformance import RULES, SAMPLE_RULES
 from labmates.records.store import Store
-from labmates.workflows.science.judge_check import RULES, SAMPLE_RULES
 from tests.cli.conftest import Labmates
 from tests.studies.ended import ended_run
 from tests.support.plugins import ROOT

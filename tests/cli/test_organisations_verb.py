@@ -34,7 +34,7 @@ def test_organisations_are_listed_drawn_and_checked(labmates: Labmates) -> None:
     assert "Did you mean 'hybrid'?" in unknown.err
     checked = labmates("organisations", "check", "decentralised", "--baseline", "scripted:silent")
     assert checked.code == 1
-    assert "error  states" in checked.out
+    assert "error     states" in checked.out
     refused = labmates("organisations", "check", "solo", "--baseline", "openai:gpt")
     assert refused.code == 2
     assert "'openai:gpt' is not a scripted model" in refused.err

@@ -24,6 +24,7 @@ ALLOWED = {
     "games": "dilemmas and tournaments are games, and games have strategies",
     "mechanisms": "mechanisms are put around dilemmas",
     "tasks": "tasks are of science",
+    "cli/catalogue": "tasks are of science",
     "stats": "replicator dynamics are the evolution of populations",
     "records/migrations": "what stores of earlier versions held",
 }

@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 import tempfile
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from typing import IO, Any
@@ -49,6 +49,16 @@ class Trial:
     def passed(self) -> bool:
         """Whether every rule was applied without an error."""
         return self.tried >= self.rules.keys() and all(problem.severity != "error" for problem in self.problems)
+
+    def verdicts(self) -> Iterator[dict[str, Any]]:
+        """The outcome of each rule as JSON values."""
+        for rule, about in self.rules.items():
+            problems = [problem for problem in self.problems if problem.rule == rule]
+            severities = {problem.severity for problem in problems}
+            passed = "ok" if rule in self.tried else "not tried"
+            status = next((worst for worst in ("error", "warning") if worst in severities), passed)
+            texts = [{"severity": p.severity, "text": p.text, "where": p.where} for p in problems]
+            yield {"rule": rule, "status": status, "about": about, "problems": texts}
 
 
 def try_task(

@@ -15,28 +15,17 @@ from labmates.mechanisms.conformance import check_mechanism, untested
 from labmates.mechanisms.play import calls_of
 from labmates.mechanisms.registry import MECHANISMS, make_mechanisms
 from labmates.stats.tables import Column, Table
-from labmates.workflows.protocol.analysis import Params, Result
+from labmates.workflows.protocol.analysis import Result
+from labmates.workflows.protocol.catalogue import Facts, Named, catalogue, checked
 from labmates.workflows.protocol.command import Command
-from labmates.workflows.protocol.listing import checked, listing
 
 if TYPE_CHECKING:
     from labmates.workflows.protocol.command import Lab
 
 
-def mechanisms(lab: Lab, _params: Params) -> Iterator[Result]:
-    """List the cooperation mechanisms, or show or check one."""
-
-    def look(name: str) -> dict[str, Any]:
-        [mechanism] = make_mechanisms(name)
-        return {"title": mechanism.title, "summary": mechanism.summary}
-
-    return listing(lab, MECHANISMS, look)
-
-
-class MechanismParams(Params):
+class MechanismParams(Named):
     """A mechanism with its terms, in games."""
 
-    name: str = Field(json_schema_extra={"argument": True})
     terms: dict[str, str] = Field({}, description="Parameter of the mechanism, NAME=VALUE; repeatable.")
     games: tuple[str, ...] = Field((), description="Dilemma, by name or from a YAML file; repeatable.")
 
@@ -83,23 +72,7 @@ def check(_lab: Lab, params: MechanismParams) -> Iterator[Result]:
     yield checked(params.name, check_mechanism(parts, games))
 
 
-def dilemmas(lab: Lab, _params: Params) -> Iterator[Result]:
-    """List the social dilemmas, or show one."""
-
-    def look(name: str) -> dict[str, Any]:
-        table = get_dilemma(name)
-        return {"title": table.title, "players": table.players, "summary": table.summary}
-
-    return listing(lab, DILEMMAS, look)
-
-
-class DilemmaParams(Params):
-    """A dilemma."""
-
-    name: str = Field(json_schema_extra={"argument": True})
-
-
-def show_dilemma(_lab: Lab, params: DilemmaParams) -> Iterator[Result]:
+def show_dilemma(_lab: Lab, params: Named) -> Iterator[Result]:
     """Show a dilemma, by name or from a YAML file: payoffs, equilibria, and the possible gain from mechanisms."""
     table = _table(params.name)
     game = table.game()
@@ -166,11 +139,21 @@ def _table(name: str) -> PayoffTable:
     return load_table(Path(name)) if name.endswith((".yaml", ".yml")) else get_dilemma(name)
 
 
-MECHANISMS_COMMAND = Command(
-    mechanisms,
-    example="labmates mechanisms show reputation",
-    objects="each",
-    commands={
+def _mechanism_facts(name: str) -> Facts:
+    [mechanism] = make_mechanisms(name)
+    return {"title": mechanism.title, "summary": mechanism.summary}
+
+
+def _dilemma_facts(name: str) -> Facts:
+    table = get_dilemma(name)
+    return {"title": table.title, "players": table.players, "summary": table.summary}
+
+
+MECHANISMS_COMMAND = catalogue(
+    "List the cooperation mechanisms, or show or check one.",
+    MECHANISMS,
+    _mechanism_facts,
+    {
         "show": Command(
             show_mechanism,
             MechanismParams,
@@ -179,12 +162,14 @@ MECHANISMS_COMMAND = Command(
         ),
         "check": Command(check, MechanismParams, example="labmates mechanisms check my-mechanism --game prisoners"),
     },
+    example="labmates mechanisms show reputation",
+    objects="each",
 )
-DILEMMAS_COMMAND = Command(
-    dilemmas,
+DILEMMAS_COMMAND = catalogue(
+    "List the social dilemmas, or show one.",
+    DILEMMAS,
+    _dilemma_facts,
+    {"show": Command(show_dilemma, Named, example="labmates dilemmas show my-game.yaml", objects="each")},
     example="labmates dilemmas show trust",
     objects="each",
-    commands={
-        "show": Command(show_dilemma, DilemmaParams, example="labmates dilemmas show my-game.yaml", objects="each")
-    },
 )

@@ -13,28 +13,17 @@ from labmates.games.conformance import check_game
 from labmates.games.references import references
 from labmates.games.registry import GAMES, make_game
 from labmates.stats.tables import Column, Table
-from labmates.workflows.protocol.analysis import Params, Result
+from labmates.workflows.protocol.analysis import Result
+from labmates.workflows.protocol.catalogue import Facts, Named, catalogue, checked
 from labmates.workflows.protocol.command import Command
-from labmates.workflows.protocol.listing import checked, listing
 
 if TYPE_CHECKING:
     from labmates.workflows.protocol.command import Lab
 
 
-def games(lab: Lab, _params: Params) -> Iterator[Result]:
-    """List the behavioural games, or show or check one."""
-
-    def look(name: str) -> dict[str, Any]:
-        game = make_game(name)
-        return {"title": game.title, "primary": game.primary}
-
-    return listing(lab, GAMES, look)
-
-
-class CheckParams(Params):
+class CheckParams(Named):
     """A game with its rules."""
 
-    name: str = Field(json_schema_extra={"argument": True})
     rules: dict[str, str] = Field({}, description="Constant of the game, NAME=VALUE; repeatable.")
 
 
@@ -103,37 +92,36 @@ def _payoffs(sized: Sequence[Game]) -> Table:
 
 
 def _references(sized: Sequence[Game]) -> Table:
-    rows = []
-    for game in sized:
-        plays = references(game)
-        rows.append(
-            {
-                "group_size": game.group_size,
-                "players": game.players,
-                "nash": float(plays.nash.level),
-                "nash_payoff": float(plays.nash.payoff),
-                "optimum": float(plays.optimum.level),
-                "optimum_payoff": float(plays.optimum.payoff),
-            }
-        )
-    columns = [
-        Column("group_size"),
-        Column("players"),
-        Column("nash", f"Nash {sized[0].primary} per round", ".3f"),
-        Column("nash_payoff", "payoff", ".3f"),
-        Column("optimum", form=".3f"),
-        Column("optimum_payoff", "payoff", ".3f"),
+    all_plays = list(map(references, sized))
+    rows = [
+        {
+            "group_size": game.group_size,
+            "players": game.players,
+            "nash": float(plays.nash.level),
+            "nash_payoff": float(plays.nash.payoff),
+            "optimum": float(plays.optimum.level),
+            "optimum_payoff": float(plays.optimum.payoff),
+        }
+        for game, plays in zip(sized, all_plays, strict=True)
     ]
-    is_same = any(references(game).optimum == references(game).nash for game in sized)
+    headings = {"nash": f"Nash {sized[0].primary} per round", "nash_payoff": "payoff", "optimum_payoff": "payoff"}
+    numbers = {"group_size": None, "players": None}
+    columns = [Column(name, headings.get(name, ""), numbers.get(name, ".3f")) for name in rows[0]]
+    is_same = any(plays.optimum == plays.nash for plays in all_plays)
     notes = ["Where both are the same, no play is better for all."] if is_same else []
     return Table("references", "Reference plays", columns, rows, notes)
 
 
-COMMAND = Command(
-    games,
-    example="labmates games show weakest-link",
-    objects="per game",
-    commands={
+def _facts(name: str) -> Facts:
+    game = make_game(name)
+    return {"title": game.title, "primary": game.primary}
+
+
+COMMAND = catalogue(
+    "List the behavioural games, or show or check one.",
+    GAMES,
+    _facts,
+    {
         "show": Command(
             show,
             ShowParams,
@@ -142,4 +130,6 @@ COMMAND = Command(
         ),
         "check": Command(check, CheckParams, example="labmates games check my-game"),
     },
+    example="labmates games show weakest-link",
+    objects="per game",
 )

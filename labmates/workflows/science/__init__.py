@@ -9,12 +9,7 @@ ENTRIES = {
         "teamwork": ".analyses:TEAMWORK",
         "organisations": ".analyses:ORGANISATIONS",
     },
-    "labmates.verbs": {
-        "demo": ".verbs:DEMO",
-        "tasks": ".verbs:TASKS",
-        "judges": ".verbs:JUDGES",
-        "organisations": ".verbs:ORGANISATIONS",
-    },
+    "labmates.verbs": {"demo": ".verbs:DEMO", "organisations": ".verbs:ORGANISATIONS"},
     "labmates.players": {"science": ".baselines.players:FAMILY"},
     "labmates.models": {
         "diligent": ".baselines.diligent:Diligent",

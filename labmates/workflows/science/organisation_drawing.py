@@ -1,18 +1,14 @@
-"""Drawings of organisations, as SVG or Mermaid text: phases in order, teams with their seats, and channels."""
+"""Drawings of organisations, as Mermaid text: phases in order, teams with their seats, and channels."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from itertools import pairwise, permutations
 from typing import Final
 
 from labmates.agents.organisation import Organisation
 from labmates.agents.organisation_parts import FlowPhase, Step, Team, Verb
-from labmates.pages.rendering import cut
-from labmates.util.grouping import grouped
-from labmates.workflows.science.seat_graph import Arrow, seat_graph
 
 _HEAD: Final = "flowchart TD"
 _VERBS: Final[Mapping[Verb, str]] = {"read": "reads", "tell": "tells", "ask": "asks"}
@@ -21,46 +17,6 @@ _TOOLS: Final[Mapping[Verb, set[str]]] = {
     "tell": {"send_message"},
     "ask": {"request_additional_work", "request_team_redo"},
 }
-_STYLE: Final = """
-svg { background: #fff; font-family: system-ui, "Segoe UI", "Noto Sans", "DejaVu Sans", sans-serif; }
-text { font-size: 11px; fill: #586069; } .row { font-size: 12px; fill: #1d2125; }
-.end { text-anchor: end; } .middle { text-anchor: middle; }
-.over { paint-order: stroke; stroke: #fff; stroke-width: 4px; stroke-linejoin: round; }
-.handed { fill: none; stroke: #21936c; } .unused { stroke: #586069; stroke-dasharray: 3 4; }
-.c0 { fill: #2f78b7; } .c1 { fill: #d5652a; } .c2 { fill: #21936c; } .c3 { fill: #b45c93; }
-.c4 { fill: #c99413; } .c5 { fill: #4fa3d1; } .c6 { fill: #6b7280; }
-"""
-
-
-def svg(organisation: Organisation) -> str:
-    """The graph of an organisation's seats, as an SVG file.
-
-    Arrows are artifacts for the next team, assigned tasks, and (dashed) channels; phases, and channels open to
-    everyone, are lines of text. Only seats within the organisation's size are drawn, and none that only code names.
-    """
-    seated = organisation.of_size(organisation.size)
-    teams = {seat: team for seat, (team, _) in seated.seats.items() if seated.declares_seats}
-    notes = {seat: cut(details.title, 30) for seat, (_, details) in seated.seats.items()}
-    notes |= {team.lead.id: f"writes {team.artifact}" for team in seated.teams.values()}
-    pairs = [*permutations(teams, 2)]
-    channels = {_VERBS[verb]: [pair for pair in pairs if seated.may(verb, *pair)] for verb in _verbs(seated)}
-    everyone = [verb for verb, reached in channels.items() if len(reached) == len(pairs)]
-    handed = {pair: what for pair, what in _handed(seated) if pair[0] != pair[1]}
-    limited = ((pair, verb) for verb, reached in channels.items() if verb not in everyone for pair in reached)
-    texts = grouped([*handed.items(), *limited])
-    arrows = [Arrow(*pair, ", ".join(words), faint=pair not in handed) for pair, words in texts.items()]
-    verbs = " and ".join(", ".join(everyone).rsplit(", ", 1))
-    lines = [*_phase_texts(seated), *([f"Everyone {verbs} everyone."] if verbs else [])]
-    return f"{seat_graph(seated.name, teams, notes, arrows, [cut(line, 100) for line in lines], style=_STYLE)}\n"
-
-
-def _handed(organisation: Organisation) -> Iterator[tuple[tuple[str, str], str]]:
-    """Pairs of seats: the leads of teams in turn with the artifact of the first, and planning leads with members."""
-    for first, second in pairwise(organisation.teams[phase.team] for phase in organisation.flow):
-        yield (first.lead.id, second.lead.id), first.artifact
-    for phase in organisation.flow:
-        team = organisation.teams[phase.team]
-        yield from (((team.lead.id, seat), "assigns") for seat in team.seats if "plan" in phase.names)
 
 
 def mermaid(organisation: Organisation) -> str:

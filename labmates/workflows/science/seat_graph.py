@@ -1,4 +1,4 @@
-"""Seats on a circle with arrows between them: of a run, and of an organisation."""
+"""Seats on a circle with arrows between them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from labmates.pages.svg import COLOURS, drawing, tag
 
 MOST_LABELS: Final = 12
 """A graph with more arrows shows their texts only in tooltips."""
-_WIDTH, _HEIGHT, _RADIUS, _NODE, _BEND, _LINE = 760, 430, 155, 14, 24, 16
+_WIDTH, _HEIGHT, _RADIUS, _NODE, _BEND = 760, 430, 155, 14, 24
 
 _Place = tuple[float, float]
 
@@ -25,29 +25,17 @@ class Arrow:
     sender: str
     receiver: str
     text: str
-    weight: float = 0
+    weight: float
     faint: bool = False
 
 
-def seat_graph(
-    title: str,
-    teams: Mapping[str, str],
-    notes: Mapping[str, str],
-    arrows: Sequence[Arrow],
-    lines: Sequence[str] = (),
-    *,
-    style: str = "",
-) -> Markup:
+def seat_graph(title: str, teams: Mapping[str, str], notes: Mapping[str, str], arrows: Sequence[Arrow]) -> Markup:
     """The seats on a circle in the colours of their teams, with arrows.
 
     Parameters
     ----------
     teams, notes
         The team of each seat, and a text below its name.
-    lines
-        Texts below the graph.
-    style
-        Style sheet for a file; see `labmates.pages.svg.drawing`.
     """
     places = {
         name: (
@@ -62,10 +50,7 @@ def seat_graph(
     labels = [curve.label() for curve in curves] if len(arrows) <= MOST_LABELS else []
     colours = {team: place % COLOURS for place, team in enumerate(dict.fromkeys(teams.values()))}
     nodes = [_node(name, places[name], notes[name], colours[team]) for name, team in teams.items()]
-    height = _HEIGHT if teams else 0
-    below = [tag("text", line, x=8, y=height + _LINE * at, class_="row") for at, line in enumerate(lines, start=1)]
-    height += _LINE * (len(lines) + 1) * bool(lines)
-    return drawing(_WIDTH, height, title, *paths, *nodes, *labels, *below, class_="wide", style=style)
+    return drawing(_WIDTH, _HEIGHT, title, *paths, *nodes, *labels, class_="wide")
 
 
 @dataclass(frozen=True)

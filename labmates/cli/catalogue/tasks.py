@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -15,6 +14,7 @@ from pydantic import Field
 from labmates.errors import LabmatesError, UsageError
 from labmates.judges.base import SKILL, Report
 from labmates.judges.verified import VerifiedJudge
+from labmates.util.safe_text import clean
 from labmates.tasks.base import Difficulty, accuracy
 from labmates.tasks.conformance.examine import exception_text
 from labmates.tasks.conformance.trial import try_task
@@ -24,38 +24,20 @@ from labmates.tasks.salt import data_seed
 from labmates.tasks.scaffold import new_package
 from labmates.tasks.schema import findings_schema_text
 from labmates.tasks.table import ANSWERS, DATA, read_answers, read_table
-from labmates.util.grouping import grouped
-from labmates.util.safe_text import clean
 from labmates.workflows.protocol.analysis import Params, Result
+from labmates.workflows.protocol.catalogue import Facts, Named, NewParams, catalogue, verdict, written
 from labmates.workflows.protocol.command import Command
-from labmates.workflows.protocol.listing import listing
 
 if TYPE_CHECKING:
-    from labmates.stats.tables import Table
     from labmates.tasks.base import Dataset, Task
-    from labmates.tasks.conformance.trial import Trial
     from labmates.workflows.protocol.command import Lab
 
-MOST_TEXTS: Final = 4
-"""Most different texts of one rule that are printed; ``--json`` has all."""
-MOST_PLACES: Final = 3
 MOST_BYTES: Final = 20_000_000
 
 
-def tasks(lab: Lab, _params: Params) -> Iterator[Result]:
-    """List the science tasks, or show, check or create one."""
-
-    def look(name: str) -> dict[str, Any]:
-        task = get_task(name)
-        return {"title": task.title, "version": task.version}
-
-    return listing(lab, TASKS, look)
-
-
-class ShowParams(Params):
+class ShowParams(Named):
     """A task with a sample of its data."""
 
-    name: str = Field(json_schema_extra={"argument": True})
     seed: int = Field(0, ge=0, description="Seed of the sample shown.")
     difficulty: Difficulty = Field("medium", description="Difficulty of the sample.")
 
@@ -211,13 +193,6 @@ def _score_lines(scored: dict[str, Any]) -> Iterator[str]:
     yield "skill     " + ("not defined" if scored["skill"] is None else f"{scored['skill']:.3f}") + guessed
 
 
-class NewParams(Params):
-    """A package with a task or a judge."""
-
-    name: str = Field(json_schema_extra={"argument": True})
-    folder: str | None = Field(None, description="Folder to write to, new or empty. [default: NAME]")
-
-
 class NewTaskParams(NewParams):
     """A package with a task."""
 
@@ -240,22 +215,8 @@ def new(_lab: Lab, params: NewTaskParams) -> Iterator[Result]:
         raise UsageError(f"--{'csv' if params.answers else 'answers'} is missing: --csv and --answers go together")
     else:
         paths = new_package(TASKS, params.name, folder)
-    lines = [f"wrote {folder / path}" for path in paths]
-    lines += [
-        "Next, in the environment that has labmates:",
-        f"  pip install -e {shlex.quote(str(folder))}",
-        f"  labmates tasks check {params.name}",
-        f"  labmates run science --task {params.name} --model scripted:diligent",
-        *without_install(folder),
-        f"{folder / 'README.md'} lists what to change.",
-    ]
-    yield Result((), verdict=lines)
-
-
-def without_install(folder: Path) -> list[str]:
-    """Instructions for using a new package without installing it."""
-    place = shlex.quote(str(folder) if folder.is_absolute() else f"./{folder}")
-    return [f"Without installing it: uvx --with {place} --from 'labmates[lab]' labmates …"]
+    check = f"labmates tasks check {params.name}"
+    yield written(folder, paths, check, f"labmates run science --task {params.name} --model scripted:diligent")
 
 
 class CheckParams(Params):
@@ -282,62 +243,20 @@ def check(lab: Lab, params: CheckParams) -> Iterator[Result]:
         step_seconds=params.step_timeout,
         watch=lambda step: lab.step(f"{step.rule} {step.where}"),
     )
-    yield trial_result(trial, params.task, f"{params.seeds} seeds at every difficulty", {"task": params.task})
+    rules, what = trial.verdicts(), f"{params.task}: {params.seeds} seeds at every difficulty"
+    yield verdict(params.task, rules, head=what, passed=trial.passed, task=params.task)
 
 
-def trial_result(
-    trial: Trial, name: str, what: str, facts: Mapping[str, Any], *, tables: Sequence[Table] = (), **more: Any
-) -> Result:
-    """The outcome of a conformance test of a task or a judge, a line per rule.
-
-    Parameters
-    ----------
-    what
-        Description of the test data.
-    facts, more
-        Entries of the JSON object before and after the verdict.
-    """
-    verdicts = list(_verdicts(trial))
-    lines = [f"{name}: {what}"]
-    lines += [line for verdict in verdicts for line in _verdict_lines(**verdict)]
-    errors, warnings = (
-        sum(problem.severity == severity for problem in trial.problems) for severity in ("error", "warning")
-    )
-    lines.append(f"{'passed' if trial.passed else 'failed'}: {errors} errors, {warnings} warnings")
-    fault = None if trial.passed else f"{name} does not pass the check"
-    objects = [{**facts, "passed": trial.passed, "rules": verdicts, **more}]
-    return Result(tables, verdict=lines, objects=objects, fault=fault)
+def _facts(name: str) -> Facts:
+    task = get_task(name)
+    return {"title": task.title, "version": task.version}
 
 
-def _verdicts(trial: Trial) -> Iterator[dict[str, Any]]:
-    """Outcome of each rule, as JSON values."""
-    for rule, about in trial.rules.items():
-        problems = [problem for problem in trial.problems if problem.rule == rule]
-        severities = {problem.severity for problem in problems}
-        passed = "ok" if rule in trial.tried else "not tried"
-        status = next((worst for worst in ("error", "warning") if worst in severities), passed)
-        texts = [{"severity": p.severity, "text": p.text, "where": p.where} for p in problems]
-        yield {"rule": rule, "status": status, "about": about, "problems": texts}
-
-
-def _verdict_lines(rule: str, status: str, about: str, problems: list[dict[str, str]]) -> Iterator[str]:
-    """One rule: a line if it holds or was not tried, else its violations and their data sets."""
-    if not problems:
-        yield f"{status:<10}{rule:<14}{about}"
-    places = grouped(((problem["severity"], problem["text"]), problem["where"]) for problem in problems)
-    for (severity, text), datasets in sorted(places.items())[:MOST_TEXTS]:
-        more = f" and {len(datasets) - MOST_PLACES} more" if len(datasets) > MOST_PLACES else ""
-        where = "; ".join(filter(None, datasets[:MOST_PLACES])) + more
-        yield f"{severity:<10}{rule:<14}" + (f"{text} [{where}]" if where else text)
-    if len(places) > MOST_TEXTS:
-        yield f"{'':<10}{rule:<14}and {len(places) - MOST_TEXTS} more; --json prints all"
-
-
-COMMAND = Command(
-    tasks,
-    example="labmates tasks show ecology",
-    objects="per task",
-    commands={
+TASKS_COMMAND = catalogue(
+    "List the science tasks, or show, check or create one.",
+    TASKS,
+    _facts,
+    {
         "show": Command(show, ShowParams, example="labmates tasks show ecology --seed 3"),
         "oracle": Command(oracle, DataParams, example="labmates tasks oracle ecology --seed 3 > perfect.md"),
         "prior": Command(prior, DataParams, example="labmates tasks prior ecology --seed 3 > guessed.md"),
@@ -347,4 +266,6 @@ COMMAND = Command(
             check, CheckParams, example="labmates tasks check labmates_soil/task.py:SoilTask --seeds 5", objects=""
         ),
     },
+    example="labmates tasks show ecology",
+    objects="per task",
 )

@@ -2,145 +2,130 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
+from pydantic import Field
 
-from labmates.cli.common import SuggestingGroup, json_option
-from labmates.cli.console import clean, complain, out, print_json
-from labmates.cli.options import model_options, options_of
-from labmates.models.options import ModelOptions
+from labmates.errors import unknown_name
+from labmates.registry import look_at_all
+from labmates.workflows.protocol.analysis import Params, Result
+from labmates.workflows.protocol.catalogue import Named
+from labmates.workflows.protocol.command import Command
 
 if TYPE_CHECKING:
+    from labmates.models.catalog import Catalog
     from labmates.models.entries import Entry
+    from labmates.models.probe import Probe
+    from labmates.workflows.protocol.command import Lab
 
 _FAMILIES = ("scripted:axelrod/", "scripted:colleague/")
 
 
-@click.group(cls=SuggestingGroup, invoke_without_command=True, epilog="Example: labmates models show scripted:diligent")
-@json_option("per model")
-@click.pass_context
-def models(ctx: click.Context, as_json: bool) -> int:
+def models(lab: Lab, _params: Params) -> Iterator[Result]:
     """List named models, scripted baselines and known models; add, show or check one.
 
     Use any chat model of LangChain by the name provider:name, and any OpenAI-compatible server
     (vLLM, Ollama, llama.cpp) as openai:NAME?base_url=URL. labmates itself serves gguf:PATH, a model file. Named models
     are defined in models.yaml.
     """
-    return 0 if ctx.invoked_subcommand is not None else _list(as_json)
-
-
-@models.command("list", epilog="Example: labmates models list --json")
-@json_option("per model")
-def list_(as_json: bool) -> int:
-    """List named models, scripted baselines and known models."""
-    return _list(as_json)
-
-
-def _list(as_json: bool) -> int:
     from labmates.agents.players.colleague import PARAMETERS
     from labmates.models.entries import models_file, named_entries
     from labmates.models.gguf import WEIGHT_PACKAGES
     from labmates.models.roster import roster
 
-    named, baselines = named_entries(), _baselines()
-    files = {f"gguf:{name}": f"Weights of the package {package}." for name, package in WEIGHT_PACKAGES.items()}
-    if as_json:
-        for name, entry in named.items():
-            print_json({"name": name, "model": entry.name, **entry.access.model_dump(mode="json", exclude_none=True)})
-        for name, text in (baselines | files).items():
-            print_json({"name": name, "description": text})
-        for known in roster():
-            print_json(asdict(known))
-        return 0
-    if named:
-        out().print(f"Named models ({models_file()}):", style="bold")
-        for name, entry in named.items():
-            out().print(f"  {name:<22} {entry.name} {entry.base_url or ''}".rstrip())
-    out().print("Scripted baselines (offline, free):", style="bold")
-    for name, text in baselines.items():
-        out().print(f"  {name:<22} {text}")
-    out().print("  scripted:axelrod/NAME  Plays a strategy of the library axelrod (extra axelrod).")
-    out().print("  scripted:colleague/NAME=VALUE/…  With other parameters: " + ", ".join(PARAMETERS) + ".")
-    out().print("Model files, served on this machine (extra gguf; free, no key):", style="bold")
-    for name, text in {**files, "gguf:PATH": "Any file in the GGUF format."}.items():
-        out().print(f"  {name:<22} {text}")
-    out().print("Models with published benchmark scores (cooperative-profiles paper, appendix I):", style="bold")
+    def described(heading: str, texts: Mapping[str, str], *more: str) -> Result:
+        lines = [f"  {name:<22} {text}" for name, text in texts.items()]
+        objects = [{"name": name, "description": text} for name, text in texts.items()]
+        return Result((), verdict=[f"{heading}:", *lines, *more], objects=objects)
+
+    if named := named_entries():
+        lines = [f"  {name:<22} {entry.name} {entry.base_url or ''}".rstrip() for name, entry in named.items()]
+        objects = [
+            {"name": name, "model": entry.name, **entry.access.model_dump(mode="json", exclude_none=True)}
+            for name, entry in named.items()
+        ]
+        yield Result((), verdict=[f"Named models ({models_file()}):", *lines], objects=objects)
+    yield described(
+        "Scripted baselines (offline, free)",
+        _baselines(lab.warn),
+        "  scripted:axelrod/NAME  Plays a strategy of the library axelrod (extra axelrod).",
+        "  scripted:colleague/NAME=VALUE/…  With other parameters: " + ", ".join(PARAMETERS) + ".",
+    )
+    yield described(
+        "Model files, served on this machine (extra gguf; free, no key)",
+        {f"gguf:{name}": f"Weights of the package {package}." for name, package in WEIGHT_PACKAGES.items()},
+        f"  {'gguf:PATH':<22} Any file in the GGUF format.",
+    )
+    lines = ["Models with published benchmark scores (cooperative-profiles paper, appendix I):"]
     for known in roster():
         thinks = "thinks" if known.thinking else ""
         scores = f"MMLU-Pro {known.mmlu_pro:>4.1f}  IFEval {known.ifeval:>4.1f}"
-        out().print(f"  {known.name:<26} {known.family:<12} {known.size:>5g}B  {scores}  {thinks}".rstrip())
-    return 0
+        lines.append(f"  {known.name:<26} {known.family:<12} {known.size:>5g}B  {scores}  {thinks}".rstrip())
+    yield Result((), verdict=lines, objects=list(map(asdict, roster())))
 
 
-@models.command("add", epilog='Example: labmates models add qwen "openai:qwen3-8b?base_url=http://127.0.0.1:8001/v1"')
-@click.argument("name")
-@click.argument("model")
-def add(name: str, model: str) -> int:
+class AddParams(Named):
+    """A model, and its new name."""
+
+    model: str = Field(json_schema_extra={"argument": True})
+
+
+def add(_lab: Lab, params: AddParams) -> Iterator[Result]:
     """Add MODEL to the models file under NAME."""
     from labmates.models.entries import FILE_NAME, add_entry, models_file, named_entries, read_reference
     from labmates.models.names import parse_model
 
     path = models_file() or Path(FILE_NAME)
-    entry = read_reference(model, named_entries() if path.is_file() else {})
+    entry = read_reference(params.model, named_entries() if path.is_file() else {})
     parse_model(entry.name)
-    add_entry(path, name, entry)
-    out().print(f"{name} is {clean(entry.name)}, in {path}")
-    return 0
+    add_entry(path, params.name, entry)
+    yield Result((), verdict=[f"{params.name} is {entry.name}, in {path}"])
 
 
-@models.command("show", epilog="Example: labmates models show qwen3-8b")
-@click.argument("name")
-@json_option()
-def show(name: str, as_json: bool, **values: Any) -> int:
+def show(lab: Lab, params: Named) -> Iterator[Result]:
     """Show a model: address, settings, price and context, each with its source.
 
     NAME may also be a known model's name at Hugging Face or Ollama.
     """
-    from labmates.errors import unknown_name
     from labmates.models.entries import named_entries, read_reference
     from labmates.models.names import PROVIDERS, is_own_baseline
     from labmates.models.roster import roster, traits_of
     from labmates.models.scripted import describe
 
+    name = params.name
     known: dict[str, dict[str, Any]] = {entry.name: asdict(entry) for entry in roster()}
-    known |= {n: {"name": n, "description": text} for n, text in _baselines().items()}
+    known |= {n: {"name": n, "description": text} for n, text in _baselines(lab.warn).items()}
     if name.startswith(_FAMILIES) and is_own_baseline(name):
         known[name] = {"name": name, "description": describe(name.removeprefix("scripted:"))}
     named = named_entries()
     if name.partition(":")[0] not in PROVIDERS:
         known |= {served: asdict(entry) for served, entry in traits_of([name]).items()}
     if name.partition("?")[0] in named or (name not in known and ":" in name):
-        facts = _facts(read_reference(name, named), name, values)
+        facts = _facts(read_reference(name, named), name, lab.catalog)
     elif name in known:
         facts = known[name]
     else:
         raise unknown_name("model", name, {**known, **named})
-    if as_json:
-        print_json(facts)
-        return 0
-    for key, value in facts.items():
-        if isinstance(value, tuple):
-            value = ", ".join(map(str, value))
-        elif isinstance(value, bool):
-            value = "yes" if value else "no"
-        out().print(f"{key:<14} {value}")
-    return 0
+    yield Result((), verdict=[f"{key:<14} {_text(value)}" for key, value in facts.items()], objects=[facts])
 
 
-def _facts(entry: Entry, reference: str, values: dict[str, Any]) -> dict[str, Any]:
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def _facts(entry: Entry, reference: str, catalog: Catalog) -> dict[str, Any]:
     """The known facts about an entry, each with its source."""
-    import os
-
     from labmates.budgets.prices import BATCH_SHARE, TABLE_DATE
-    from labmates.models.catalog import Catalog
     from labmates.models.endpoints import endpoint_of, listed
     from labmates.models.names import parse_model
     from labmates.models.providers import BATCH_PROVIDERS
 
-    catalog = Catalog(model_options(values))
     model = parse_model(catalog.name_of(reference))
     facts: dict[str, Any] = {"name": str(model)}
     facts |= {f"{name}": f"{value} (given)" for name, value in model.settings.given().items()}
@@ -176,46 +161,47 @@ def _facts(entry: Entry, reference: str, values: dict[str, Any]) -> dict[str, An
     return facts
 
 
-show.params += options_of(ModelOptions)
-
-
-@models.command("check", epilog='Example: labmates models check "openai:qwen3-8b?base_url=http://127.0.0.1:8001/v1"')
-@click.argument("name")
-@json_option("per check")
-def check(name: str, as_json: bool, **values: Any) -> int:
+def check(lab: Lab, params: Named) -> Iterator[Result]:
     """Test what a model's server supports: answers, tools, tool loops, JSON, usage, cached tokens, limits.
 
     A tool loop is two calls, the second with the thoughts of the first reply. Limits are the model's context and the
     rate limits that the server reports. The test makes eight short calls, two of about 3,000 tokens. The exit code is 1
     if the model does not answer.
     """
-    from labmates.cli.interrupt import run_until_stopped
-    from labmates.models.catalog import Catalog
     from labmates.models.probe import probe
 
-    catalog = Catalog(model_options(values))
-    model = catalog.name_of(name)
+    model = lab.catalog.name_of(params.name)
+
+    async def work() -> list[Probe]:
+        results = []
+        async for result in probe(model, lab.catalog.options()):
+            lab.step(f"{result.what}: {result.text}")
+            results.append(result)
+        return results
+
+    results = lab.finish(work())
     words = {True: "yes", False: "no", None: "?"}
-
-    async def work() -> bool:
-        answers = False
-        async for result in probe(model, catalog.options()):
-            answers = answers or (result.what == "answers" and result.able is True)
-            if as_json:
-                print_json(asdict(result))
-            else:
-                out().print(f"{result.what:<10} {words[result.able]:<4} {clean(result.text)}")
-        return answers
-
-    answers = run_until_stopped(work())
-    return 130 if answers is None else 0 if answers else 1
+    lines = [f"{result.what:<10} {words[result.able]:<4} {result.text}" for result in results]
+    answers = any(result.what == "answers" and result.able for result in results)
+    fault = None if answers else f"{params.name} does not answer"
+    yield Result((), verdict=lines, objects=list(map(asdict, results)), fault=fault)
 
 
-check.params += options_of(ModelOptions, leave_out=("batch", "batch_window", "batch_poll"))
-
-
-def _baselines() -> dict[str, str]:
+def _baselines(warn: Callable[[str], None]) -> dict[str, str]:
     from labmates.models.scripted import BASELINES, describe
-    from labmates.workflows.protocol.listing import look_at_all
 
-    return {f"scripted:{name}": text for name, text in look_at_all(BASELINES, describe, complain).items()}
+    return {f"scripted:{name}": text for name, text in look_at_all(BASELINES, describe, warn).items()}
+
+
+_AT = '"openai:qwen3-8b?base_url=http://127.0.0.1:8001/v1"'
+MODELS_COMMAND = Command(
+    models,
+    example="labmates models show scripted:diligent",
+    objects="per model",
+    commands={
+        "list": Command(models, example="labmates models list --json", objects="per model"),
+        "add": Command(add, AddParams, example=f"labmates models add qwen {_AT}"),
+        "show": Command(show, Named, example="labmates models show qwen3-8b", objects="", asks_models=True),
+        "check": Command(check, Named, example=f"labmates models check {_AT}", objects="per check", asks_models=True),
+    },
+)

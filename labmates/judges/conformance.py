@@ -13,12 +13,12 @@ from labmates.judges.base import Judge, Report, Score
 from labmates.judges.panel import checked_judge, checked_scores
 from labmates.judges.registry import JUDGES, load_judge
 from labmates.judges.specimens import ORDERS, TRUSTED_MOVE, Specimen, specimen_reports
+from labmates.registry import time_limit
 from labmates.tasks.base import Difficulty, Task
 from labmates.tasks.conformance.events import Problem
 from labmates.tasks.conformance.examine import exception_text
 from labmates.tasks.conformance.trial import Trial
 from labmates.tasks.registry import resolve_reference
-from labmates.workflows.protocol.listing import time_limit
 
 RULES: Final = {
     "load": "it can be imported and created without arguments, and has a name, a version and metrics",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import shlex
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -11,7 +10,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import Field
 
+from labmates.cli.catalogue.tasks import using_task
 from labmates.errors import UsageError
+from labmates.judges.conformance import (
+    RULES,
+    SAMPLE_RULES,
+    JudgeTrial,
+    metrics_of,
+    run_cases,
+    sample_cases,
+    try_judge,
+)
 from labmates.judges.promises import PREFIX as PROMISES
 from labmates.judges.promises import PromisesJudge
 from labmates.judges.registry import JUDGES, get_judge
@@ -21,18 +30,8 @@ from labmates.stats.tables import Column, Table
 from labmates.tasks.base import Difficulty
 from labmates.tasks.scaffold import new_package
 from labmates.workflows.protocol.analysis import Params, Result
+from labmates.workflows.protocol.catalogue import Named, NewParams, catalogue, verdict, written
 from labmates.workflows.protocol.command import Command
-from labmates.workflows.protocol.listing import listing
-from labmates.workflows.science.judge_check import (
-    RULES,
-    SAMPLE_RULES,
-    JudgeTrial,
-    metrics_of,
-    run_cases,
-    sample_cases,
-    try_judge,
-)
-from labmates.workflows.science.tasks import NewParams, trial_result, using_task, without_install
 
 if TYPE_CHECKING:
     from labmates.workflows.protocol.command import Lab
@@ -41,30 +40,13 @@ MODEL_JUDGES: Final[Mapping[str, type[Any]]] = {"MODEL": RubricJudge, f"{PROMISE
 """Judge models by name, with MODEL in place of ``provider:name``."""
 
 
-def judges(lab: Lab, _params: Params) -> Iterator[Result]:
-    """List the judges of reports, or show, check or create one.
-
-    Any model can judge: name it as provider:name.
-    """
-    yield from listing(lab, JUDGES, lambda name: _facts(get_judge(name)))
-    for name, judge in MODEL_JUDGES.items():
-        facts = _facts(judge)
-        yield Result((), verdict=[f"{name}  {facts['title']}"], objects=[{"name": name, **facts, "package": None}])
-
-
 def _facts(judge: Any) -> dict[str, Any]:
     """Facts about a judge or a class of judges."""
     about = inspect.getdoc(judge) or ""
     return {"title": about.partition("\n")[0], "metrics": list(metrics_of(judge)), "version": judge.version}
 
 
-class ShowParams(Params):
-    """The judge to show."""
-
-    name: str = Field(json_schema_extra={"argument": True})
-
-
-def show(_lab: Lab, params: ShowParams) -> Iterator[Result]:
+def show(_lab: Lab, params: Named) -> Iterator[Result]:
     """Show a judge: metrics, rules, version, and the prompts of a judge model.
 
     NAME is a registered judge, provider:name, promises:provider:name, or the literal word MODEL.
@@ -125,10 +107,16 @@ def check(lab: Lab, params: CheckParams) -> Iterator[Result]:
         rules, what = SAMPLE_RULES, f"{len(cases)} reports on {params.task}"
     work = try_judge(params.judge, cases, rules, seconds=params.step_timeout, watch=lab.step)
     trial = lab.finish(work)
-    tables = [_scores(trial)] if trial.scores else []
-    reports = [{"report": name, "scores": dict(scores)} for name, scores in trial.scores.items()]
-    facts = {"judge": params.judge, "run": params.run}
-    yield trial_result(trial, params.judge, what, facts, tables=tables, reports=reports)
+    yield verdict(
+        params.judge,
+        trial.verdicts(),
+        head=f"{params.judge}: {what}",
+        passed=trial.passed,
+        tables=[_scores(trial)] if trial.scores else [],
+        judge=params.judge,
+        run=params.run,
+        reports=[{"report": name, "scores": dict(scores)} for name, scores in trial.scores.items()],
+    )
 
 
 def _scores(trial: JudgeTrial) -> Table:
@@ -141,25 +129,23 @@ def _scores(trial: JudgeTrial) -> Table:
 def new(_lab: Lab, params: NewParams) -> Iterator[Result]:
     """Write a small working package with a judge, for you to change."""
     folder = Path(params.folder or params.name)
-    lines = [f"wrote {folder / path}" for path in new_package(JUDGES, params.name, folder)]
-    lines += [
-        "Next, in the environment that has labmates:",
-        f"  pip install -e {shlex.quote(str(folder))}",
-        f"  labmates judges check {params.name}",
-        f"  labmates judge RUN --judge {params.name}",
-        *without_install(folder),
-        f"{folder / 'README.md'} lists what to change.",
-    ]
-    yield Result((), verdict=lines)
+    paths = new_package(JUDGES, params.name, folder)
+    yield written(folder, paths, f"labmates judges check {params.name}", f"labmates judge RUN --judge {params.name}")
 
 
-COMMAND = Command(
-    judges,
-    example="labmates judges show verified",
-    objects="per judge",
-    commands={
-        "show": Command(show, ShowParams, example="labmates judges show MODEL", objects=""),
+JUDGES_COMMAND = catalogue(
+    """List the judges of reports, or show, check or create one.
+
+    Any model can judge: name it as provider:name.
+    """,
+    JUDGES,
+    lambda name: _facts(get_judge(name)),
+    {
+        "show": Command(show, Named, example="labmates judges show MODEL", objects=""),
         "check": Command(check, CheckParams, example="labmates judges check heuristic", objects="", has_store=True),
         "new": Command(new, NewParams, example="labmates judges new clarity"),
     },
+    example="labmates judges show verified",
+    objects="per judge",
+    more=lambda: {name: _facts(judge) for name, judge in MODEL_JUDGES.items()},
 )

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from labmates.judges.base import Report, Score
-from labmates.judges.registry import JUDGES
-from labmates.workflows.science.judge_check import (
+from labmates.judges.conformance import (
     RULES,
     SAMPLE_RULES,
     JudgeTrial,
@@ -21,6 +20,7 @@ from labmates.workflows.science.judge_check import (
     sample_cases,
     try_judge,
 )
+from labmates.judges.registry import JUDGES
 from tests.support.line_task import LineTask
 
 CASES = sample_cases(LineTask(), 0, "easy")

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from labmates.registry import Registry
-from labmates.workflows.protocol.listing import look_at_all, time_limit
+from labmates.registry import Registry, look_at_all, time_limit
 from tests.support.plugins import install
 
 
@@ -17,7 +16,7 @@ def test_a_plug_in_that_hangs_is_told_and_the_others_are_looked_at(
 ) -> None:
     points = {"labmates.things": {"a": "sleepy:thing", "b": "labmates.errors:explain"}}
     monkeypatch.syspath_prepend(install(tmp_path, "odd-things", points, {"sleepy": "while True: pass"}))
-    monkeypatch.setattr("labmates.workflows.protocol.listing.MOST_SECONDS", 0.2)
+    monkeypatch.setattr("labmates.registry.MOST_SECONDS", 0.2)
     things: Registry[object] = Registry("thing", "labmates.things", {"c": "labmates.errors:UsageError"})
     warnings: list[str] = []
     assert look_at_all(things, lambda name: things.get(name) and name, warnings.append) == {"b": "b", "c": "c"}

@@ -1,0 +1,1 @@
+"""Catalogues: a command for each registry, which lists, shows, checks and creates its entries."""
