@@ -14,7 +14,6 @@ from pydantic import Field
 from labmates.errors import LabmatesError, UsageError
 from labmates.judges.base import SKILL, Report
 from labmates.judges.verified import VerifiedJudge
-from labmates.util.safe_text import clean
 from labmates.tasks.base import Difficulty, accuracy
 from labmates.tasks.conformance.examine import exception_text
 from labmates.tasks.conformance.trial import try_task
@@ -24,6 +23,7 @@ from labmates.tasks.salt import data_seed
 from labmates.tasks.scaffold import new_package
 from labmates.tasks.schema import findings_schema_text
 from labmates.tasks.table import ANSWERS, DATA, read_answers, read_table
+from labmates.util.safe_text import clean
 from labmates.workflows.protocol.analysis import Params, Result
 from labmates.workflows.protocol.catalogue import Facts, Named, NewParams, catalogue, verdict, written
 from labmates.workflows.protocol.command import Command

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import Field
 
-from labmates.util.grouping import grouped
 from labmates.registry import Registry, look_at_all
+from labmates.util.grouping import grouped
 from labmates.workflows.protocol.analysis import Params, Result
 from labmates.workflows.protocol.command import Command
 
