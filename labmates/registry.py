@@ -7,23 +7,21 @@ import os
 import signal
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import Any, Generic, NamedTuple, TypeVar, cast
 from weakref import WeakSet
 
 from labmates.errors import LabmatesError, UsageError, unknown_name
-from labmates.util.grouping import grouped
-
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
 
 T = TypeVar("T")
 V = TypeVar("V")
 MOST_SECONDS = 15.0
 """A plug-in that takes longer to be imported and looked at hangs."""
+CORE = "labmates"
+"""The distribution of the core."""
 
 
 class PluginError(UsageError):
@@ -40,39 +38,22 @@ class Registry(Generic[T]):
     what
         Noun for an entry in messages, for instance ``"task"``.
     group
-        The entry-point group through which other packages add entries, for instance ``"labmates.tasks"``.
-    own
-        Our own entries, except those that experiments declare: name to ``"module:attribute"``.
-    families
-        Our own entries that are too many to list, by prefix of their names: ``"module:function"``, which takes the
-        rest of a name and returns the entry or raises `UsageError`. Experiments declare a family by a name that ends
-        with a slash.
+        The entry-point group through which packages, this one included, add entries, for instance
+        ``"labmates.tasks"``. A name that ends with a slash is a family, whose members are too many to list: its
+        function takes the rest of a name and returns the entry or raises `UsageError`.
     """
 
-    def __init__(
-        self, what: str, group: str, own: Mapping[str, str] | None = None, families: Mapping[str, str] | None = None
-    ) -> None:
+    def __init__(self, what: str, group: str) -> None:
         self.what = what
         self.group = group
-        self._given = own or {}
-        self._given_families = families or {}
         self._loaded: dict[str, T] = {}
         self._replaced: set[str] = set()
-        self._plugins: dict[str, list[EntryPoint]] | None = None
+        self._plugins: Mapping[str, Sequence[Point]] | None = None
         _REGISTRIES.add(self)
 
-    @cached_property
-    def _own(self) -> Mapping[str, str]:
-        return {**self._given, **{name: at for name, at in _declared()[self.group].items() if not name.endswith("/")}}
-
-    @cached_property
-    def _families(self) -> Mapping[str, str]:
-        declared = {start: at for start, at in _declared()[self.group].items() if start.endswith("/")}
-        return {**self._given_families, **declared}
-
     def names(self) -> list[str]:
-        """Names of all entries, sorted."""
-        return sorted({*self._own, *self._loaded, *self._entry_points()})
+        """Names of all entries, sorted; members of families are not listed."""
+        return sorted({*self._loaded, *(name for name in self._points if not name.endswith("/"))})
 
     def get(self, name: str) -> T:
         """The entry called `name`.
@@ -86,23 +67,23 @@ class Registry(Generic[T]):
 
     def is_own(self, name: str) -> bool:
         """Whether the entry is the project's own: neither a plug-in's nor registered at run time."""
-        return (name in self._own or self.in_family(name)) and name not in self._replaced
+        return any(point.distribution in _ours() for point in self._found(name))
 
     def in_family(self, name: str) -> bool:
         """Whether the name belongs to a family of unlisted entries; the entry itself may not exist."""
-        return name.startswith(tuple(self._families))
+        return self._family(name) is not None
 
     def package(self, name: str) -> str | None:
-        """The package (``"name version"``) of a plug-in's entry; None for other entries."""
-        points = self._points(name)
+        """The package (``"name version"``) of an entry from another package; None for other entries."""
+        points = [point for point in self._found(name) if point.distribution != CORE]
         return _packages(points) if points else None
 
     def shadowed(self) -> list[str]:
         """One line for each plug-in that is ignored because labmates has an entry of that name."""
         return [
-            f"the {self.what} '{name}' is labmates' own; that of {_packages(points)} is ignored"
-            for name, points in self._entry_points().items()
-            if name in self._own
+            f"the {self.what} '{name}' is labmates' own; that of {_packages(ignored)} is ignored"
+            for name, points in self._points.items()
+            if self.is_own(name) and (ignored := [point for point in points if point.distribution not in _ours()])
         ]
 
     def register(self, name: str, entry: T) -> None:
@@ -122,8 +103,8 @@ class Registry(Generic[T]):
         except PluginError:
             raise
         except (Exception, SystemExit) as error:
-            points = self._points(name)
-            if not points:
+            points = self._found(name)
+            if not points or self.is_own(name):
                 raise
             why = str(error) if isinstance(error, LabmatesError) else f"{type(error).__name__}: {error}"
             point = f"{_packages(points)}, entry point {self.group}: {name} = {points[0].value}"
@@ -133,31 +114,43 @@ class Registry(Generic[T]):
         return iter(self.names())
 
     def __contains__(self, name: object) -> bool:
-        return name in self._own or self.in_family(str(name)) or name in self.names()
+        return name in self._loaded or bool(self._found(str(name)))
 
     def _load(self, name: str) -> T:
-        if name in self._own:
-            return cast(T, _attribute(self._own[name]))
-        for start, maker in self._families.items():
-            if name.startswith(start):
-                return cast(T, _attribute(maker)(name.removeprefix(start)))
-        points = self._points(name)
+        points = self._found(name)
         if not points:
-            raise unknown_name(self.what, name, self.names())
+            raise self._unknown(name)
         if len(points) > 1:
             raise PluginError(
                 f"several packages declare the {self.what} '{name}': {_packages(points)}; uninstall all but one"
             )
         with self.guarded(name, "can't be imported"):
-            return cast(T, points[0].load())
+            found = _attribute(points[0].value)
+            family = self._family(name)
+            return cast(T, found if family is None else found(name.removeprefix(family)))
 
-    def _points(self, name: str) -> list[EntryPoint]:
-        """The entry points of a plug-in's entry; none for other entries."""
-        return [] if name in self._own or name in self._replaced else self._entry_points().get(name, [])
+    def _unknown(self, name: str) -> UsageError:
+        for listed, package in satellites().get(self.group, {}).items():
+            if name == listed or (listed.endswith("/") and name.startswith(listed)):
+                return UsageError(f"the {self.what} '{name}' is in the package {package}: pip install {package}")
+        return unknown_name(self.what, name, self.names())
 
-    def _entry_points(self) -> dict[str, list[EntryPoint]]:
+    def _found(self, name: str) -> Sequence[Point]:
+        """The entry points of an entry; our own only, if there is one."""
+        if name in self._replaced:
+            return []
+        points = self._points.get(name) or self._points.get(self._family(name) or "", [])
+        return [point for point in points if point.distribution in _ours()] or points
+
+    def _family(self, name: str) -> str | None:
+        if name in self._points:
+            return None
+        return next((start for start in self._points if start.endswith("/") and name.startswith(start)), None)
+
+    @property
+    def _points(self) -> Mapping[str, Sequence[Point]]:
         if self._plugins is None:
-            self._plugins = _entry_points(self.group) if _may_be_declared(self.group) else {}
+            self._plugins = entry_points(tuple(sys.path)).get(self.group, {})
         return self._plugins
 
 
@@ -170,40 +163,81 @@ def look_up_plugins() -> None:
         registry.names()
 
 
-def _may_be_declared(group: str) -> bool:
-    # Spares `labmates --help` the imports of importlib.metadata and pathlib, the slowest part of its start.
-    if "importlib.metadata" in sys.modules or any(map(os.path.isfile, sys.path)):  # a file is an archive
-        return True
-    for folder in filter(os.path.isdir, sys.path):
-        for entry in os.scandir(folder):
-            if entry.name.endswith("-info"):
-                with (
-                    suppress(OSError),  # a package without entry points
-                    open(f"{entry.path}/entry_points.txt", "rb") as declared,  # noqa: PTH123
-                ):
-                    if group.encode() in declared.read():
-                        return True
-    return False
+class Point(NamedTuple):
+    """An entry point: what an installed package declares under a name.
+
+    Attributes
+    ----------
+    value
+        Where the entry is: ``"module:attribute"``.
+    metadata
+        The folder of the package's metadata.
+    """
+
+    value: str
+    metadata: str
+
+    @property
+    def distribution(self) -> str:
+        """The package's name, normalised."""
+        return _distribution(self.metadata)
+
+    @property
+    def package(self) -> str:
+        """The package's name and version."""
+        for file in ("METADATA", "PKG-INFO"):
+            with suppress(OSError), open(f"{self.metadata}/{file}", encoding="utf-8") as text:  # noqa: PTH123
+                told = dict(line.rstrip().split(": ", 1) for line in text if line.startswith(("Name: ", "Version: ")))
+                return f"{told.get('Name', self.distribution)} {told.get('Version', '')}".rstrip()
+        return self.distribution
 
 
-def _entry_points(group: str) -> dict[str, list[EntryPoint]]:
-    from importlib.metadata import entry_points
+@lru_cache(maxsize=8)
+def entry_points(path: tuple[str, ...]) -> Mapping[str, Mapping[str, Sequence[Point]]]:
+    """All entry points of installed packages in groups of labmates, by group and name.
 
-    return grouped((point.name, point) for point in entry_points(group=group))
+    `importlib.metadata` finds the same, but its import is the slowest part of the start of ``labmates --help``.
+    """
+    found: defaultdict[str, defaultdict[str, list[Point]]] = defaultdict(lambda: defaultdict(list))
+    known = set()
+    for folder in filter(os.path.isdir, path):
+        for entry in sorted(entry.path for entry in os.scandir(folder) if entry.name.endswith("-info")):
+            if _distribution(entry) in known:  # an installation that another one hides
+                continue
+            known.add(_distribution(entry))
+            with suppress(OSError), open(f"{entry}/entry_points.txt", encoding="utf-8") as text:  # noqa: PTH123
+                group = ""
+                for line in map(str.strip, text):
+                    if line.startswith("["):
+                        group = line.strip("[]")
+                    elif group.startswith("labmates.") and "=" in line:
+                        name, _, value = (part.strip() for part in line.partition("="))
+                        found[group][name].append(Point(value, entry))
+    return found
+
+
+def _distribution(metadata: str) -> str:
+    return os.path.basename(metadata).removesuffix("-info").partition("-")[0].replace("_", "-").lower()  # noqa: PTH119
 
 
 @cache
-def _declared() -> Mapping[str, Mapping[str, str]]:
-    """The entries that the experiments' packages declare as ``ENTRIES``: ``"module:attribute"`` by group and name."""
-    workflows = importlib.import_module("labmates.workflows")
-    declared: defaultdict[str, dict[str, str]] = defaultdict(dict)
-    root = workflows.__path__[0]
-    names = filter(lambda name: os.path.isfile(f"{root}/{name}/__init__.py"), os.listdir(root))  # noqa: PTH113, PTH208
-    for folder in sorted(names):
-        package = importlib.import_module(f"labmates.workflows.{folder}")
-        for group, entries in getattr(package, "ENTRIES", {}).items():
-            declared[group] |= {name: package.__name__ + where for name, where in entries.items()}
-    return declared
+def satellites() -> Mapping[str, Mapping[str, str]]:
+    """The package that brings an entry, by group and name, for all packages of this project beside the core.
+
+    The build makes this table from their entry points, whether they are installed or not.
+    """
+    import json
+
+    try:
+        with open(f"{__file__.removesuffix('registry.py')}_satellites.json", encoding="utf-8") as table:  # noqa: PTH123
+            return cast("Mapping[str, Mapping[str, str]]", json.load(table))
+    except FileNotFoundError:  # not installed, but read from a checkout
+        return {}
+
+
+@cache
+def _ours() -> frozenset[str]:
+    return frozenset([CORE, *(package for names in satellites().values() for package in names.values())])
 
 
 class lazy:  # noqa: N801 - it reads as a function: run=lazy("module:function")
@@ -227,8 +261,8 @@ def _attribute(where: str) -> Any:
     return attrgetter(attribute)(importlib.import_module(module))
 
 
-def _packages(points: list[EntryPoint]) -> str:
-    return " and ".join(f"{p.dist.name} {p.dist.version}" if p.dist else "an unknown package" for p in points)
+def _packages(points: Sequence[Point]) -> str:
+    return " and ".join(point.package for point in points)
 
 
 def look_at_all(registry: Registry[Any], look: Callable[[str], V], warn: Callable[[str], None]) -> dict[str, V]:

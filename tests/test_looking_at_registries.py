@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from labmates.errors import UsageError
 from labmates.registry import Registry, look_at_all, time_limit
 from tests.support.plugins import install
 
@@ -17,7 +18,8 @@ def test_a_plug_in_that_hangs_is_told_and_the_others_are_looked_at(
     points = {"labmates.things": {"a": "sleepy:thing", "b": "labmates.errors:explain"}}
     monkeypatch.syspath_prepend(install(tmp_path, "odd-things", points, {"sleepy": "while True: pass"}))
     monkeypatch.setattr("labmates.registry.MOST_SECONDS", 0.2)
-    things: Registry[object] = Registry("thing", "labmates.things", {"c": "labmates.errors:UsageError"})
+    things: Registry[object] = Registry("thing", "labmates.things")
+    things.register("c", UsageError)
     warnings: list[str] = []
     assert look_at_all(things, lambda name: things.get(name) and name, warnings.append) == {"b": "b", "c": "c"}
     [told] = warnings
@@ -25,8 +27,10 @@ def test_a_plug_in_that_hangs_is_told_and_the_others_are_looked_at(
     assert "it did not end within 0.2 s" in told
 
 
-def test_errors_of_our_own_are_not_hidden() -> None:
-    things: Registry[object] = Registry("thing", "labmates.things", {"c": "labmates.errors:Nothing"})
+def test_errors_of_our_own_are_not_hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    points = {"labmates.things": {"c": "labmates.errors:Nothing"}}
+    monkeypatch.syspath_prepend(install(tmp_path, "labmates", points, {}))
+    things: Registry[object] = Registry("thing", "labmates.things")
     with pytest.raises(AttributeError):
         look_at_all(things, things.get, print)
 

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Callable, Mapping
-from importlib import import_module
 from pathlib import Path
-from pkgutil import iter_modules
+from typing import Any
 
 import pytest
 
-from labmates import workflows
+from labmates.agents.organisation_files import ORGANISATIONS
 from labmates.agents.players.base import PLAYERS
 from labmates.errors import UsageError
+from labmates.games.dilemmas import DILEMMAS
+from labmates.games.registry import GAMES
 from labmates.judges.registry import JUDGES
+from labmates.mechanisms.registry import MECHANISMS
 from labmates.models.scripted import BASELINES
-from labmates.registry import PluginError, Registry
+from labmates.registry import CORE, PluginError, Registry, entry_points, look_up_plugins
 from labmates.tasks.registry import TASKS
 from labmates.workflows.protocol.analysis import ANALYSES
 from labmates.workflows.protocol.experiment import EXPERIMENTS
@@ -25,6 +28,20 @@ from tests.support.plugins import install
 GROUP = "labmates.things"
 Add = Callable[..., None]
 _NUMBERS = itertools.count()
+REGISTRIES: list[Registry[Any]] = [
+    ANALYSES,
+    BASELINES,
+    DILEMMAS,
+    EXPERIMENTS,
+    GAMES,
+    JUDGES,
+    MECHANISMS,
+    ORGANISATIONS,
+    PLAYERS,
+    TASKS,
+    VERBS,
+]
+MEMBERS = {"axelrod/": "TitForTat", "colleague/": "care=0.2"}
 
 
 @pytest.fixture
@@ -40,7 +57,15 @@ def add(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Add:
 
 
 def things() -> Registry[object]:
-    return Registry("thing", GROUP, {"ours": "labmates.errors:UsageError"})
+    return Registry("thing", GROUP)
+
+
+@pytest.fixture(autouse=True)
+def ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let labmates declare a thing; its real entries were looked up before."""
+    look_up_plugins()
+    points = {GROUP: {"ours": "labmates.errors:UsageError"}}
+    monkeypatch.syspath_prepend(install(tmp_path / CORE, CORE, points, {}))
 
 
 def test_our_entries_and_those_of_other_packages_are_found_by_name(add: Add) -> None:
@@ -54,26 +79,42 @@ def test_our_entries_and_those_of_other_packages_are_found_by_name(add: Add) -> 
     assert not found.is_own("theirs")
 
 
-def test_every_entry_that_an_experiment_declares_belongs_to_a_registry_and_loads(tmp_path: Path) -> None:
-    strategy = tmp_path / "strategy.py"
-    strategy.write_text("class Strategy:\n    pass\n")
-    registries = {registry.group: registry for registry in (EXPERIMENTS, ANALYSES, PLAYERS, BASELINES, VERBS)}
-    packages = [
-        import_module(f"labmates.workflows.{module.name}")
-        for module in iter_modules(workflows.__path__)
-        if module.ispkg
-    ]
+def test_every_entry_that_labmates_declares_belongs_to_a_registry_and_loads() -> None:
+    registries = {registry.group: registry for registry in REGISTRIES}
     declared = [
         (group, name)
-        for package in packages
-        for group, names in getattr(package, "ENTRIES", {}).items()
-        for name in names
+        for group, names in entry_points(tuple(sys.path[1:])).items()  # the first is that of the fixture
+        for name, points in names.items()
+        if any(point.distribution == CORE for point in points)
     ]
-    assert len(declared) == len(set(declared)) > 30
+    assert len(declared) > 80
     for group, name in declared:
         assert registries[group].is_own(name)
+        assert registries[group].package(name) is None
         # Of a family, one member shows that what makes them is there.
-        assert registries[group].get(f"{name}{strategy}:Strategy" if name.endswith("/") else name)
+        assert registries[group].get(f"{name}{MEMBERS[name]}" if name.endswith("/") else name)
+
+
+def test_a_name_begins_a_family_if_it_ends_with_a_slash(add: Add) -> None:
+    add("their-things", {"times/": "M:times"}, "def times(rest): return 'x' * int(rest)")
+    found = things()
+    assert list(found) == ["ours"]
+    assert "times/3" in found
+    assert found.in_family("times/3")
+    assert found.get("times/3") == "xxx"
+    assert not found.is_own("times/3")
+    with pytest.raises(PluginError, match=r"the thing 'times/a' \(their-things 1.0, .*ValueError"):
+        found.get("times/a")
+
+
+def test_an_entry_of_a_package_of_ours_that_is_not_installed_is_told_with_the_package(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    table = {GROUP: {"elsewhere": "labmates-somewhere", "all/": "labmates-somewhere"}}
+    monkeypatch.setattr("labmates.registry.satellites", lambda: table)
+    for name in ("elsewhere", "all/this"):
+        with pytest.raises(UsageError, match=rf"'{name}' is in the package labmates-somewhere: pip install labmates-s"):
+            things().get(name)
 
 
 def test_an_unknown_name_is_told_with_the_nearest_one(add: Add) -> None:
@@ -109,7 +150,7 @@ def test_a_plug_in_that_can_not_be_imported_is_named_with_package_and_entry_poin
 
 def test_whatever_a_plug_in_raises_later_is_told_in_the_same_way(add: Add) -> None:
     add("bad-things", {"bad": "M:thing"}, "def thing(): raise KeyError('x')")
-    found: Registry[Callable[[], object]] = Registry("thing", GROUP, {})
+    found: Registry[Callable[[], object]] = Registry("thing", GROUP)
     with (
         pytest.raises(PluginError, match=r"'bad' \(bad-things 1.0, .*\) can't be made: KeyError: 'x'"),
         found.guarded("bad", "can't be made"),

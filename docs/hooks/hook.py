@@ -16,6 +16,8 @@ from sitegen.gallery import gallery_links, write_gallery
 from sitegen.maths import draw_formulas
 from sitegen.reference import reference_pages
 
+PACKAGES = sorted(Path(__file__).parents[2].glob("packages/*/docs"))
+
 
 @cache
 def generated() -> dict[str, str]:
@@ -25,14 +27,19 @@ def generated() -> dict[str, str]:
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Put all pages of a folder, committed or generated, into the navigation, where it says ``folder/*``."""
-    committed = sorted(path.relative_to(config.docs_dir).as_posix() for path in Path(config.docs_dir).rglob("*.md"))
+    folders = [Path(config.docs_dir), *PACKAGES]
+    committed = sorted(path.relative_to(folder).as_posix() for folder in folders for path in folder.rglob("*.md"))
     committed.sort(key=lambda path: not path.endswith("README.md"))
     config.nav = _filled(config.nav, [*committed, *generated()])
     return config
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the generated pages."""
+    """Add the pages of the other packages, each at its place below ``docs/``, and the generated ones."""
+    for folder in PACKAGES:
+        for file in filter(Path.is_file, folder.rglob("*")):
+            place = file.relative_to(folder).as_posix()
+            files.append(File(place, str(folder), config.site_dir, config.use_directory_urls))
     for path, text in generated().items():
         files.append(File.generated(config, path, content=text))
     return files

@@ -26,9 +26,7 @@ from labmates.util.bounded_yaml import Source, read_source
 
 _ROLE_FILE = re.compile(r"\S+\.md")
 BUILT_IN = ("pipeline", "solo", "independent", "centralised", "decentralised", "hybrid", "blackboard")
-ORGANISATIONS: Registry[Organisation | str | Path] = Registry(
-    "organisation", "labmates.organisations", {name: f"labmates.agents.organisations:{name}" for name in BUILT_IN}
-)
+ORGANISATIONS: Registry[Organisation | str | Path] = Registry("organisation", "labmates.organisations")
 """All organisations by name; an entry of another package is an `Organisation` or the path of a file."""
 _READ: dict[str, tuple[Organisation, Source]] = {}
 """The organisation of each name that was read last, with its file."""

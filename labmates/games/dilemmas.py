@@ -23,14 +23,7 @@ trust = partial(_packaged, "trust")
 stag_hunt = partial(_packaged, "stag-hunt")
 matching_pennies = partial(_packaged, "matching-pennies")
 
-DILEMMAS: Registry[object] = Registry(
-    "dilemma",
-    "labmates.dilemmas",
-    {
-        name: f"labmates.games.dilemmas:{name.replace('-', '_')}"
-        for name in ("prisoners", "public-goods", "travellers", "trust", "stag-hunt", "matching-pennies")
-    },
-)
+DILEMMAS: Registry[object] = Registry("dilemma", "labmates.dilemmas")
 """Every dilemma by name; an entry is a `PayoffTable`, or a function without parameters that returns one."""
 
 

@@ -12,18 +12,7 @@ from labmates.errors import UsageError, explain
 from labmates.games.base import Game
 from labmates.registry import Registry
 
-GAMES: Registry[type[Game]] = Registry(
-    "game",
-    "labmates.games",
-    {
-        "weakest-link": "labmates.games.weakest_link:WeakestLink",
-        "common-pool": "labmates.games.common_pool:CommonPool",
-        "common-pool-sanctions": "labmates.games.common_pool:CommonPoolWithSanctions",
-        "collective-risk": "labmates.games.collective_risk:CollectiveRisk",
-        "o-ring": "labmates.games.o_ring:ORing",
-        "public-goods": "labmates.games.public_goods:PublicGoods",
-    },
-)
+GAMES: Registry[type[Game]] = Registry("game", "labmates.games")
 
 
 def make_game(name: str, rules: Mapping[str, Any] | None = None) -> Game:

@@ -9,15 +9,7 @@ from labmates.judges.base import Judge
 from labmates.registry import Registry
 from labmates.tasks.registry import find_class, resolve_reference
 
-JUDGES: Registry[Callable[[], Judge]] = Registry(
-    "judge",
-    "labmates.judges",
-    {
-        "heuristic": "labmates.judges.heuristic:HeuristicJudge",
-        "verified": "labmates.judges.verified:VerifiedJudge",
-        "handoff": "labmates.judges.handoff:HandoffJudge",
-    },
-)
+JUDGES: Registry[Callable[[], Judge]] = Registry("judge", "labmates.judges")
 
 
 def get_judge(name: str) -> Judge:

@@ -15,21 +15,7 @@ from labmates.registry import Registry
 
 _NAMED = re.compile(r"([^()\s]+)(?:\(([^()]*)\))?")
 
-MECHANISMS: Registry[type[Mechanism]] = Registry(
-    "mechanism",
-    "labmates.mechanisms",
-    {
-        "none": "labmates.mechanisms.none:NoMechanism",
-        "repetition": "labmates.mechanisms.repetition:Repetition",
-        "reputation": "labmates.mechanisms.reputation:Reputation",
-        "mediation": "labmates.mechanisms.mediation:Mediation",
-        "contract": "labmates.mechanisms.contract:Contract",
-        "cheap-talk": "labmates.mechanisms.cheap_talk:CheapTalk",
-        "stackelberg": "labmates.mechanisms.stackelberg:Stackelberg",
-        "correlation": "labmates.mechanisms.correlation:Correlation",
-        "gifting": "labmates.mechanisms.gifting:Gifting",
-    },
-)
+MECHANISMS: Registry[type[Mechanism]] = Registry("mechanism", "labmates.mechanisms")
 
 
 def split_terms(name: str) -> tuple[str, dict[str, str]]:

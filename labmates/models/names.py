@@ -68,7 +68,7 @@ EXTRAS: dict[str, str] = {
 }
 """The extra that installs a provider's package, by provider."""
 
-PLUGINS: Registry[Callable[..., BaseChatModel]] = Registry("model provider", "labmates.providers", {})
+PLUGINS: Registry[Callable[..., BaseChatModel]] = Registry("model provider", "labmates.providers")
 """Providers of other packages (entry point ``labmates.providers``): classes of chat models, or functions that make one.
 
 They are called with the keywords that they declare among ``model``, ``base_url``, ``api_key``, ``timeout``,

@@ -17,16 +17,7 @@ from labmates.errors import UsageError, unknown_name
 from labmates.registry import Registry
 from labmates.tasks.base import Task
 
-TASKS: Registry[type[Task[Any, Any]]] = Registry(
-    "task",
-    "labmates.tasks",
-    {
-        "ecology": "labmates.tasks.ecology.task:EcologyTask",
-        "anomaly": "labmates.tasks.anomaly.task:AnomalyTask",
-        "geospatial": "labmates.tasks.geospatial.task:GeospatialTask",
-        "biomarker": "labmates.tasks.biomarker.task:BiomarkerTask",
-    },
-)
+TASKS: Registry[type[Task[Any, Any]]] = Registry("task", "labmates.tasks")
 
 
 def get_task(name: str) -> Task[Any, Any]:

@@ -6,8 +6,8 @@ import pty
 import pytest
 import yaml
 
-from tests.cli.conftest import Labmates
 from tests.support.approving import LAB
+from tests.support.command_line import Labmates
 from tests.support.interrupting import CODE
 
 COMMAND = ("run", "science", "--task", "anomaly", "--difficulty", "easy", "--model", "scripted:silent")

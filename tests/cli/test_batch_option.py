@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from labmates.records.store import Store
-from tests.cli.conftest import Labmates
 from tests.judges.conftest import answer
 from tests.support.batch_server import AnthropicBatchServer, BatchServer, Fate
 from tests.support.children import Child, command
+from tests.support.command_line import Labmates
 from tests.support.openai_server import Answer, Json, OpenAIServer, serve_model
 from tests.support.text_author import TextAuthor
 

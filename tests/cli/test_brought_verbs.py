@@ -9,7 +9,7 @@ import pytest
 import labmates as package
 from labmates.registry import Registry
 from labmates.workflows.protocol.verb import Verb
-from tests.cli.conftest import Labmates
+from tests.support.command_line import Labmates
 from tests.support.plugins import install
 
 CODE = '''

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from labmates.models.scripted import BASELINES
-from tests.cli.conftest import Labmates
+from tests.support.command_line import Labmates
 from tests.support.openai_server import OpenAIServer, serve_model
 
 RUN = [

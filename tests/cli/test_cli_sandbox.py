@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from labmates.sandboxes.image.names import image_tag
-from tests.cli.conftest import Labmates
+from tests.support.command_line import Labmates
 from tests.support.docker_engine import FakeEngine, fake_engine
 
 NOWHERE = {"DOCKER_HOST": "unix:///nowhere/docker.sock"}

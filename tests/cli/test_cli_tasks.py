@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from labmates.tasks.conformance.trial import TRIAL_RULES
-from tests.cli.conftest import Labmates
+from tests.support.command_line import Labmates
 from tests.support.plugins import ROOT, install
 
 CODE = """

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from labmates.records.store import Store
-from tests.cli.conftest import Labmates
+from tests.support.command_line import Labmates
 
 CONTENT = """
 store = "sqlite:///mine.db"

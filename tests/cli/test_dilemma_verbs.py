@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Labmates
+from tests.support.command_line import Labmates
 from tests.support.openai_server import Answer, Json, OpenAIServer, fault
 
 CHICKEN = """

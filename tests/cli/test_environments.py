@@ -20,7 +20,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from labmates.models import check, clients
-from tests.cli.conftest import Labmates
+from tests.support.command_line import Labmates
 from tests.support.openai_server import Answer, OpenAIServer
 
 SECRET = "sesame-4711"

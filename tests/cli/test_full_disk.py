@@ -13,8 +13,8 @@ import pytest
 
 from labmates.records.store import Store
 from labmates.records.studies import study_counts
-from tests.cli.conftest import Labmates
 from tests.support.children import Child, command
+from tests.support.command_line import Labmates
 
 STUDY = """
 kind: science

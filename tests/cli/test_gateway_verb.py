@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.cli.conftest import Labmates
+from tests.support.command_line import Labmates
 from tests.support.openai_server import Answer, OpenAIServer
 
 BUDGET = ("gateway", "--budget", "0.05", "--seat", "alice", "--seat", "bob=0.01")

@@ -13,10 +13,10 @@ import pytest
 
 from labmates.judges.registry import JUDGES
 from labmates.records.store import Store
-from tests.cli.conftest import Labmates
 from tests.judges.conftest import answer
 from tests.studies.ended import ended_run
 from tests.support.children import Child, command
+from tests.support.command_line import Labmates
 from tests.support.openai_server import Answer, Json, OpenAIServer, fault
 
 KEY = "sk-very-secret-0123456789abcdef"

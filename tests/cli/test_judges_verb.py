@@ -10,8 +10,8 @@ import pytest
 
 from labmates.judges.conformance import RULES, SAMPLE_RULES
 from labmates.records.store import Store
-from tests.cli.conftest import Labmates
 from tests.studies.ended import ended_run
+from tests.support.command_line import Labmates
 from tests.support.plugins import ROOT
 
 

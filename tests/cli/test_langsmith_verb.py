@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Labmates
+from tests.support.command_line import Labmates
 from tests.support.langsmith_server import KEY, langsmith_server
 
 STUDY = """

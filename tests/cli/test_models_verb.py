@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.cli.conftest import Labmates
 from tests.support.anthropic_server import AnthropicServer
+from tests.support.command_line import Labmates
 from tests.support.openai_server import Answer, Call, Json, OpenAIServer
 from tests.support.thinking import FAMILIES
 

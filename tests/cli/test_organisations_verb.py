@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from labmates.agents.organisation_files import find_organisation
-from tests.cli.conftest import Labmates
+from tests.support.command_line import Labmates
 
 
 def test_a_copy_of_an_organisation_is_one_that_can_be_changed(labmates: Labmates, tmp_path: Path) -> None:

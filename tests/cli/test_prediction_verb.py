@@ -12,8 +12,8 @@ from labmates import screen
 from labmates.models.roster import roster
 from labmates.records.events import ScoreEvent
 from labmates.records.store import Store
-from tests.cli.conftest import Labmates
 from tests.studies.ended import ended_run
+from tests.support.command_line import Labmates
 from tests.support.simulated_studies import write_prediction
 
 PLAYERS = [f"scripted:{name}" for name in ("cooperate", "defect", "random", "fair-share", "conditional")]

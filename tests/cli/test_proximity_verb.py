@@ -8,8 +8,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from tests.cli.conftest import Labmates
 from tests.stats.bayes.studies import SMALL
+from tests.support.command_line import Labmates
 from tests.support.simulated_studies import write_proximity
 
 

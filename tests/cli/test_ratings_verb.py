@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import Labmates
+from tests.support.command_line import Labmates
 
 MATCHUPS: list[dict[str, list[Any]]] = [
     {"seats": [0, 0], "rounds": [[2, 2]]},

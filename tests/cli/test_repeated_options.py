@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.cli.conftest import Labmates
+from tests.support.command_line import Labmates
 
 
 @pytest.mark.parametrize(

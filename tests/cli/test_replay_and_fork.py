@@ -8,7 +8,7 @@ import pytest
 
 from labmates.records.run import new_run_id
 from labmates.records.store import Store
-from tests.cli.conftest import Labmates
+from tests.support.command_line import Labmates
 
 RUN = ["run", "science", "--task", "anomaly", "--difficulty", "easy", "--model", "scripted:silent"]
 

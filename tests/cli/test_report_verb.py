@@ -14,8 +14,8 @@ from labmates.records.entering import enter_study
 from labmates.records.events import ScoreEvent
 from labmates.records.store import Store
 from labmates.records.studies import StudyRecord
-from tests.cli.conftest import Labmates
 from tests.studies.ended import ended_run, fresh_run
+from tests.support.command_line import Labmates
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 
 from labmates.models.scripted import BASELINES
 from labmates.records.store import Store
-from tests.cli.conftest import Labmates
+from tests.support.command_line import Labmates
 from tests.support.openai_server import Answer, Behaviour, Json, OpenAIServer, fault, serve_model
 
 KEY = "sk-very-secret-0123456789abcdef"

@@ -8,7 +8,7 @@ from labmates.records.bodies import Bodies
 from labmates.records.events import MessageEvent
 from labmates.records.notes import add_note
 from labmates.records.store import Store
-from tests.cli.conftest import Labmates
+from tests.support.command_line import Labmates
 from tests.support.recorded import a_record, add
 
 

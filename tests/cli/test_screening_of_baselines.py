@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import Labmates
+from tests.support.command_line import Labmates
 
 GENEROUS = (0.25, 0.31, 0.36, 0.42, 0.47, 0.53, 0.58, 0.64, 0.69, 0.75)
 TRUSTING = (0.47, 0.75, 0.31, 0.58, 0.25, 0.64, 0.42, 0.69, 0.36, 0.53)

@@ -11,8 +11,8 @@ import pytest
 from labmates.models.scripted import BASELINES
 from labmates.records.events import LLMCallEvent
 from labmates.records.store import Store
-from tests.cli.conftest import Labmates
 from tests.support.anthropic_server import AnthropicServer
+from tests.support.command_line import Labmates
 from tests.support.openai_server import Answer, OpenAIServer, serve_model
 
 pytest.importorskip("langchain_anthropic")

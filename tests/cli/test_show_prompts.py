@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.cli.conftest import Labmates
+from tests.support.command_line import Labmates
 
 
 def test_prompts_stand_before_replies_each_message_once(labmates: Labmates) -> None:

@@ -12,9 +12,9 @@ import pytest
 
 from labmates.records.store import Store
 from labmates.records.studies import study_counts
-from tests.cli.conftest import Labmates
 from tests.support.batch_server import BatchServer, Fate
 from tests.support.children import Child, command
+from tests.support.command_line import Labmates
 from tests.support.openai_server import Answer
 
 STUDY = """

@@ -15,7 +15,7 @@ from labmates.tasks.base import Task, accuracy
 from labmates.tasks.conformance import check_task
 from labmates.tasks.registry import load_task
 from labmates.tasks.table import read_answers, read_table
-from tests.cli.conftest import Labmates
+from tests.support.command_line import Labmates
 
 TABLE = "load,extension\n10,4\n20,8.1\n30,11.9\n"
 ANSWERS = """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.cli.conftest import Labmates
+from tests.support.command_line import Labmates
 
 RUN = ["run", "science", "--task", "anomaly", "--difficulty", "easy", "--model", "scripted:silent", "--budget", "0.50"]
 

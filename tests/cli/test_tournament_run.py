@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Labmates
+from tests.support.command_line import Labmates
 from tests.support.langsmith_server import langsmith_server
 
 RUN = ["run", "tournament", "--structure", "sa", "--model", "scripted:tit-for-tat"]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Done, Labmates
+from tests.support.command_line import Done, Labmates
 
 RUN = ["run", "science", "--task", "anomaly", "--difficulty", "easy"]
 KEYS = [

@@ -16,9 +16,9 @@ import sqlalchemy as sa
 
 import labmates
 from labmates.records.store import Store
-from tests.cli.conftest import Labmates
 from tests.docs.pages import blocks_of
 from tests.support.children import Child, command
+from tests.support.command_line import Labmates
 from tests.support.plugins import ROOT
 from tests.support.recorded import a_record, long_run
 

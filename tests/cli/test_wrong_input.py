@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Labmates
+from tests.support.command_line import Labmates
 
 GOOD = ["--task", "anomaly", "--model", "scripted:silent"]
 

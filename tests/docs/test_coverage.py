@@ -11,7 +11,7 @@ import pytest
 
 from labmates.api import arun
 from sitegen.coverage import PAGE, coverage_page, papers
-from tests.cli.conftest import Labmates
+from tests.support.command_line import Labmates
 from tests.support.simulated_studies import write_prediction, write_proximity
 from tests.support.strategies import library
 

@@ -1,4 +1,4 @@
-"""The scripts in ``examples/`` run offline, and print what they are about."""
+"""The scripts in the folders ``examples`` run offline, and print what they are about."""
 
 from __future__ import annotations
 
@@ -28,8 +28,13 @@ PRINTED = {
 ARGUMENTS = {"compare_baselines": "1"}  # one seed
 
 
+SCRIPTS = {
+    path.stem: path.relative_to(ROOT) for path in (*ROOT.glob("examples/*.py"), *ROOT.glob("packages/*/examples/*.py"))
+}
+
+
 def test_every_example_is_executed() -> None:
-    assert sorted(PRINTED) == sorted(script.stem for script in (ROOT / "examples").glob("*.py"))
+    assert PRINTED.keys() == SCRIPTS.keys()
 
 
 @pytest.mark.slow
@@ -37,7 +42,7 @@ def test_every_example_is_executed() -> None:
 def test_an_example_runs_offline(name: str, forge: Path, tmp_path: Path) -> None:
     walk = Walk(tmp_path, forge, "http://127.0.0.1:9/v1")
     walk.prepare()
-    command = f"python examples/{name}.py {ARGUMENTS.get(name, '')}"
+    command = f"python {SCRIPTS[name]} {ARGUMENTS.get(name, '')}"
     done = walk.shell(command, Block("examples", 1, "sh", command, command))
     assert done.code == 0, str(done)
     for text in PRINTED[name]:

@@ -70,7 +70,7 @@ def opened(name: str, extractor: str | None = None) -> SafeJudge:
 @pytest.fixture
 def judges(monkeypatch: pytest.MonkeyPatch) -> Registry[Callable[[], Judge]]:
     """A registry of our own judges, to which a test adds."""
-    fresh: Registry[Callable[[], Judge]] = Registry("judge", JUDGES.group, {n: JUDGES._own[n] for n in JUDGES._own})
+    fresh: Registry[Callable[[], Judge]] = Registry("judge", JUDGES.group)
     for module in ("panel", "registry"):
         monkeypatch.setattr(f"labmates.judges.{module}.JUDGES", fresh)
     return fresh

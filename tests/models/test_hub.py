@@ -186,7 +186,8 @@ class Echo(BaseChatModel):
 @pytest.fixture
 def echo(monkeypatch: pytest.MonkeyPatch) -> str:
     """Registers the scripted model `Echo` and returns its name."""
-    baselines: Registry[Any] = Registry("scripted baseline", "labmates.models", {"echo": f"{__name__}:Echo"})
+    baselines: Registry[Any] = Registry("scripted baseline", "labmates.models")
+    baselines.register("echo", Echo)
     monkeypatch.setattr("labmates.models.scripted.BASELINES", baselines)
     return "scripted:echo"
 
@@ -215,7 +216,8 @@ class Meeting(Echo):
 
 async def test_calls_of_scripted_models_wait_for_no_slot(monkeypatch: pytest.MonkeyPatch) -> None:
     Meeting.both = asyncio.Barrier(2)
-    baselines: Registry[Any] = Registry("scripted baseline", "labmates.models", {"meeting": f"{__name__}:Meeting"})
+    baselines: Registry[Any] = Registry("scripted baseline", "labmates.models")
+    baselines.register("meeting", Meeting)
     monkeypatch.setattr("labmates.models.scripted.BASELINES", baselines)
     async with ModelHub(ModelOptions(max_concurrent_calls=1)) as hub:
         calls = [hub.call("scripted:meeting", HI, seed=n, max_output_tokens=5) for n in range(2)]

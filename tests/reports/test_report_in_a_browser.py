@@ -14,7 +14,7 @@ import pytest
 import labmates
 from labmates.records.store import Store
 from labmates.reports.report import store_report, write_report
-from tests.reports.test_populations_report import populations
+from tests.populations.test_populations_report import populations
 from tests.reports.test_report import store as store
 
 if TYPE_CHECKING:

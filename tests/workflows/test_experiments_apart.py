@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from labmates.registry import entry_points
 from labmates.workflows.protocol.experiment import EXPERIMENTS
 from tests.support.plugins import ROOT
 
 PACKAGE = ROOT / "labmates"
-FOLDERS = sorted(
-    path.parent.name for path in (PACKAGE / "workflows").glob("*/__init__.py") if "ENTRIES" in path.read_text("utf-8")
-)
+SATELLITES = "|".join(path.parent.name.replace("-", "[-_]") for path in ROOT.glob("packages/*/pyproject.toml"))
+OURS = [point.value for [point] in entry_points(tuple(sys.path))["labmates.experiments"].values()]
+FOLDERS = sorted(value.split(".")[2] for value in OURS if value.startswith("labmates.workflows."))
 OF_FOLDERS = re.compile(rf"\bworkflows[./]({'|'.join(FOLDERS)})\b")
 WORDS = {name for kind in EXPERIMENTS.names() for name in (kind, f"{kind}s")} - {
     "game",
@@ -26,6 +28,7 @@ ALLOWED = {
     "tasks": "tasks are of science",
     "cli/catalogue": "tasks are of science",
     "stats": "replicator dynamics are the evolution of populations",
+    "workflows/analyses": "an analysis of several experiments says which",
     "records/migrations": "what stores of earlier versions held",
 }
 """Folders and modules in which such words have a meaning of their own."""
@@ -51,12 +54,17 @@ def named(tree: ast.AST) -> Iterator[str]:
 
 
 def test_there_are_experiments_and_modules_to_look_at() -> None:
-    assert {"science", "games", "dilemmas", "tournament", "populations"} <= set(FOLDERS)
+    assert {"science", "games", "dilemmas", "tournament"} <= set(FOLDERS)
     assert len(list(sources())) > 200
 
 
 def test_no_file_outside_names_the_package_of_an_experiment() -> None:
     assert [str(path) for path in sources() if OF_FOLDERS.search(path.read_text("utf-8"))] == []
+
+
+def test_no_file_of_the_core_names_another_package_of_this_project() -> None:
+    assert SATELLITES
+    assert [str(path) for path in PACKAGE.rglob("*.py") if re.search(SATELLITES, path.read_text("utf-8"))] == []
 
 
 def test_no_code_outside_names_a_kind_of_experiment() -> None:

@@ -5,25 +5,34 @@ from __future__ import annotations
 from importlib.resources import files
 from string import Template
 
-# Read once, at import: prompts are made inside event loops, which reading files would block.
-_TEMPLATES = {
-    file.name.removesuffix(".md"): Template(file.read_text(encoding="utf-8").rstrip("\n"))
-    for file in files(__name__).iterdir()
-    if file.name.endswith(".md")
-}
 
+class Prompts:
+    """The prompts in a package's folder ``prompts``.
 
-def template(name: str) -> Template:
-    """The template called `name`."""
-    return _TEMPLATES[name]
-
-
-def render(name: str, /, **values: object) -> str:
-    """Fill in the template called `name`; every placeholder of it must be given.
-
-    Raises
-    ------
-    KeyError
-        If a placeholder has no value.
+    They are read once, when this is made: prompts are made inside event loops, which reading files would block.
     """
-    return template(name).substitute({key: str(value) for key, value in values.items()})
+
+    def __init__(self, package: str | None) -> None:
+        self._templates = {
+            file.name.removesuffix(".md"): Template(file.read_text(encoding="utf-8").rstrip("\n"))
+            for file in (files(str(package)) / "prompts").iterdir()
+            if file.name.endswith(".md")
+        }
+
+    def template(self, name: str) -> Template:
+        """The template called `name`."""
+        return self._templates[name]
+
+    def render(self, name: str, /, **values: object) -> str:
+        """Fill in the template called `name`; every placeholder of it must be given.
+
+        Raises
+        ------
+        KeyError
+            If a placeholder has no value.
+        """
+        return self.template(name).substitute({key: str(value) for key, value in values.items()})
+
+
+_PROMPTS = Prompts("labmates.agents")
+template, render = _PROMPTS.template, _PROMPTS.render

@@ -27,36 +27,7 @@ from labmates.registry import Registry
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
-BASELINES: Registry[Callable[[], BaseChatModel]] = Registry(
-    "scripted baseline",
-    "labmates.models",
-    {
-        "garbage": "labmates.models.scripted.garbage:Garbage",
-        "referee": "labmates.judges.referee:Referee",
-        "gullible": "labmates.judges.referee:Gullible",
-        "colleague": "labmates.agents.players.colleague:Colleague",
-        "cooperate": "labmates.agents.players:Cooperate",
-        "defect": "labmates.agents.players:Defect",
-        "random": "labmates.agents.players:Random",
-        "fair-share": "labmates.agents.players:FairShare",
-        "conditional": "labmates.agents.players:Conditional",
-        "tit-for-tat": "labmates.agents.players:TitForTat",
-        "grim": "labmates.agents.players:Grim",
-        "standing": "labmates.agents.players:Standing",
-        "equilibrium": "labmates.agents.players:Equilibrium",
-        "suspicious-tit-for-tat": "labmates.agents.players:SuspiciousTitForTat",
-        "tit-for-two-tats": "labmates.agents.players:TitForTwoTats",
-        "generous-tit-for-tat": "labmates.agents.players:GenerousTitForTat",
-        "win-stay-lose-shift": "labmates.agents.players:WinStayLoseShift",
-        "alternator": "labmates.agents.players:Alternator",
-        "joss": "labmates.agents.players:Joss",
-        "extort-2": "labmates.agents.players:Extort2",
-    },
-    {
-        "axelrod/": "labmates.agents.players.base:library_player",
-        "colleague/": "labmates.agents.players.colleague:colleague",
-    },
-)
+BASELINES: Registry[Callable[[], BaseChatModel]] = Registry("scripted baseline", "labmates.models")
 """Baselines by name; an entry, called without arguments, returns the chat model."""
 
 

@@ -356,14 +356,7 @@ class Analysis(Generic[P]):
         return self.result(Runs.given(store, records), self.shown_params())
 
 
-ANALYSES: Registry[Analysis[Any]] = Registry(
-    "analysis",
-    "labmates.analyses",
-    {
-        "agreement": "labmates.workflows.analyses.agreement_analysis:AGREEMENT",
-        "contrasts": "labmates.workflows.analyses.contrasts:CONTRASTS",
-    },
-)
+ANALYSES: Registry[Analysis[Any]] = Registry("analysis", "labmates.analyses")
 """All analyses by name."""
 
 

@@ -22,13 +22,11 @@ from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings
 from labmates.workflows.protocol.experiment import make_condition
 from labmates.workflows.protocol.stop_signal import StopSignal
-from tests.cli.conftest import Labmates, labmates
+from tests.support.command_line import Labmates
 from tests.support.puppet import agent_of, dutiful, puppet, step_of, turn_of
 from tests.support.story import story
 from tests.support.teams import TEAMS
 from tests.workflows.science.test_science_lab import Lab, tool_results
-
-__all__ = ["labmates"]
 
 LIMIT = re.compile(r"^Length limit: at most (\d+) tokens in this reply", re.MULTILINE)
 LONG = "All of this has to be said once more, in other words. " * 2_000

@@ -1,0 +1,186 @@
+"""How fast strategies play: our engine beside the published program's own, on its strategies, interleaved.
+
+Needs a checkout of github.com/willis-richard/emergent_llm, whose own code plays the same groups in this process::
+
+    python packages/labmates-populations/benchmarks/populations.py PATH/TO/emergent_llm
+
+A population of 512 evolves by the paper's protocol; the published program plays a part of each generation's groups, and
+games without chance have to be equal move for move. Times are processor time, since other processes disturb the clock;
+that of two processes is by the clock. Ratios are those of later generations too, in which our engine knows many moves;
+once of all strategies, and once of those alone that the machine executes.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labmates_populations.engine.attitudes import falls_back_to_cooperation
+from labmates_populations.engine.library import read_text, strategy_files
+from labmates_populations.engine.workers import Batch, Workers, chunks
+from labmates_populations.repeated import RepeatedGame, make_repeated
+
+PUBLISHED = ("public-goods", "collective-risk", "common-pool")
+"""The games of the published program."""
+_POPULATION, _GAMES, _ELITE, _MUTATION, _GENERATIONS, _GROUPS_SEATS = 512, 4, 64, 0.1, 21, 256
+
+
+def main(checkout: Path) -> None:
+    sys.path.insert(0, str(checkout / "src"))
+    logging.disable(logging.CRITICAL)
+    library = checkout / "strategies"
+    for game in PUBLISHED:
+        for size in (4, 64):
+            _evolution(library, game, size, by_machine=False)
+            _evolution(library, game, size, by_machine=True)
+    _processes(library)
+    _checks(library)
+
+
+def _evolution(library: Path, name: str, size: int, *, by_machine: bool) -> None:
+    game, chance = make_repeated(name, size), np.random.default_rng(1)
+    with Workers(processes=1, native=True) as workers:
+        theirs = _load(workers, library, name)
+        workers.play([Batch(game, np.zeros((1, size), np.int64), 0)])  # loads the machine
+        genes = np.array([one.index // 128 for one in workers.loaded])
+        cooperate = frozenset(one.index for one in workers.loaded if falls_back_to_cooperation(one.attitude))
+        random = np.array([one.random for one in workers.loaded])
+        able = [not by_machine or source.program is not None for source in workers._sources]
+        agents = _like(able, chance.integers(0, len(theirs), _POPULATION))
+        ours_seconds = theirs_seconds = own_seconds = 0.0
+        ours_decisions = theirs_decisions = equal = compared = 0
+        for number in range(_GENERATIONS):
+            seats = np.concatenate([chance.permutation(_POPULATION) for _ in range(_GAMES)]).reshape(-1, size)
+            groups = agents[seats]
+            results = workers.play(list(chunks(Batch(game, groups, number, cooperate=cooperate))))
+            actions = np.concatenate([result.actions for result in results])
+            ours_seconds += sum(result.seconds for result in results)
+            own_seconds += sum(result.own_seconds for result in results)
+            ours_decisions += groups.size * game.n_rounds
+            part = groups[: max(1, _GROUPS_SEATS // size)]
+            began = time.process_time()
+            played = [_play(game, [theirs[one] for one in row], [one in cooperate for one in row]) for row in part]
+            theirs_seconds += time.process_time() - began
+            theirs_decisions += part.size * game.n_rounds
+            same = [bool((moves == actions[place]).all()) for place, moves in enumerate(played)]
+            sure = ~random[part].any(axis=1)
+            equal, compared = equal + int(np.sum(same & sure)), compared + int(sure.sum())
+            agents = _like(able, _next(game, agents, genes, seats, actions, chance))
+    ours, other = 1e6 * ours_seconds / ours_decisions, 1e6 * theirs_seconds / theirs_decisions
+    who = "strategies of the machine" if by_machine else "all strategies"
+    print(
+        f"{name}, groups of {size}, {who}: {ours:.2f} µs a decision ({1e6 * own_seconds / ours_decisions:.2f} of it in "
+        f"players' processes), published program {other:.2f}: {other / ours:.1f} times as fast; "
+        f"{equal} of {compared} games equal"
+    )
+
+
+def _like(able: Sequence[bool], agents: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The agents; where one's strategy is not able, with the next that is."""
+    numbers = np.flatnonzero(able)
+    return np.asarray(numbers[np.searchsorted(numbers, agents) % len(numbers)])
+
+
+def _load(workers: Workers, library: Path, game: str) -> list[type[Any]]:
+    """The strategies of a game in both programs, in the same order."""
+    classes: list[type[Any]] = []
+    for file in (one for one in strategy_files(library) if one.game == game):
+        spec = spec_from_file_location(f"{game}_{file.model}".replace("-", "_").replace(".", "_"), file.path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = module_from_spec(spec)
+        spec.loader.exec_module(module)
+        classes += [getattr(module, one.name) for one in workers.load(file.path.name, read_text(file.path))]
+    return classes
+
+
+def _play(game: RepeatedGame, classes: Sequence[type[Any]], cooperate: Sequence[bool]) -> NDArray[np.bool_]:
+    """The moves of a game in the published program, ``(rounds, players)``."""
+    games, players, common = (import_module(f"emergent_llm.{name}") for name in ("games", "players", "common"))
+    kind = "".join(part.title() for part in game.name.split("-"))
+    description = getattr(games, f"{kind}Description")(game.n_players, game.n_rounds, **game.parameters)
+    attitudes = [common.Attitude.COLLECTIVE if one else common.Attitude.SELFISH for one in cooperate]
+    made = [
+        players.LLMPlayer(str(seat), common.Gene("model", attitude), description, strategy, max_errors=game.n_rounds)
+        for seat, (strategy, attitude) in enumerate(zip(classes, attitudes, strict=True))
+    ]
+    played = description.game_type()(made, description)
+    for _ in range(game.n_rounds):
+        played._play_round(made)
+    moves: NDArray[np.bool_] = played.history.actions
+    return moves
+
+
+def _next(
+    game: RepeatedGame,
+    agents: NDArray[np.int64],
+    genes: NDArray[np.int64],
+    seats: NDArray[np.int64],
+    actions: NDArray[np.bool_],
+    chance: np.random.Generator,
+) -> NDArray[np.int64]:
+    earned = game.play(actions).mean(axis=1).reshape(-1)
+    payoffs = np.bincount(seats.reshape(-1), weights=earned, minlength=len(agents))
+    drawn = genes[agents][chance.choice(len(agents), len(agents), p=payoffs / payoffs.sum())]
+    mutants = chance.random(len(agents)) < _MUTATION
+    drawn[mutants] = chance.integers(0, genes.max() + 1, mutants.sum())
+    new = drawn * 128 + chance.integers(0, 128, len(agents))
+    elite = np.argsort(-payoffs)[:_ELITE]
+    new[elite] = agents[elite]
+    return new
+
+
+def _processes(library: Path) -> None:
+    """Print how much faster two processes play than one, the better of two interleaved attempts each."""
+    game = make_repeated("public-goods", 4)
+    for by_machine in (False, True):
+        seconds = {1: math.inf, 2: math.inf}
+        for processes in (1, 2, 1, 2):
+            with Workers(processes=processes, native=True) as workers:
+                for file in (one for one in strategy_files(library) if one.game == game.name):
+                    workers.load(file.path.name, read_text(file.path))
+                able = [
+                    at for at, source in enumerate(workers._sources) if not by_machine or source.program is not None
+                ]
+                chance = np.random.default_rng(0)
+                parts = [Batch(game, chance.choice(able, (256, 4)), seed) for seed in range(104)]
+                workers.play(parts[:4])
+                began = time.perf_counter()
+                workers.play(parts[4:])
+                seconds[processes] = min(seconds[processes], time.perf_counter() - began)
+        which = "strategies that the machine executes" if by_machine else "all strategies"
+        print(f"two processes, {which}: {seconds[1] / seconds[2]:.2f} times as fast as one, by the clock")
+
+
+def _checks(library: Path) -> None:
+    """Time `labmates strategies import`, `check` with one process and with all, and a second `check`, by the clock."""
+    with tempfile.TemporaryDirectory() as folder:
+        check = ["check", f"{folder}/library"]
+        one = [*check, "--processes", "1"]
+        for verb, cache in (
+            (["import", str(library), "--to", f"{folder}/library"], "one"), (one, "one"), (check, "all"), (check, "all")
+        ):  # fmt: skip
+            environment = {**os.environ, "XDG_CACHE_HOME": f"{folder}/{cache}"}
+            command = [str(Path(sys.executable).with_name("labmates")), "strategies", *verb]
+            began = time.perf_counter()
+            done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+            processes = "one process" if verb is one else "all processors"
+            seconds, told = time.perf_counter() - began, done.stdout.splitlines()[-1]
+            print(f"strategies {verb[0]}, {processes}: {seconds:.1f} s ({told})")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

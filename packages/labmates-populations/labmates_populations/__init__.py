@@ -1,0 +1,1 @@
+"""Experiments with strategies written as code."""

@@ -1,0 +1,417 @@
+"""The commands of strategies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, get_args
+
+from pydantic import Field
+
+from labmates.errors import UsageError
+from labmates.workflows.protocol.analysis import Params, Result, Runs
+from labmates.workflows.protocol.command import Command
+from labmates.workflows.protocol.experiment import condition_of
+from labmates_populations.condition import (
+    Benefit,
+    Capacity,
+    Cooperators,
+    EvolutionCondition,
+    Game,
+    PayoffsFile,
+    Processes,
+    Sandbox,
+    StrategiesCondition,
+    game_of,
+)
+
+if TYPE_CHECKING:
+    from labmates.records.run import RunRecord
+    from labmates.workflows.protocol.command import Lab
+    from labmates_populations.engine.checks import Checked
+    from labmates_populations.engine.workers import Reading, Workers
+
+_GAME = Field(None, description="Game, if it is not the folder's name.")
+_SHOWN_ROWS = 8
+_PATH = Field(description="A library or a file of strategies.", json_schema_extra={"argument": True})
+
+
+class SandboxParams(Params):
+    """The sandbox of strategies' code, common to the commands that run it."""
+
+    sandbox: Sandbox = "auto"
+
+    def warn(self, lab: Lab) -> None:
+        """Warn if strategies' code is not confined."""
+        if self.sandbox == "unsafe-local":
+            lab.warn("WARNING: strategies' code runs on this machine without any isolation.")
+
+    def workers(self, lab: Lab, processes: int | None) -> Workers:
+        """Workers that play strategies, with a warning if they are not confined."""
+        from labmates_populations.engine.workers import Workers
+
+        self.warn(lab)
+        return Workers(processes=processes, unsafe=self.sandbox == "unsafe-local")
+
+
+class PlayParams(SandboxParams):
+    """Parameters of a game."""
+
+    game: Game = Field(description="The game.")
+    payoffs: PayoffsFile = Field(None, description="YAML file with the payoffs, or their name (by-count, by-action).")
+    rounds: int = Field(20, description="Rounds of the game.")
+    k: Benefit = None
+    m: Cooperators = None
+    capacity: Capacity = None
+    noise: float = Field(0.0, ge=0, le=0.5, description="Probability that a move is flipped.")
+    sources: bool = Field(False, description="Let strategies read each other's code, as text.")
+    players: tuple[str, ...] = Field(
+        description="Players in the order of seats, separated by spaces: FILE.py:CLASS or reference:NAME.",
+        json_schema_extra={"words": True},
+    )
+    seed: int = Field(0, ge=0, description="Seed of all random numbers.")
+
+
+def play(lab: Lab, params: PlayParams) -> Iterator[Result]:
+    """Play one game; seats are in the order of the players."""
+    from labmates_populations.engine.library import faulty_players
+    from labmates_populations.engine.match import play_match
+
+    rules = params.model_dump(include={"k", "m", "capacity", "noise", "sources"})
+    game = game_of(params.game, len(params.players), params.rounds, rules, params.payoffs)
+    for name, problem in faulty_players(params.players, params.game + (params.payoffs or "")).items():
+        lab.warn(f"{name} has problems by an earlier check: {problem}")
+    with params.workers(lab, 1) as workers:
+        match = play_match(workers, game, params.players, seed=params.seed)
+    yield Result((), verdict=list(match.lines()), objects=[match.as_json()])
+
+
+class MatchParams(SandboxParams):
+    """Parameters of a replay of matches."""
+
+    run: str = Field(description="A run of an evolution or a self-play.", json_schema_extra={"argument": True})
+    step: int | None = Field(
+        None,
+        ge=0,
+        description="Generation of an evolution, or number of selfish players in a self-play; by default the last "
+        "one recorded in full.",
+    )
+    group: int | None = Field(None, ge=0, description="Number of the group, from 0. Default: all groups.")
+
+
+def match(lab: Lab, params: MatchParams) -> Iterator[Result]:
+    """Replay matches of an evolution or self-play from the run's seed, and export all moves and payoffs.
+
+    The moves equal those of the run. An evolution records its agents every tenth generation; a match of another
+    generation replays the generations since then first.
+    """
+    from contextlib import closing
+
+    from labmates.stats.tables import Table
+    from labmates_populations.engine.crew import Crew
+    from labmates_populations.matches import STEPS, replay_matches
+    from labmates_populations.outcomes import payoff_events
+
+    store = lab.runs.store
+    run = store.run(params.run)
+    rows: list[Mapping[str, object]] = []
+    with closing(Crew(unsafe=params.sandbox == "unsafe-local")) as crew:
+        for replayed in replay_matches(run, payoff_events(store, run.id), crew, params.step, params.group):
+            heading = f"{STEPS[run.kind]} {replayed.step}, group {replayed.group}"
+            yield Result((), verdict=[heading, *replayed.match.lines()], objects=[replayed.as_json()])
+            rows += replayed.rows()
+    yield Result([Table("match", "Moves and payoffs", None, rows, shown=_SHOWN_ROWS)], objects=[])
+
+
+class EstimateParams(SandboxParams):
+    """Parameters of an estimate of an evolution's duration, beside those of its condition."""
+
+    seconds: float = Field(10.0, gt=0, le=3600, description="Time for the measurement, in seconds.")
+    seed: int = Field(0, ge=0, description="Seed of the run.")
+    processes: Processes = None
+    executor: Literal["local", "ray"] = Field(
+        "local", description="Where workers run: on this machine, or on a Ray cluster."
+    )
+    ray_address: str | None = Field(None, description="Address of a Ray cluster; by default a local one is started.")
+
+
+def estimate(lab: Lab, params: EstimateParams) -> Iterator[Result]:
+    """Estimate the duration of an evolution on this machine or Ray cluster from its first generations.
+
+    The estimate covers all generations; the evolution may end earlier, when a gene reaches the threshold.
+    """
+    from labmates_populations.duration import measure
+    from labmates_populations.engine.crew import open_crew
+    from labmates_populations.engine.evolution import Evolution
+    from labmates_populations.evolution import rules_of
+
+    condition = EvolutionCondition.model_validate(lab.condition(EvolutionCondition.kind, {}).model_dump())
+    assert condition.digest is not None
+    params.warn(lab)
+    with open_crew(params) as crew:
+        strategies = crew.open((condition.strategies, condition.game, *condition.chosen), condition.digest)
+        rules = rules_of(condition, params.seed)
+        evolution = Evolution(rules, strategies.population, strategies.play, seed=params.seed)
+        duration = measure(evolution, condition, params.seconds)
+    row = duration.row()
+    lines = [
+        f"{duration.decisions:,} decisions in a generation, {row['first_microseconds_per_decision']:.2f} µs each in "
+        f"the first and {row['later_microseconds_per_decision']:.2f} µs later "
+        f"({len(duration.measured)} generations measured)",
+        f"{duration.generations:,} generations: {timedelta(seconds=round(duration.seconds))} (h:min:s) at most",
+    ]
+    yield Result((), verdict=lines, objects=[row])
+
+
+class CheckParams(SandboxParams):
+    """Parameters of a check of strategies."""
+
+    path: Path = _PATH
+    game: Game | None = _GAME
+    payoffs: PayoffsFile = Field(
+        None, description="YAML file with the payoffs, or their name (by-action); the checks play this game."
+    )
+    processes: Processes = None
+
+
+def check(lab: Lab, params: CheckParams) -> Iterator[Result]:
+    """Check strategies: a file, or a folder of files. The exit code is 1 if there are problems.
+
+    Each strategy's code is analysed, then played in games of several sizes and lengths. It must not crash, return
+    anything but C or D, or exceed the limits of time and memory, and it must be deterministic unless it draws random
+    numbers. Verdicts are cached per user: an unchanged file is not played again.
+    """
+    from labmates_populations.engine.library import ahead
+
+    faulty = total = cached = 0
+    with params.workers(lab, params.processes) as workers:
+        for file in ahead(_begun(workers, params), workers.processes):
+            verdicts, are_cached = _verdicts(workers, file, params)
+            total += len(verdicts)
+            faulty += sum(bool(verdict.problems) for verdict in verdicts)
+            cached += len(verdicts) if are_cached else 0
+            yield from (_checked(file.path, file.game, verdict) for verdict in verdicts)
+    fault = f"{faulty} of {total} strategies have problems" if faulty else None
+    summary = f"{total} strategies, {faulty or 'none'} with problems"
+    summary += f"; {cached} verdicts are of earlier checks." if cached else "."
+    yield Result((), verdict=[summary], objects=(), fault=fault)
+
+
+@dataclass(frozen=True)
+class _Begun:
+    """A file whose check has begun: it has verdicts, or a process reads it."""
+
+    path: Path
+    game: str
+    text: str
+    found: list[Checked] | Reading
+
+
+def _begun(workers: Workers, params: CheckParams) -> Iterator[_Begun]:
+    """The files of a check, each with the start of its reading; only verdicts of confined checks are cached."""
+    from labmates_populations.engine.library import read_text, strategy_files
+    from labmates_populations.engine.verdicts import known_verdicts
+
+    for file in strategy_files(params.path):
+        game = params.game or file.game
+        if game is None:
+            known = ", ".join(get_args(Game))
+            raise UsageError(f"the game of {file.path} is unknown; give it with --game ({known})")
+        if (game == "by-action") != (params.payoffs is not None):
+            raise UsageError("--payoffs: required for strategies of by-action, and not used for other games")
+        text = read_text(file.path)
+        verdicts = known_verdicts(text, _key(game, params)) if params.sandbox != "unsafe-local" else None
+        found = workers.reading(file.path.name, text) if verdicts is None else verdicts
+        yield _Begun(file.path, game, text, found)
+
+
+def _key(game: str, params: CheckParams) -> str:
+    """The key of a game's verdicts."""
+    return game + (params.payoffs or "")
+
+
+def _verdicts(workers: Workers, file: _Begun, params: CheckParams) -> tuple[list[Checked], bool]:
+    """The verdicts on a file, and whether they are cached."""
+    from labmates_populations.count_payoffs import players_of
+    from labmates_populations.engine.checks import check_strategies
+    from labmates_populations.engine.verdicts import keep_verdicts
+
+    if isinstance(file.found, list):
+        return file.found, True
+    game = file.game
+    played = game_of(game, players_of(params.payoffs), 20, {}, params.payoffs) if params.payoffs else game
+    verdicts = check_strategies(workers, played, workers.loaded_from(file.found))
+    if params.sandbox != "unsafe-local":
+        keep_verdicts(file.text, _key(game, params), verdicts)
+    return verdicts, False
+
+
+def _checked(path: Path, game: str, checked: Checked) -> Result:
+    strategy = checked.strategy
+    row = {
+        "file": str(path),
+        "class": strategy.name,
+        "game": game,
+        "form": "paper" if strategy.paper else "current",
+        "random": strategy.random,
+        "deterministic": checked.deterministic,
+        "microseconds": round(checked.microseconds, 2),
+        "problems": list(checked.problems),
+    }
+    lines = [f"{path}:{strategy.line} {strategy.name}: {problem}" for problem in checked.problems]
+    return Result((), verdict=lines, objects=[row])
+
+
+class ImportParams(Params):
+    """Parameters of an import of strategies."""
+
+    path: Path = _PATH
+    to: Path = Field(Path("strategies"), description="Target library.", json_schema_extra={"folder": True})
+    game: Game | None = _GAME
+
+
+def import_(_lab: Lab, params: ImportParams) -> Iterator[Result]:
+    """Copy strategies into a library, unchanged: a folder in our or the published format, or one file.
+
+    Files are read but not executed. A note beside each file names its origin and the problems found by the static
+    checks or an earlier `labmates strategies check`.
+    """
+    from labmates_populations.engine.library import import_strategies
+    from labmates_populations.engine.workers import Workers
+
+    with Workers() as workers:
+        for imported in import_strategies(workers, params.path, params.to, params.game):
+            row = {
+                "file": str(imported.file.path),
+                "game": imported.file.game,
+                "model": imported.file.model,
+                "strategies": imported.strategies,
+                "refused": imported.refused,
+            }
+            line = f"{imported.file.path}: {imported.strategies} strategies"
+            if imported.refused:
+                line += f", {imported.refused} refused by the static checks"
+            if imported.faulty is not None:
+                row["problems"] = imported.faulty
+                line += f", {imported.faulty or 'none'} with problems by an earlier check"
+            yield Result((), verdict=[line], objects=[row])
+
+
+def references(_lab: Lab, _params: Params) -> Iterator[Result]:
+    """List the reference strategies; as players their names are reference:NAME, such as reference:cc-2."""
+    from labmates_populations.engine.reference import REFERENCES
+
+    for name, reference in REFERENCES.items():
+        spelled = f"{name}-{reference.parameter}" if reference.parameter else name
+        row = {"name": spelled, "title": reference.title}
+        yield Result((), verdict=[f"{spelled:<14}{reference.title}"], objects=[row])
+
+
+class WriteParams(Params):
+    """Parameters of writing strategies, beside those of the condition."""
+
+    to: Path = Field(Path("strategies"), description="Target library.", json_schema_extra={"folder": True})
+    seed: int = Field(0, ge=0, description="Seed of the run.")
+    resume: str | None = Field(None, description="Resume this writing run, or add its strategies if it has ended.")
+
+
+def write(lab: Lab, params: WriteParams) -> Iterator[Result]:
+    """Have a model write strategies, and add those that pass the checks to a library.
+
+    The model first describes each strategy in words, then implements the description. An implementation that fails the
+    checks is discarded and written again. All calls are stored, so interrupted writing can be resumed.
+    """
+    kind = StrategiesCondition.kind
+    if params.resume is None:
+        run = lab.run(lab.condition(kind, {}), seed=params.seed)
+    else:
+        run = lab.runs.store.run(params.resume)
+        if run.kind != kind or run.status != "completed":
+            run = lab.resume(run.id, kind)
+    yield _added(lab, run, params.to)
+
+
+class CollectParams(Params):
+    """Parameters of collecting a study's strategies."""
+
+    study: str = Field(description="The study.", json_schema_extra={"argument": True})
+    to: Path = Field(Path("strategies"), description="Target library.", json_schema_extra={"folder": True})
+
+
+def collect(lab: Lab, params: CollectParams) -> Iterator[Result]:
+    """Add the strategies of a study's completed runs to a library; existing strategies stay unchanged."""
+    runs = Runs(lab.store.url, study=params.study).completed(StrategiesCondition.kind)
+    yield from (_added(lab, run, params.to) for run in runs)
+
+
+def _added(lab: Lab, run: RunRecord, to: Path) -> Result:
+    """Add the strategies of a run to a library."""
+    from labmates.records.bodies import Bodies
+    from labmates_populations.engine.authoring import add_to_library
+    from labmates_populations.strategies import recorded_strategies
+
+    condition = StrategiesCondition.model_validate(condition_of(run).model_dump())
+    strategies = recorded_strategies(condition, run.id, lab.store.events(run.id), Bodies(lab.store.bodies(run.id)))
+    file, added = add_to_library(to, condition.game, condition.model, strategies)
+    return Result((), verdict=[f"{added} strategies were added to {file.path}"], objects=())
+
+
+STRATEGIES = Command(
+    example="labmates strategies play --game public-goods --players reference:cooperate reference:cc-2 "
+    "reference:defect",
+    commands={
+        "write": Command(
+            write,
+            WriteParams,
+            example="labmates strategies write --model openai:gpt-5.4-mini --game public-goods --attitude exploitative "
+            "-n 512",
+            kind=StrategiesCondition.kind,
+            has_store=True,
+            objects="of the run",
+        ),
+        "collect": Command(
+            collect,
+            CollectParams,
+            example="labmates strategies collect collective-write",
+            has_store=True,
+            objects="of the run",
+        ),
+        "play": Command(
+            play,
+            PlayParams,
+            example="labmates strategies play --game public-goods --k 1.5 --players mine.py:Strategy_SELFISH_1 "
+            "reference:cooperate reference:random-0.5",
+            objects="",
+        ),
+        "match": Command(
+            match,
+            MatchParams,
+            example="labmates strategies match last --step 10 --group 3 --out match.csv",
+            has_store=True,
+            has_tables=True,
+            objects="per match",
+        ),
+        "check": Command(
+            check,
+            CheckParams,
+            example="labmates strategies check strategies/public-goods/gpt.py",
+            objects="per strategy",
+        ),
+        "import": Command(
+            import_,
+            ImportParams,
+            example="labmates strategies import downloads/strategies --to strategies",
+            objects="per file",
+        ),
+        "estimate": Command(
+            estimate,
+            EstimateParams,
+            example="labmates strategies estimate --game public-goods --strategies strategies --population 10000",
+            kind=EvolutionCondition.kind,
+            objects="",
+        ),
+        "references": Command(references, example="labmates strategies references --json", objects="per strategy"),
+    },
+)

@@ -1,0 +1,211 @@
+"""The names available to strategies: the compiled subset, and the modules of a strategy with its own process."""
+
+from __future__ import annotations
+
+import builtins
+import importlib
+import math
+import random
+import types
+import zlib
+from collections.abc import Callable
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+from labmates_populations.engine.kernel import interface
+
+_LIBRARY = ("math", "random", "numpy", "numpy.random", "numpy.linalg", "numpy.typing", "dataclasses", "enum", "typing",
+            "collections", "functools", "itertools", "statistics", "__future__")  # fmt: skip
+_IMPORTED = {name: importlib.import_module(name) for name in _LIBRARY}  # a confined process can't open files
+_OURS = {"labmates.strategies": "", "emergent_llm": "", "emergent_llm.players": "", "emergent_llm.games": "",
+         "emergent_llm.common": ""}  # fmt: skip
+MODULES = frozenset({*_LIBRARY, *_OURS})
+"""Modules that a strategy may import."""
+
+_MOST_BITS = 100_000
+
+
+def _power(base: Any, exponent: Any) -> Any:
+    """A power; MemoryError for enormous integers."""
+    if type(base) is int and type(exponent) is int and base.bit_length() * exponent > _MOST_BITS:
+        raise MemoryError
+    return base**exponent
+
+
+def _modulo(left: Any, right: Any) -> Any:
+    """A remainder; formatting of texts is an error because it can reveal addresses."""
+    if isinstance(left, str) or (isinstance(left, np.ndarray) and left.dtype == object):
+        raise TypeError("a text can't be formatted here")
+    return left % right
+
+
+def _mean(values: Any, *arguments: Any, **options: Any) -> Any:
+    """The mean, equal to numpy's, but twice as fast for the arrays of a history."""
+    plain = type(values) is np.ndarray and values.ndim == 1 and not arguments and not options
+    if plain and len(values) and values.dtype in _EXACT:
+        return np.add.reduce(values, dtype=np.float64) / len(values)
+    return np.mean(values, *arguments, **options)
+
+
+def _hashed(item: Any) -> Any:
+    """What has a hash that is no address: a number, a text, or a tuple of these; addresses would order a set."""
+    for part in item if type(item) is tuple else ():
+        _hashed(part)
+    if not isinstance(item, (int, float, str, tuple, np.generic, Enum)) or item != item:
+        raise TypeError("only numbers, texts and tuples of them have a hash here, and can be in a set")
+    return item
+
+
+def _seeded(chance: random.Random, seed: Any = None) -> None:
+    """Seed a player's random numbers; without a seed, by the numbers that it had."""
+    chance.seed(chance.getrandbits(64) if seed is None else seed)
+
+
+def _set(items: Any = ()) -> set[Any]:
+    known = items if type(items) in (dict, set) else [*items]
+    for item in known:
+        _hashed(item)
+    return set(known)
+
+
+def _added(thing: Any, item: Any) -> Any:
+    return thing.add(_hashed(item))
+
+
+def _updated(thing: Any, *others: Any) -> Any:
+    return thing.update(*(map(_hashed, other) if type(thing) is set else other for other in others))
+
+
+_EXACT = (np.dtype(np.int64), np.dtype(np.float64), np.dtype(np.bool_))
+
+
+def _all_of(module: types.ModuleType, names: str) -> dict[str, Any]:
+    return {f"{module.__name__}.{name}": getattr(module, name) for name in names.split()}
+
+
+CALLS: dict[str, Callable[..., Any]] = {
+    **{name: getattr(builtins, name) for name in (
+        "abs", "all", "any", "bool", "dict", "divmod", "enumerate", "filter", "float", "int", "len", "list", "map",
+        "max", "min", "next", "range", "reversed", "round", "slice", "sorted", "sum", "tuple", "zip",
+    )},
+    **_all_of(math, "acos asin atan atan2 ceil comb copysign cos cosh dist exp expm1 fabs factorial floor fmod fsum "
+              "gcd hypot isclose isfinite isinf isnan isqrt log log10 log1p log2 perm pow prod sin sinh sqrt tan tanh "
+              "trunc"),
+    **_all_of(np, "abs absolute add all allclose any append arange argmax argmin argsort around array array_equal "
+              "asarray average bincount bool_ ceil clip concatenate convolve corrcoef count_nonzero cumprod cumsum "
+              "diff divide dot equal exp flatnonzero flip float32 float64 floor full greater greater_equal int32 int64 "
+              "int_ isclose isfinite isinf isnan less less_equal linspace log log2 logical_and logical_not logical_or "
+              "max maximum mean median min minimum multiply not_equal ones percentile power prod ptp quantile "
+              "repeat roll round sign sort sqrt square std subtract sum take tile unique var where zeros zeros_like "
+              "ones_like"),
+    "numpy.mean": _mean,
+    "hash": lambda item: hash(_hashed(item)),
+    "set": _set,
+}  # fmt: skip
+"""Functions available to a compiled strategy, by full name."""
+_REWRITTEN: dict[str, Callable[..., Any]] = {
+    "action_of": lambda value: interface.Action(value),
+    "added": _added,
+    "enumeration": lambda name, members: Enum(name, members),
+    "modulo": _modulo,
+    "power": _power,
+    "seeded": _seeded,
+    "updated": _updated,
+}
+"""Replacements for operators, methods and classes of a strategy; it can't call these by name."""
+TYPES: dict[str, Any] = {
+    **{name: getattr(builtins, name) for name in ("bool", "dict", "float", "int", "list", "str", "tuple")},
+    **_all_of(np, "bool_ float32 float64 floating generic int32 int64 int_ integer ndarray number"),
+    "Action": interface.Action,
+    "PlayerHistory": interface.PlayerHistory,
+}
+"""Types available to a compiled strategy in type checks."""
+NUMBERS = frozenset({"bool", "float", "int"} | {f"numpy.{name}" for name in (
+    "bool_", "float32", "float64", "int32", "int64", "int_")})  # fmt: skip
+"""Types available to it for conversions."""
+CONSTANTS: dict[str, Any] = {
+    "C": interface.C,
+    "D": interface.D,
+    **_all_of(math, "e inf nan pi tau"),
+    **_all_of(np, "e inf nan pi"),
+}
+"""Constants available to a compiled strategy."""
+DRAWS = frozenset({
+    "betavariate", "choice", "choices", "expovariate", "gammavariate", "gauss", "getrandbits", "lognormvariate",
+    "normalvariate", "paretovariate", "randint", "random", "randrange", "sample", "shuffle", "triangular", "uniform",
+    "vonmisesvariate", "weibullvariate",
+})  # fmt: skip
+"""Functions of ``random`` available to a compiled strategy: they draw from the player's own stream."""
+_ERRORS = ("ArithmeticError", "AssertionError", "AttributeError", "Exception", "IndexError", "KeyError", "LookupError",
+           "NotImplementedError", "OverflowError", "RuntimeError", "TypeError", "ValueError",
+           "ZeroDivisionError")  # fmt: skip
+
+
+class _Base:
+    """The base of compiled strategies."""
+
+    def __init__(self, game_description: Any) -> None:
+        self.v_game_description = game_description
+
+
+def compiled_names() -> dict[str, Any]:
+    """The global names for the execution of a compiled class."""
+    known = {name.replace(".", "_"): value for name, value in {**CALLS, **TYPES, **CONSTANTS}.items()}
+    errors = {name: getattr(builtins, name) for name in _ERRORS}
+    looks = {"getattr": getattr, "hasattr": hasattr, "isinstance": isinstance}
+    inside = {"__build_class__": builtins.__build_class__, "__name__": "strategy"}
+    return {"__builtins__": inside, "BaseStrategy": _Base, **known, **_REWRITTEN, **errors, **looks}
+
+
+def number_of(name: str) -> int:
+    """The number of a thing by the name of its type: its address would differ between processes."""
+    return zlib.crc32(name.encode())
+
+
+def _id(thing: Any) -> int:
+    return number_of(type(thing).__name__)
+
+
+def own_names(*, paper: bool) -> dict[str, Any]:
+    """The global names for a strategy with its own process: all builtins, and imports of only these modules.
+
+    The class of the history depends on the strategy's form, `paper` or current.
+    """
+    known = _IMPORTED | _interfaces(paper)
+
+    def import_(name: str, _globals: Any = None, _locals: Any = None, wanted: Any = (), level: int = 0) -> Any:
+        if level or name not in known:
+            raise ImportError(f"a strategy can't import '{name}'")
+        return known[name if wanted else name.partition(".")[0]]
+
+    changed = {"__import__": import_, "id": _id, "print": lambda *_, **__: None}
+    return {"__builtins__": {**vars(builtins), **changed}, "__name__": "strategy"}
+
+
+def _interfaces(paper: bool) -> dict[str, types.ModuleType]:
+    """Replacements for our modules and the modules of the published program."""
+    actions = {"Action": interface.Action, "C": interface.C, "D": interface.D}
+    history = {
+        "PlayerHistory": interface.PaperHistory if paper else interface.PlayerHistory,
+        "ActionHistory": interface.ActionHistory,
+    }
+    states = {"GameDescription": interface.GameDescription, "GameState": interface.GameState}
+    common, players = {**actions, **history, **states}, {"BaseStrategy": interface.BaseStrategy}
+    games = {kind.__name__: kind for kind in (*interface.DESCRIPTIONS.values(), interface.CommonPoolState)}
+    parts = {"players": players, "games": games, "common": common}
+    made = {name: _module(f"emergent_llm.{name}", names) for name, names in parts.items()}
+    ours = _module("labmates.strategies", {**common, **players, **games})
+    return {
+        **{f"emergent_llm.{name}": module for name, module in made.items()},
+        "emergent_llm": _module("emergent_llm", made),
+        "labmates.strategies": ours,
+        "labmates": _module("labmates", {"strategies": ours}),
+    }
+
+
+def _module(name: str, names: Any) -> types.ModuleType:
+    module = types.ModuleType(name)
+    vars(module).update(names)
+    return module

@@ -1,0 +1,446 @@
+"""A process of players that make decisions: many of compiled strategies, or one of any other strategy.
+
+It is confined before it receives any strategy's code, and receives only the players' observations. Its answers are
+untrusted, since the code of a strategy that is not compiled can do anything in it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import marshal
+import math
+import mmap
+import os
+import socket
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import groupby
+from types import CodeType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labmates_populations.engine.kernel.chance import player_random, seed_all
+from labmates_populations.engine.kernel.confine import confine
+from labmates_populations.engine.kernel.interface import (
+    DESCRIPTIONS,
+    ActionHistory,
+    C,
+    CommonPoolState,
+    D,
+    GameDescription,
+    GameState,
+    PaperHistory,
+    Record,
+    SeenHistory,
+)
+from labmates_populations.engine.kernel.limits import MARKS, MOST_SPENT, PLACE, DecisionTimeout, Watch
+from labmates_populations.engine.kernel.names import compiled_names, own_names
+from labmates_populations.engine.kernel.wire import ClosedError, Reader, receive, send
+from labmates_populations.repeated import REPEATED, RepeatedGame
+
+COOPERATED, FAILED = 1, 255
+"""Answers, one byte per decision: the index of an action (0 for defection), or a failure."""
+OUT_OF_MEMORY = 78
+"""Exit code of a process with too little memory to continue."""
+_MOST_TOLD = 200
+_UNMADE = -1
+_COLLECT_EACH = 200
+_MARGIN = 4096
+"""Zeros after an array: a strategy that reads beyond it finds nothing of the process there, in any version of it."""
+
+
+def serve(connection: socket.socket, settings: dict[str, Any], marks: int) -> None:
+    """Answer requests for decisions until the connection closes.
+
+    Parameters
+    ----------
+    settings
+        The limits per decision and process, `seconds` and `memory` in bytes; `unsafe` for no confinement.
+    marks
+        Descriptor of the shared memory for the progress of this process; see `limits`.
+
+    Raises
+    ------
+    UnconfinedError
+        If the process can't be confined.
+    """
+    with mmap.mmap(marks, MARKS * 8) as shared, memoryview(shared).cast("q") as view:
+        os.close(marks)
+        gc.disable()
+        watch = Watch(settings["seconds"], view)
+        if not settings["unsafe"]:
+            confine(settings["memory"])
+        send(connection, {"ready": True, "pid": os.getpid()})
+        known: dict[int, Strategy] = {}
+        players: Players | None = None
+        asked = 0
+        while True:
+            try:
+                head, data = receive(connection)
+            except ClosedError:
+                os._exit(0)
+            began = time.thread_time()
+            if "game" in head:
+                players = Players(head, np.frombuffer(data, np.int64), known, watch, view)
+                continue
+            assert players is not None
+            try:
+                answers, failures = players.answer(head, Reader(data))
+            except MemoryError:
+                os._exit(OUT_OF_MEMORY)
+            told = {"failures": failures, "seconds": time.thread_time() - began, "own": players.own}
+            send(connection, told, bytes(answers))
+            asked += 1
+            if asked % _COLLECT_EACH == 0:
+                gc.collect()
+
+
+_NAMES = compiled_names()
+
+
+class Strategy:
+    """A playable strategy.
+
+    Parameters
+    ----------
+    told
+        `paper`, `random`, `arguments`, `name`, and whether it is `compiled`.
+    code
+        The code before the class, and of the class.
+    """
+
+    def __init__(self, told: dict[str, Any], code: bytes) -> None:
+        self.paper: bool = told["paper"]
+        self.arguments: int = told["arguments"]
+        self._told = told
+        self._codes: tuple[CodeType, ...] = marshal.loads(code)  # noqa: S302 - from the process that reads files, which runs none
+        self._class: Any = None
+
+    def player(self, description: GameDescription, seed: int, group: int, seat: int) -> Any:
+        """A new player. Exceptions of the strategy's code are propagated."""
+        if self._told["compiled"]:
+            if self._class is None:
+                made: dict[str, Any] = {}
+                # The code can't change the names, so all share one table, which stays in the processor's cache.
+                exec(self._codes[0], _NAMES, made)  # noqa: S102 - what this package is for; see `confine`
+                self._class = made["Strategy"]
+            player = self._class.__new__(self._class)
+            if self._told["random"]:
+                player.chance = player_random(seed, group, seat)
+            player.__init__(description)
+            return player
+        seed_all(seed, group, seat)
+        names = own_names(paper=self.paper)
+        for code in self._codes:
+            exec(code, names)  # noqa: S102
+        return names[self._told["name"]](description)
+
+
+class Players:
+    """The players of a batch in this process, and their observations.
+
+    Parameters
+    ----------
+    head
+        `game`, `seed`, players per group (`seats`), number of `places`, index of the first place (`offset`), and
+        whether a strategy has the `paper`'s form.
+    numbers
+        The numbers of the groups.
+    """
+
+    def __init__(
+        self,
+        head: dict[str, Any],
+        numbers: NDArray[np.int64],
+        known: dict[int, Strategy],
+        watch: Watch,
+        marks: memoryview,
+    ) -> None:
+        self._game = make_game(head["game"])
+        self._head = head
+        self._numbers = numbers
+        self._known = known
+        self._watch = watch
+        self._marks = marks
+        places = head["places"]
+        self._description = describe(self._game)
+        self._stocked = self._game.start(1) is not None
+        self._seen = Seen(places, self._game, paper=head["paper"])
+        self._players: list[Any] = [None] * places
+        self._decided = [_UNMADE] * places
+        self._spent: Counter[int] = Counter()
+        self.own: dict[int, float] = {}
+        watch.begin()
+
+    def answer(self, head: dict[str, Any], data: Reader) -> tuple[bytearray, list[dict[str, Any]]]:
+        """The players' decisions in a round, and their errors.
+
+        Parameters
+        ----------
+        head
+            The round `t`, the number of `asked` players and of new `rows`, and new strategies to `learn`.
+        data
+            The players' places and strategies, the rows, and the strategies' code.
+        """
+        t, asked = head["t"], head["asked"]
+        places, numbers = data.take(np.int32, asked).tolist(), data.take(np.int32, asked).tolist()
+        self._seen.write(data, head["rows"])
+        for facts in head["learn"]:
+            self._known[facts["number"]] = Strategy(facts, data.bytes(facts["bytes"]))
+        stocks = self._seen.stocks(places, t) if self._stocked else None
+        if not self._head["timed"]:
+            return self._decide(t, places, numbers, stocks)
+        return self._timed(t, places, numbers, stocks)
+
+    def _timed(
+        self, t: int, places: list[int], numbers: list[int], stocks: list[Any] | None
+    ) -> tuple[bytearray, list[dict[str, Any]]]:
+        """The decisions of players, strategy by strategy, with the time of each strategy."""
+        answers, failures, start = bytearray(), [], 0
+        self.own = {}
+        for number, run in groupby(numbers):
+            end = start + len(list(run))
+            began = time.thread_time()
+            told, failed = self._decide(t, places[start:end], numbers[start:end], stocks and stocks[start:end])
+            self.own[number] = time.thread_time() - began
+            answers += told
+            failures += [{**one, "index": one["index"] + start} for one in failed]
+            start = end
+        return answers, failures
+
+    def _decide(
+        self, t: int, places: list[int], numbers: list[int], stocks: list[Any] | None
+    ) -> tuple[bytearray, list[dict[str, Any]]]:
+        answers = bytearray(len(places))
+        failures: list[dict[str, Any]] = []
+        marks, players, decided, spent = self._marks, self._players, self._decided, self._spent
+        named = 0 if self._game.is_binary else len(self._game.labels)
+        self._watch.decisions += 1
+        for index, place in enumerate(places):
+            marks[PLACE] = place
+            is_spent = False
+            try:
+                if spent and spent[numbers[index]] >= MOST_SPENT:
+                    raise _StoppedError
+                if decided[place] != t:
+                    self._catch_up(place, numbers[index], t)
+                decided[place] = t + 1
+                decide, history, record = players[place]
+                seen = history(record, t)
+                answer = decide(seen) if stocks is None else decide(seen, stocks[index])
+                if named:
+                    answers[index] = _number(answer, named)
+                elif answer is C:
+                    answers[index] = COOPERATED
+                elif answer is not D:
+                    raise _IllegalError(answer)
+            except BaseException as error:
+                answers[index] = FAILED
+                failures.append(self._failed(error, index, place, numbers[index], t))
+                is_spent = failures[-1]["spent"]
+            if is_spent:  # what it holds would take memory from the players after it
+                marks[PLACE] = -1
+                players[place] = None
+                gc.collect()
+        marks[PLACE] = -1
+        return answers, failures
+
+    def _catch_up(self, place: int, number: int, t: int) -> None:
+        """Create a player if necessary, and repeat its decisions in the rounds before this one."""
+        group, seat = divmod(place + self._head["offset"], self._head["seats"])
+        strategy = self._known[number]
+        self._watch.strategies[place] = number
+        if self._players[place] is None:
+            try:
+                number_of_group, seed = int(self._numbers[group]), self._head["seed"]
+                player = strategy.player(self._described(number_of_group, seat), seed, number_of_group, seat)
+                if not callable(player):
+                    raise TypeError("a player can't be called")
+            except BaseException as error:
+                raise _UnmadeError from error
+            record = self._seen.record(place, paper=strategy.paper)
+            seen = SeenHistory if self._game.is_binary else ActionHistory
+            history = _PaperSeen if strategy.paper else seen
+            self._players[place] = self._asking(player, strategy), history, record
+        decide, history, record = self._players[place]
+        self._watch.decisions += 1
+        for earlier in range(max(0, self._decided[place]), t):
+            self._decided[place] = earlier + 1
+            seen = history(record, earlier)
+            with contextlib.suppress(Exception):  # counted at the original decision
+                decide(seen, *self._seen.stocks([place], earlier)) if self._stocked else decide(seen)
+            self._watch.decisions += 1
+
+    def _described(self, group: int, seat: int) -> GameDescription:
+        """The description of a player's game, with the code of its group if players read it."""
+        if "texts" not in self._head:
+            return self._description
+        texts = [self._head["texts"][str(number)] for number in self._head["members"][str(group)]]
+        others = (*texts[:seat], *texts[seat + 1 :])
+        unread = ("",) * (self._game.n_players - len(texts))
+        return replace(self._description, own_source=texts[seat], opponent_sources=(*others, *unread))
+
+    def _asking(self, player: Any, strategy: Strategy) -> Callable[..., Any]:
+        decide: Callable[..., Any] = player.__call__
+        if strategy.paper:
+            return _in_paper_form(decide)
+        if self._stocked and strategy.arguments == 1:
+            return lambda history, _stock: decide(history)
+        return decide
+
+    def _failed(self, error: BaseException, index: int, place: int, number: int, t: int) -> dict[str, Any]:
+        made = not isinstance(error, _UnmadeError)
+        cause = error if made else error.__cause__
+        assert cause is not None
+        spent = isinstance(cause, (DecisionTimeout, MemoryError))
+        self._spent[number] += spent
+        over = spent or not made or isinstance(cause, _StoppedError)
+        memory = isinstance(cause, MemoryError)
+        what, when = describe_error(cause), t if made else -1
+        return {"index": index, "round": when, "what": what, "over": over, "spent": spent, "memory": memory}
+
+
+class Seen:
+    """The players' observations of a batch: a read-only row for each player."""
+
+    def __init__(self, places: int, game: RepeatedGame, *, paper: bool) -> None:
+        rounds, others = game.n_rounds, game.n_players - 1
+        kind, self._actions_of = (np.bool_, ()) if game.is_binary else (np.int64, (len(game.labels),))
+        self._sent = np.bool_ if game.is_binary else np.uint8
+        self._actions, self._own_actions = _array(kind, places, rounds)
+        self._payoffs, self._own_payoffs = _array(np.float64, places, rounds)
+        self._counts, self._own_counts = _array(np.int64, places, rounds, *self._actions_of)
+        self._stocks = np.zeros((places, rounds))
+        self._stocked = game.start(1) is not None
+        self._others = others if paper else 0
+        if paper:
+            self._their_actions, self._own_their_actions = _array(kind, places, rounds, others)
+            self._their_payoffs, self._own_their_payoffs = _array(np.float64, places, rounds, others)
+
+    def write(self, data: Reader, rows: int) -> None:
+        """Add rows: places, rounds, and observations."""
+        places, rounds = data.take(np.int32, rows), data.take(np.int32, rows)
+        self._actions[places, rounds] = data.take(self._sent, rows)
+        self._payoffs[places, rounds] = data.take(np.float64, rows)
+        counts = data.take(np.int64, rows * math.prod(self._actions_of))
+        self._counts[places, rounds] = counts.reshape(rows, *self._actions_of)
+        if self._others:
+            shape = rows, self._others
+            self._their_actions[places, rounds] = data.take(self._sent, rows * self._others).reshape(shape)
+            self._their_payoffs[places, rounds] = data.take(np.float64, rows * self._others).reshape(shape)
+        if self._stocked:
+            told = data.take(np.int32, 1)[0]
+            places, rounds = data.take(np.int32, told), data.take(np.int32, told)
+            self._stocks[places, rounds] = data.take(np.float64, told)
+
+    def stocks(self, places: list[int], t: int) -> list[Any]:
+        """The stock for each player: an int before the first round, as in the published program."""
+        told = self._stocks[places, t]
+        return [int(one) for one in told] if t == 0 else list(told)
+
+    def record(self, place: int, *, paper: bool) -> Record:
+        """The observations of the player at a place."""
+        own = self._own_actions[place], self._own_payoffs[place], self._own_counts[place]
+        if not paper:
+            return Record(*own)
+        return Record(*own, self._own_their_actions[place], self._own_their_payoffs[place])
+
+
+def _array(kind: Any, *shape: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    """An array of zeros, and a read-only view of its memory, which is followed by zeros."""
+    count = math.prod(shape)
+    memory = bytearray(count * np.dtype(kind).itemsize + _MARGIN)
+    read_only = memoryview(memory).toreadonly()
+    return np.frombuffer(memory, kind, count).reshape(shape), np.frombuffer(read_only, kind, count).reshape(shape)
+
+
+class _IllegalError(Exception):
+    """An answer that is not an action."""
+
+    def __init__(self, answer: Any, legal: str = "C or D") -> None:
+        super().__init__(f"answered with {_class_name(answer)}, not {legal}")
+
+
+def _number(answer: Any, actions: int) -> int:
+    """The index of an action in a game of named actions."""
+    if type(answer) in (int, np.int64, np.int32) and 0 <= answer < actions:
+        return int(answer)
+    raise _IllegalError(answer, f"a whole number from 0 to {actions - 1}")
+
+
+class _StoppedError(Exception):
+    """A player is no longer run: too many players of its strategy exceeded a limit."""
+
+
+class _UnmadeError(Exception):
+    """A player could not be created."""
+
+
+def describe_error(error: BaseException) -> str:
+    """The description of an error, without calls of its methods."""
+    if isinstance(error, DecisionTimeout):
+        return TIMEOUT
+    if isinstance(error, MemoryError):
+        return "asked for too much memory"
+    if isinstance(error, _StoppedError):
+        return STOPPED
+    if isinstance(error, _IllegalError):
+        return str(error)
+    try:
+        text = str(error.args[0]) if error.args and type(error.args[0]) is str else ""
+    except BaseException:
+        text = ""
+    return f"{_class_name(error)}: {text}"[:_MOST_TOLD].rstrip(": ")
+
+
+TIMEOUT = "took too long"
+STOPPED = "was not run, since others of it took too long or too much memory"
+
+
+def _class_name(thing: object) -> str:
+    name = type.__dict__["__name__"].__get__(type(thing))
+    return str(name)[:60]
+
+
+class _PaperSeen:
+    """The arguments of a decision in the paper's form, instead of a history."""
+
+    __slots__ = ("_record", "t")
+
+    def __init__(self, record: Record, t: int) -> None:
+        self._record = record
+        self.t = t
+
+    def history(self) -> PaperHistory | None:
+        if self.t == 0:
+            return None
+        t, record = self.t, self._record
+        return PaperHistory(
+            record.actions[:t], record.payoffs[:t], record.opponent_actions[:t], record.opponent_payoffs[:t]
+        )
+
+
+def _in_paper_form(decide: Callable[..., Any]) -> Callable[..., Any]:
+    """An adapter for decisions in the paper's form: with a state, and None for an empty history."""
+
+    def asked(seen: _PaperSeen, stock: Any = None) -> Any:
+        state = GameState(seen.t) if stock is None else CommonPoolState(seen.t, stock)
+        return decide(state, seen.history())
+
+    return asked
+
+
+def make_game(told: dict[str, Any]) -> RepeatedGame:
+    """The game described in a message."""
+    return REPEATED[told["name"]](told["n_players"], told["n_rounds"], **told["parameters"])
+
+
+def describe(game: RepeatedGame) -> GameDescription:
+    """The description of a game for strategies."""
+    unread = ("",) * (game.n_players - 1)
+    return DESCRIPTIONS[game.name](game.n_players, game.n_rounds, **game.parameters, opponent_sources=unread)

@@ -1,0 +1,349 @@
+"""Files of strategies, read without execution: their classes, and facts about each."""
+
+from __future__ import annotations
+import __future__
+
+import ast
+import contextlib
+import gc
+import marshal
+import re
+import resource
+import socket
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from io import StringIO
+from types import CodeType
+from typing import Any, TypeGuard
+
+import numpy as np
+
+from labmates_populations.engine.kernel.compiler import HAS_MACHINE, Compiled, compile_class, imported_names
+from labmates_populations.engine.kernel.lowering.program import Program
+from labmates_populations.engine.kernel.plain import plain
+from labmates_populations.engine.kernel.rewriting.nodes import UnfitError
+from labmates_populations.engine.kernel.static import MOST_CHARACTERS, draws, names_of_chance, problems_of
+from labmates_populations.engine.kernel.verification import are_valid
+from labmates_populations.engine.kernel.wire import Reader, receive, send
+
+_CLASS = "\nclass "
+"""Where a file can be split: if this is not between statements, the piece before it is invalid."""
+_UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
+_NAMED = re.compile(r"Strategy_(?P<attitude>[A-Za-z]+)_(?P<number>\d+)$")
+_MOST_CLASSES = 20_000
+_MOST_CODE = 1_000_000
+"""Maximum bytes of a strategy's code: nested blocks can need a thousand times the size of their text."""
+_READING_SECONDS = 60
+"""Limit of processor time per million characters of a file."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """Facts about a strategy's class.
+
+    Attributes
+    ----------
+    name
+        The name of the class.
+    line, end
+        Its first and last lines.
+    attitude, number
+        From its name; empty and 0 for a nonstandard name.
+    paper
+        Whether it has the paper's form.
+    random
+        Whether it may draw random numbers; otherwise it is declared deterministic.
+    arguments
+        Number of a decision's arguments: 1 for the history, 2 with a stock or a state.
+    problems
+        Problems from the static checks; a class with problems is never run.
+    """
+
+    name: str
+    line: int
+    end: int
+    attitude: str
+    number: int
+    paper: bool
+    random: bool
+    arguments: int
+    problems: tuple[str, ...]
+
+
+_FACTS = [field.name for field in fields(Found)]
+
+
+@dataclass(frozen=True)
+class Source:
+    """A strategy from a file.
+
+    Attributes
+    ----------
+    compiled
+        Whether its code fits the subset of `compiler`.
+    code
+        The code of its class, for `marshal`; empty if there are problems.
+    program
+        The equivalent program for the machine, if any.
+    is_late
+        Whether `code` holds the class's text and the file's imported names in place of its code, which is rarely needed
+        beside a program; see `hosts.compile_late`.
+    """
+
+    found: Found
+    compiled: bool
+    code: bytes
+    program: Program | None = None
+    is_late: bool = False
+
+    @property
+    def playable(self) -> bool:
+        """Whether it may be run."""
+        return not self.found.problems
+
+    def told(self, number: int) -> dict[str, Any]:
+        """The facts for a process of players."""
+        facts = {name: getattr(self.found, name) for name in ("name", "paper", "random", "arguments")}
+        return {"number": number, **facts, "compiled": self.compiled, "bytes": len(self.code)}
+
+
+class UnreadableError(Exception):
+    """A file is not valid Python, or too large."""
+
+
+def serve(connection: socket.socket, _settings: dict[str, Any]) -> None:
+    """Read one file or compile strategies of files, in a separate process that they may crash."""
+    send(connection, {"ready": True})
+    head, data = receive(connection)
+    most = _READING_SECONDS * (1 + len(data) // 1_000_000)
+    resource.setrlimit(resource.RLIMIT_CPU, (most, most))
+    gc.disable()
+    if "late" in head:
+        late = Reader(data)
+        codes = [_late_code(late.bytes(size)) for size in head["late"]]
+        send(connection, {"sizes": [*map(len, codes)]}, b"".join(codes))
+        return
+    try:
+        sources = read_source(data.decode("utf-8", "surrogatepass"), head["name"])
+    except UnreadableError as error:
+        send(connection, {"error": str(error)})
+        return
+    found = [
+        {
+            **vars(source.found),
+            "compiled": source.compiled,
+            "is_late": source.is_late,
+            "bytes": len(source.code),
+            "program": _facts(source.program),
+        }
+        for source in sources
+    ]
+    send(connection, {"found": found}, b"".join(source.code + _bytes(source.program) for source in sources))
+
+
+def _facts(program: Program | None) -> dict[str, Any] | None:
+    if program is None:
+        return None
+    sizes = {"instructions": len(program.code), "constants": len(program.registers)}
+    facts = {name: getattr(program, name) for name in ("deciding", "words", "keeps_lists")}
+    return {**sizes, **facts}
+
+
+def _bytes(program: Program | None) -> bytes:
+    return b"" if program is None else program.code.tobytes() + program.registers.tobytes()
+
+
+def found_in(told: Iterable[Mapping[str, Any]]) -> list[Found]:
+    """The facts about strategies in a message of `serve`."""
+    return [Found(**{name: one[name] for name in _FACTS} | {"problems": tuple(one["problems"])}) for one in told]
+
+
+def received_sources(told: Sequence[Mapping[str, Any]], data: bytes) -> list[Source]:
+    """The strategies in a message of `serve`; UnreadableError for instructions that are unsafe for the machine."""
+    reader, sources = Reader(data), []
+    for found, facts in zip(found_in(told), told, strict=True):
+        code, program = reader.bytes(int(facts["bytes"])), None
+        if facts["program"] is not None:
+            sizes = {**facts["program"]}
+            instructions = reader.take(np.int16, 4 * sizes.pop("instructions")).reshape(-1, 4)
+            registers = reader.take(np.int64, sizes.pop("constants"))
+            program = Program(code=instructions.copy(), registers=registers.copy(), **sizes)
+        sources.append(Source(found, bool(facts["compiled"]), code, program, bool(facts["is_late"])))
+    if not are_valid([source.program for source in sources if source.program is not None]):
+        raise UnreadableError("the process that reads it sends invalid instructions")
+    return sources
+
+
+def read_source(text: str, name: str) -> list[Source]:
+    """The strategies of a file; UnreadableError for invalid or too large files."""
+    if text.count(_CLASS) < _MOST_CLASSES:
+        with contextlib.suppress(_UnsplitError, *_UNREADABLE):  # the whole file is read instead, or is the error
+            return list(_read(_pieces(text), name))
+    try:
+        found = sum(map(_is_strategy, ast.parse(text).body))
+    except _UNREADABLE as error:
+        line = f" (line {error.lineno})" if isinstance(error, SyntaxError) and error.lineno else ""
+        what = error.msg if isinstance(error, SyntaxError) else str(error) or type(error).__name__
+        raise UnreadableError(f"{name} can't be read as Python{line}: {what}") from error
+    if found > _MOST_CLASSES:
+        raise UnreadableError(f"{name} holds {found} strategies; at most {_MOST_CLASSES} are allowed")
+    try:
+        return list(_read([text], name))
+    except _UNREADABLE as error:
+        raise UnreadableError(f"{name} can't be compiled: {error}") from error
+
+
+def _pieces(text: str) -> Iterator[str]:
+    start = 0
+    while end := text.find(_CLASS, start) + 1:
+        yield text[start:end]
+        start = end
+    yield text[start:]
+
+
+class _UnsplitError(Exception):
+    """A class of a file is followed by more than strategies."""
+
+
+def program_of(text: str, name: str) -> str:
+    """The code of a class as other players read it, with the name ``Strategy``."""
+    return re.sub(rf"^class {name}\b", "class Strategy", text, count=1).rstrip() + "\n"
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines of a text as counted by Python: for instance, a form feed does not end a line."""
+    return list(StringIO(text, newline=""))
+
+
+class _Piece:
+    """The text of some statements of a file."""
+
+    def __init__(self, text: str) -> None:
+        self.size = len(text)
+        self.breaks = text.count("\n") if "\r" not in text else len(lines_of(text))
+        self._text = text
+
+    def text(self, node: ast.stmt) -> str:
+        """The text of a statement."""
+        return "".join(self._lines[node.lineno - 1 : node.end_lineno])
+
+    @cached_property
+    def _lines(self) -> list[str]:
+        return lines_of(self._text)
+
+
+class _File:
+    """The parts of a file other than its strategies."""
+
+    def __init__(self, piece: _Piece, rest: list[ast.stmt], name: str) -> None:
+        self.name = name
+        imports = [node for node in rest if isinstance(node, (ast.Import, ast.ImportFrom))]
+        self.chance = names_of_chance(imports)
+        self.shared = "".join(piece.text(node) for node in rest if node not in imports)
+        self.problems = problems_of(rest, len(self.shared))
+        self.code = _compiled(ast.Module(body=rest, type_ignores=[]), name)
+        self.names = imported_names(rest)
+
+
+def _read(pieces: Iterable[str], name: str) -> Iterator[Source]:
+    """The strategies of a file in pieces: small trees take less memory, and stay in the processor's cache."""
+    file, before = None, 0
+    for text in pieces:
+        piece, statements = _Piece(text), ast.parse(text).body
+        strategies = [node for node in statements if _is_strategy(node)]
+        if file is None:
+            file = _File(piece, [node for node in statements if not _is_strategy(node)], name)
+        elif len(strategies) < len(statements):
+            raise _UnsplitError
+        for node in strategies:
+            found = _found(node, file.problems, before)
+            made = None if found["problems"] else _fitting(file.names, node, piece)
+            if made is None:
+                yield _alone(file, piece.text(node), found)
+                continue
+            is_late = made.code is None
+            code = marshal.dumps((piece.text(node), file.names) if is_late else (made.code,))
+            yield Source(Found(**found, random=made.draws), True, code, made.program, is_late)
+        before += piece.breaks
+
+
+def _fitting(
+    names: Mapping[str, str] | None, node: ast.ClassDef, piece: _Piece, *, machine: bool = HAS_MACHINE
+) -> Compiled | None:
+    """The compiled strategy, rewritten if necessary; None if it does not fit the subset."""
+    if names is None or (piece.size > MOST_CHARACTERS and len(piece.text(node)) > MOST_CHARACTERS):
+        return None
+    with contextlib.suppress(UnfitError):
+        return compile_class(node, names, machine=machine)
+    [again] = ast.parse(piece.text(node)).body  # `compile_class` has changed the tree
+    with contextlib.suppress(UnfitError, RecursionError):
+        return compile_class(plain(again), names, machine=machine) if isinstance(again, ast.ClassDef) else None
+    return None
+
+
+def _late_code(late: bytes) -> bytes:
+    """The code of a strategy that was fitting when its file was read."""
+    text, names = marshal.loads(late)  # noqa: S302 - from the process that reads files, which runs none
+    [node] = ast.parse(text).body
+    made = _fitting(names, node, _Piece(text), machine=False) if isinstance(node, ast.ClassDef) else None
+    assert made is not None
+    return marshal.dumps((made.code,))
+
+
+def _alone(file: _File, source: str, found: dict[str, Any]) -> Source:
+    """A strategy that does not fit the subset."""
+    tree = ast.increment_lineno(ast.parse(source), found["line"] - 1)
+    problems = tuple(dict.fromkeys([*found.pop("problems"), *problems_of(tree.body, len(source))]))
+    code = b"" if problems else marshal.dumps((file.code, _compiled(tree, file.name)))
+    if len(code) > _MOST_CODE:
+        code, problems = b"", (f"needs {len(code)} bytes of code; at most {_MOST_CODE} are allowed",)
+    return Source(Found(**found, random=draws(source + file.shared, file.chance), problems=problems), False, code)
+
+
+def _compiled(tree: ast.Module, name: str) -> CodeType:
+    # Annotations are not evaluated: no behaviour depends on them.
+    flags = __future__.annotations.compiler_flag
+    code: CodeType = compile(tree, name, "exec", flags=flags, dont_inherit=True)
+    return code
+
+
+def _is_strategy(node: ast.stmt) -> TypeGuard[ast.ClassDef]:
+    """Whether a statement is a strategy's class, by its name or base class."""
+    if not isinstance(node, ast.ClassDef):
+        return False
+    bases = {base.id for base in node.bases if isinstance(base, ast.Name)}
+    return bool(_NAMED.match(node.name)) or "BaseStrategy" in bases
+
+
+def _found(node: ast.ClassDef, problems_before: list[str], lines_before: int) -> dict[str, Any]:
+    """The facts about a strategy from its syntax: all but whether it is random."""
+    problems, line = list(problems_before), node.lineno + lines_before
+    named = _NAMED.match(node.name)
+    methods = {method.name: method for method in node.body if isinstance(method, ast.FunctionDef)}
+    call = methods.get("__call__")
+    if call is None:
+        problems.append(f"line {line}: has no method __call__")
+    names = ["history"] if call is None else [arg.arg for arg in [*call.args.posonlyargs, *call.args.args]][1:]
+    if call is not None and not 1 <= len(names) <= 2 and call.args.vararg is None:
+        at = call.lineno + lines_before
+        problems.append(f"line {at}: a decision has {len(names)} arguments, not a history and perhaps a stock")
+    return {
+        "name": node.name,
+        "line": line,
+        "end": (node.end_lineno or node.lineno) + lines_before,
+        "attitude": named["attitude"].lower() if named else "",
+        "number": int(named["number"]) if named else 0,
+        "paper": call is not None and _is_paper(call, names),
+        "arguments": max(1, len(names)),
+        "problems": tuple(dict.fromkeys(problems)),
+    }
+
+
+def _is_paper(call: ast.FunctionDef, names: list[str]) -> bool:
+    """Whether the arguments of a decision are a state and a history."""
+    if len(names) != 2:
+        return False
+    first = [*call.args.posonlyargs, *call.args.args][1]
+    kind = ast.unparse(first.annotation) if first.annotation is not None else ""
+    return names[0] in ("state", "game_state", "_state") or kind.strip("'\"").endswith("State") or names[1] == "history"

@@ -1,0 +1,465 @@
+"""Folders of strategies: our own format and the published one, which differ only in the metadata.
+
+A library has a folder per game, with a Python file of strategies per model, one class per strategy named
+``Strategy_<ATTITUDE>_<number>``. Our own format adds a JSON-lines file with the provenance of each strategy. Folders
+are named after games, with hyphens or underscores.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+import re
+import shutil
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from labmates.errors import UsageError
+from labmates.util.display_names import labels_apart
+from labmates_populations.engine.attitudes import falls_back_to_cooperation
+from labmates_populations.engine.checks import Checked
+from labmates_populations.engine.kernel.source import Found
+from labmates_populations.engine.reference import PREFIX, class_name, reference_source
+from labmates_populations.engine.verdicts import known_verdicts
+from labmates_populations.engine.workers import Loaded, Reading, Workers
+from labmates_populations.repeated import REPEATED
+
+_T = TypeVar("_T")
+_MOST_BYTES = 64 << 20
+_DESCRIPTIONS = "_descriptions"  # suffix of a published file of descriptions
+_CLASS = re.compile(r"^class Strategy_([A-Za-z]+)_(\d+)\b", re.MULTILINE)
+_DESCRIBED = re.compile(r"description_(?P<name>[A-Z]+_\d+)$")
+
+
+WRITTEN = ("model", "prompt", "prompts_version", "temperature", "information", "system")
+"""Keys of a strategy's provenance about its authoring; strategies that differ in one belong to different sets."""
+
+
+@dataclass(frozen=True)
+class Gene:
+    """A strategy's author and attitude.
+
+    Attributes
+    ----------
+    variant
+        Difference from other sets of the same model and attitude (``prompt=brief``); empty for a single set.
+    """
+
+    model: str
+    attitude: str
+    variant: str = ""
+
+    @property
+    def set_name(self) -> str:
+        """The attitude, with the variant in brackets."""
+        return f"{self.attitude}[{self.variant}]" if self.variant else self.attitude
+
+    def __str__(self) -> str:
+        return f"{self.model}/{self.set_name}"
+
+
+@dataclass(frozen=True)
+class StrategyFile:
+    """A file of a library.
+
+    Attributes
+    ----------
+    game
+        The game's name; None if the folder is not named after one.
+    model
+        The author: the file's name.
+    """
+
+    path: Path
+    game: str | None
+    model: str
+
+    @property
+    def provenance(self) -> Path:
+        """The file with the origin of each strategy."""
+        return self.path.with_suffix(".jsonl")
+
+    @property
+    def descriptions(self) -> Path:
+        """The file with the descriptions of published strategies."""
+        return self.path.with_name(f"{self.path.stem}{_DESCRIPTIONS}.py")
+
+
+def game_of(name: str) -> str | None:
+    """The game that a folder is named after, or None; a suffix to the game's name is ignored."""
+    plain = name.replace("_", "-")
+    games = sorted(REPEATED, key=len, reverse=True)
+    return next((game for game in games if plain == game or plain.startswith(f"{game}-")), None)
+
+
+def strategy_files(path: Path) -> list[StrategyFile]:
+    """The files of strategies at a path: a file, a game's folder, or a folder of games.
+
+    Raises
+    ------
+    UsageError
+        If there are none.
+    """
+    if not path.exists():
+        raise UsageError(f"there is no file or folder {path}")
+    paths = [path] if path.is_file() else sorted([*path.glob("*.py"), *path.glob("*/*.py")])
+    found = [
+        StrategyFile(file, game_of(file.resolve().parent.name), file.stem)
+        for file in paths
+        if not file.stem.endswith(_DESCRIPTIONS) and not file.name.startswith("_")
+    ]
+    if not found:
+        raise UsageError(f"{path} holds no strategies: a folder per game (public-goods, …) with a .py file per model")
+    return found
+
+
+def read_text(path: Path) -> str:
+    """The text of a file of strategies.
+
+    Raises
+    ------
+    UsageError
+        If it can't be read.
+    """
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            raise UsageError(f"{path} is larger than {_MOST_BYTES >> 20} MB")
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{path} can't be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is not UTF-8 text") from error
+
+
+def ahead(items: Iterable[_T], most: int) -> Iterator[_T]:
+    """Items that begin work, up to `most` before they are needed; an error comes after the items before it."""
+    waiting: deque[_T] = deque()
+    try:
+        for item in items:
+            waiting.append(item)
+            if len(waiting) == most:
+                yield waiting.popleft()
+    except UsageError:
+        yield from waiting
+        raise
+    yield from waiting
+
+
+def load_players(workers: Workers, players: Sequence[str]) -> list[Loaded]:
+    """Load players named ``FILE.py:CLASS`` or ``reference:NAME``, in this order.
+
+    Raises
+    ------
+    UsageError
+        If one can't be found.
+    """
+    wanted = [_split(player) for player in players]
+    loaded: dict[str, dict[str, Loaded]] = {}
+    references = [name for file, name in wanted if file == PREFIX]
+    if references:
+        found = workers.load("reference strategies", reference_source(references))
+        loaded[PREFIX] = {strategy.name: strategy for strategy in found}
+    chosen = []
+    for file, name in wanted:
+        if file not in loaded:
+            loaded[file] = {strategy.name: strategy for strategy in workers.load(file, read_text(Path(file)))}
+        key = class_name(name) if file == PREFIX else name
+        if key not in loaded[file]:
+            classes = ", ".join(list(loaded[file])[:10]) or "none"
+            raise UsageError(f"{file} has no strategy '{name}'; it has {classes}")
+        chosen.append(loaded[file][key])
+    return chosen
+
+
+def faulty_players(players: Sequence[str], game: str) -> dict[str, str]:
+    """The first problem of each faulty player from an earlier check: in its file's provenance, or a cached verdict.
+
+    Parameters
+    ----------
+    players
+        As for `load_players`.
+    game
+        See `verdicts.known_verdicts`.
+    """
+    found: dict[str, str] = {}
+    for player in players:
+        file, name = _split(player)
+        if file != PREFIX:
+            verdicts = known_verdicts(read_text(Path(file)), game) or ()
+            problems = [problem for one in verdicts if one.strategy.name == name for problem in one.problems]
+            provenance = _provenance(StrategyFile(Path(file), None, Path(file).stem))
+            for problem in (*provenance.get(name, {}).get("problems", ()), *problems):
+                found.setdefault(player, str(problem))
+    return found
+
+
+def _split(player: str) -> tuple[str, str]:
+    if player.startswith(PREFIX):
+        return PREFIX, player.removeprefix(PREFIX)
+    file, colon, name = player.rpartition(":")
+    if not colon or not file or not name:
+        raise UsageError(f"a player is FILE.py:CLASS or {PREFIX}NAME, not '{player}'")
+    return file, name
+
+
+@dataclass(frozen=True)
+class Population:
+    """Strategies for one game, by gene.
+
+    Attributes
+    ----------
+    genes
+        The indices of each gene's strategies, in the order of files and classes. Strategies with different authoring
+        (`WRITTEN`) belong to different genes.
+    names
+        ``model:class`` of each strategy, by its index.
+    cooperate
+        Indices of strategies that fall back to cooperation.
+    refused
+        Problems of strategies excluded by the static checks, by name.
+    faulty
+        Problems of included strategies from an earlier check, by name.
+    """
+
+    genes: Mapping[Gene, tuple[int, ...]]
+    names: Mapping[int, str]
+    cooperate: frozenset[int]
+    refused: Mapping[str, tuple[str, ...]]
+    faulty: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+def load_population(
+    workers: Workers,
+    folder: Path,
+    game: str,
+    *,
+    models: Iterable[str] = (),
+    attitudes: Iterable[str] = (),
+) -> Population:
+    """Load all strategies of a library for a game.
+
+    Parameters
+    ----------
+    models, attitudes
+        By default all. An attitude may include a variant: ``collective[prompt=brief]``.
+
+    Raises
+    ------
+    UsageError
+        If there are none, or one of the models or attitudes has none.
+    """
+    models, attitudes = list(models), [attitude.lower() for attitude in attitudes]
+    genes: dict[Gene, list[int]] = {}
+    names: dict[int, str] = {}
+    refused: dict[str, tuple[str, ...]] = {}
+    faulty: dict[str, tuple[str, ...]] = {}
+    files = files_for(folder, game, models)
+    begun = ahead((workers.reading(file.path.name, read_text(file.path)) for file in files), workers.processes)
+    for file, reading in zip(files, begun, strict=True):
+        loaded = workers.loaded_from(reading)
+        provenance = _provenance(file)
+        variants = _variants(_written_as(provenance), loaded)
+        for strategy in loaded:
+            gene = Gene(file.model, strategy.attitude or "", variants.get(strategy.name, ""))
+            if not strategy.attitude or (attitudes and not {strategy.attitude, gene.set_name} & set(attitudes)):
+                continue
+            name = f"{file.model}:{strategy.name}"
+            if strategy.problems:
+                refused[name] = strategy.problems
+                continue
+            genes.setdefault(gene, []).append(strategy.index)
+            names[strategy.index] = name
+            if problems := provenance.get(strategy.name, {}).get("problems"):
+                faulty[name] = tuple(map(str, problems))
+    for attitude in attitudes:
+        if attitude not in {name for gene in genes for name in (gene.attitude, gene.set_name)}:
+            raise UsageError(f"{folder} has no strategies with the attitude '{attitude}' for {game}")
+    if not genes:
+        raise UsageError(f"{folder} holds no strategies named Strategy_ATTITUDE_NUMBER that can be played")
+    cooperate = {n for gene, members in genes.items() if falls_back_to_cooperation(gene.attitude) for n in members}
+    by_gene = {gene: tuple(members) for gene, members in genes.items()}
+    return Population(by_gene, names, frozenset(cooperate), refused, faulty)
+
+
+def _variants(settings: Mapping[str, Mapping[str, Any]], loaded: Sequence[Loaded]) -> dict[str, str]:
+    """The differences in authoring between strategies of the same attitude, by class."""
+    variants: dict[str, str] = {}
+    for attitude in dict.fromkeys(strategy.attitude for strategy in loaded):
+        names = [strategy.name for strategy in loaded if strategy.attitude == attitude]
+        variants |= zip(names, labels_apart([settings.get(name, {}) for name in names]), strict=True)
+    return variants
+
+
+def _written_as(provenance: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """The authoring settings (`WRITTEN`) of each strategy of a file, by class."""
+    defaults = {"information": "counts", "system": "none"}  # of files from before these settings
+    complete = {name: {**defaults, **line} for name, line in provenance.items()}
+    return {name: {key: line[key] for key in WRITTEN if key in line} for name, line in complete.items()}
+
+
+def _provenance(file: StrategyFile) -> dict[str, dict[str, Any]]:
+    """The provenance of each strategy of a file, by class, if known; UsageError for an invalid file."""
+    if not file.provenance.exists():
+        return {}
+    found: dict[str, dict[str, Any]] = {}
+    for number, line in enumerate(read_text(file.provenance).splitlines(), 1):
+        try:
+            data = json.loads(line)
+            found[str(data["class"])] = {**data}
+        except (ValueError, TypeError, KeyError) as error:
+            raise UsageError(f"{file.provenance}, line {number}: not the provenance of a strategy") from error
+    return found
+
+
+def files_for(folder: Path, game: str, models: Sequence[str] = ()) -> list[StrategyFile]:
+    """The files of a library for one game.
+
+    Raises
+    ------
+    UsageError
+        If there are none, or one of the models has none.
+    """
+    found = strategy_files(folder)
+    fitting = [file for file in found if file.game == game or (file.game is None and len(found) == 1)]
+    if not fitting:
+        raise UsageError(f"{folder} holds no strategies for {game}")
+    known = [file.model for file in fitting]
+    for model in models:
+        if model not in known:
+            raise UsageError(f"{folder} has no strategies of '{model}' for {game}; it has those of {', '.join(known)}")
+    return [file for file in fitting if not models or file.model in models]
+
+
+def written_counts(file: StrategyFile) -> Counter[str]:
+    """Number of strategies in a file by attitude, read without execution; checks may exclude some."""
+    return Counter(attitude.lower() for attitude, _ in set(_CLASS.findall(read_text(file.path))))
+
+
+def library_digest(folder: Path, game: str, models: Sequence[str] = ()) -> str:
+    """A digest of a library's files for a game.
+
+    Raises
+    ------
+    UsageError
+        If it has no strategies for the game.
+    """
+    digest = hashlib.sha256()
+    for file in files_for(folder, game, models):
+        digest.update(file.model.encode() + b"\0" + hashlib.sha256(read_text(file.path).encode()).digest())
+    return digest.hexdigest()[:32]
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A file imported into a library.
+
+    Attributes
+    ----------
+    strategies, refused
+        Number of strategies, and of those refused by static checks.
+    faulty
+        Number of strategies with problems in an earlier check; None if the file has not been checked.
+    """
+
+    file: StrategyFile
+    strategies: int
+    refused: int
+    faulty: int | None
+
+
+def import_strategies(workers: Workers, source: Path, library: Path, game: str | None = None) -> Iterator[Imported]:
+    """Copy files of strategies into a library, unchanged, and record the origin of each strategy.
+
+    Published descriptions and the verdicts of an earlier check become part of the provenance. `game` is required
+    unless the folder's name specifies it.
+
+    Raises
+    ------
+    UsageError
+        If there is nothing to import, or the library has a different file of the same name.
+    """
+    files = strategy_files(source)
+    targets = []
+    for file in files:
+        known = game or file.game
+        if known is None:
+            raise UsageError(f"the game of {file.path} is unknown; give it with --game ({', '.join(REPEATED)})")
+        target = StrategyFile(library / known / file.path.name, known, file.model)
+        if target.path.exists() and target.path.read_bytes() != file.path.read_bytes():
+            raise UsageError(f"{target.path} already exists and differs from {file.path}")
+        targets.append((target, known))
+    begun = ahead(_begun(workers, files, [known for _, known in targets]), workers.processes)
+    for file, (target, _), (verdicts, reading) in zip(files, targets, begun, strict=True):
+        found: Sequence[Found] = [verdict.strategy for verdict in verdicts or ()]
+        if reading is not None:
+            found = workers.found_in(reading)
+        problems = [strategy.problems for strategy in verdicts or found]
+        target.path.parent.mkdir(parents=True, exist_ok=True)
+        if file.path.resolve() != target.path.resolve():
+            shutil.copyfile(file.path, target.path)
+            if file.provenance.exists():
+                shutil.copyfile(file.provenance, target.provenance)
+        if not target.provenance.exists():
+            write_provenance(target, _imported(file, found, problems))
+        faulty = None if verdicts is None else sum(map(bool, problems))
+        yield Imported(target, len(found), sum(bool(strategy.problems) for strategy in found), faulty)
+
+
+def _begun(
+    workers: Workers, files: Iterable[StrategyFile], games: Iterable[str]
+) -> Iterator[tuple[list[Checked] | None, Reading | None]]:
+    """The verdicts of earlier checks on each file; without any, the start of its reading."""
+    for file, game in zip(files, games, strict=True):
+        text = read_text(file.path)
+        verdicts = known_verdicts(text, game)
+        yield verdicts, workers.reading(file.path.name, text) if verdicts is None else None
+
+
+def write_provenance(file: StrategyFile, lines: Iterable[Mapping[str, Any]]) -> None:
+    """Write the provenance of a file's strategies atomically."""
+    new = file.provenance.with_suffix(".new")
+    new.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    new.replace(file.provenance)
+
+
+def _descriptions_of(file: StrategyFile) -> dict[str, str]:
+    """The descriptions of published strategies by class, read without execution; UsageError for an invalid file."""
+    if not file.descriptions.exists():
+        return {}
+    try:
+        tree = ast.parse(read_text(file.descriptions))
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise UsageError(f"{file.descriptions} can't be read as Python: {error}") from error
+    descriptions = {}
+    for statement in tree.body:
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=str(text))):
+                if match := _DESCRIBED.match(name):
+                    descriptions[f"Strategy_{match['name']}"] = text
+    return descriptions
+
+
+def _imported(
+    file: StrategyFile, strategies: Sequence[Found], problems: Sequence[Sequence[str]]
+) -> Iterator[dict[str, Any]]:
+    """The provenance of a file's strategies, including their problems."""
+    descriptions = _descriptions_of(file)
+    digest = hashlib.sha256(file.path.read_bytes()).hexdigest()
+    for strategy, own_problems in zip(strategies, problems, strict=True):
+        description = descriptions.get(strategy.name)
+        yield {
+            "class": strategy.name,
+            "model": file.model,
+            "attitude": strategy.attitude,
+            "number": strategy.number,
+            **({} if description is None else {"description": description}),
+            "form": "paper" if strategy.paper else "current",
+            "random": strategy.random,
+            "imported_from": file.path.name,
+            "sha256": digest,
+            "problems": list(own_problems),
+        }

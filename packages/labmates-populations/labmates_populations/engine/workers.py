@@ -1,0 +1,382 @@
+"""Processes that play strategies: confined, loaded once, on all cores; a strategy that kills a process is identified.
+
+`Workers` is the only way to run a strategy's code. The code never runs in this process, and has no access to other
+strategies: see `kernel.hosts`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import labmates
+import labmates_populations
+from labmates.errors import UsageError
+from labmates.sandboxes.interpreter import FLAGS, this_interpreter
+from labmates_populations.engine.errors import WorkersError
+from labmates_populations.engine.file_cache import FileCache
+from labmates_populations.engine.kernel.engine import Batch, Errors, Result
+from labmates_populations.engine.kernel.forking import fork
+from labmates_populations.engine.kernel.source import (
+    Found,
+    Source,
+    UnreadableError,
+    found_in,
+    lines_of,
+    program_of,
+    received_sources,
+)
+from labmates_populations.engine.kernel.wire import ClosedError, complete, parsed, receive_whole, send
+from labmates_populations.engine.match_ups import MatchUps
+
+__all__ = ["Batch", "Errors", "Loaded", "Result", "Workers", "chunks"]
+DECISION_SECONDS = 1.0
+"""Limit of processor time per decision; the limit for all decisions of a player is twice as high."""
+MEMORY_BYTES = 512 << 20
+"""Memory limit of a process: one for all compiled strategies, one for each other player."""
+_MOST_WORKERS = 256
+_POLL_SECONDS = 0.25
+_WORTH_LOADING = 200_000
+"""Decisions after which the machine saves more time than its start costs."""
+_WORTH_KEEPING = 100_000
+"""Characters of a file above which it is read from the cache the next time."""
+_READ = FileCache("strategies", 512 << 20)
+
+
+@dataclass(frozen=True)
+class Loaded(Found):
+    """A strategy from a file, with its index among all strategies that these workers have loaded."""
+
+    index: int
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A file, with its strategies if they are in the cache, or the connection to the process that reads it."""
+
+    name: str
+    text: str
+    origin: socket.socket | list[Source]
+
+
+class Workers:
+    """Processes that play strategies; a context manager for one thread at a time (others wait).
+
+    Parameters
+    ----------
+    processes
+        Maximum number of parallel processes; by default one for each available processor.
+    seconds
+        Limit of processor time per decision.
+    memory
+        Limit of a process's memory in bytes.
+    unsafe
+        Play without confinement: strategies' code then has all rights of this user.
+    native
+        Load the machine, which executes most strategies many times faster, before the first game; by default it is
+        loaded once it saves time. Requires the extra ``fast``; results are the same.
+
+    Raises
+    ------
+    UsageError
+        At the first game, if this machine can't confine strategies and `unsafe` is not set.
+    """
+
+    def __init__(
+        self,
+        *,
+        processes: int | None = None,
+        seconds: float = DECISION_SECONDS,
+        memory: int = MEMORY_BYTES,
+        unsafe: bool = False,
+        native: bool = False,
+    ) -> None:
+        self.processes = min(processes or len(os.sched_getaffinity(0)), _MOST_WORKERS)
+        self.loaded: list[Loaded] = []
+        self._settings = {"seconds": seconds, "memory": memory, "unsafe": unsafe, "native": native}
+        self._lock = threading.RLock()
+        self._root: tuple[subprocess.Popen[bytes], socket.socket] | None = None
+        self._native: socket.socket | None = None
+        """Socket to the process that forks engines with the machine."""
+        self._engines: list[_Engine] = []
+        self._readings: set[socket.socket] = set()
+        self._sources: list[Source] = []
+        self._texts: list[str] = []
+        self._match_ups = MatchUps()
+        self._decisions = 0
+
+    def __enter__(self) -> Workers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def load(self, name: str, text: str) -> list[Loaded]:
+        """Read a file of strategies without execution; `name` is its name in error messages.
+
+        Raises
+        ------
+        UsageError
+            If it can't be read as Python.
+        """
+        return self.loaded_from(self.reading(name, text))
+
+    def reading(self, name: str, text: str) -> Reading:
+        """Start to read a file in a separate process, with the parameters of `load`."""
+        if (known := _known_sources(text)) is not None:
+            return Reading(name, text, known)
+        with self._lock:
+            connection = self._fork("source")
+            self._readings.add(connection)
+        with contextlib.suppress(ClosedError):  # `loaded_from` raises the error
+            send(connection, {"name": name}, text.encode("utf-8", "surrogatepass"))
+        return Reading(name, text, connection)
+
+    def loaded_from(self, reading: Reading) -> list[Loaded]:
+        """Wait for a file's strategies, with the errors of `load`."""
+        sources = reading.origin
+        if not isinstance(sources, list):
+            try:
+                sources = received_sources(*self._received(reading, sources))
+            except UnreadableError as error:
+                raise UsageError(f"{reading.name} can't be read as Python: {error}") from error
+        with self._lock:
+            found = self.learn(sources)
+            lines = lines_of(reading.text)
+            self._texts += ["".join(lines[strategy.line - 1 : strategy.end]) for strategy in found]
+        return found
+
+    def found_in(self, reading: Reading) -> list[Found]:
+        """Wait for the facts about a file's strategies, with the errors of `load`; no strategy is loaded."""
+        if isinstance(reading.origin, list):
+            return [source.found for source in reading.origin]
+        return found_in(self._received(reading, reading.origin)[0])
+
+    def _received(self, reading: Reading, connection: socket.socket) -> tuple[list[dict[str, Any]], bytes]:
+        """The facts and the data of a file's strategies from the process that reads it."""
+        name = reading.name
+        with connection:
+            self._readings.discard(connection)
+            try:
+                message = receive_whole(connection)
+                reply, data = parsed(message)
+            except (ClosedError, ValueError) as error:
+                raise UsageError(f"{name} can't be read as Python: it ends the process that reads it") from error
+        if "error" in reply:
+            raise UsageError(str(reply["error"]))
+        if len(reading.text) > _WORTH_KEEPING:
+            _READ.keep(message, reading.text)
+        return reply["found"], data
+
+    def learn(self, sources: Sequence[Source]) -> list[Loaded]:
+        """Add strategies that have been read, and number them in this order."""
+        first = len(self._sources)
+        self._sources += sources
+        found = [Loaded(**vars(source.found), index=index) for index, source in enumerate(sources, start=first)]
+        self.loaded += found
+        return found
+
+    def text(self, strategy: int) -> str:
+        """The code of a strategy's class, as in its file."""
+        return self._texts[strategy]
+
+    def play(self, batches: Sequence[Batch], *, stop: Callable[[], bool] | None = None) -> list[Result]:
+        """Play batches in parallel; the results depend only on the batches.
+
+        Games of deterministic strategies are cached.
+
+        Parameters
+        ----------
+        stop
+            Polled for a request to stop.
+
+        Raises
+        ------
+        UsageError
+            If this machine can't confine strategies.
+        WorkersError
+            If the processes fail for a reason other than a strategy.
+        InterruptedError
+            After a request to stop.
+        """
+        with self._lock:
+            try:
+                same = np.array([not (known.random or known.paper or known.problems) for known in self.loaded], bool)
+                batches = list(map(self._with_texts, batches))
+                return self._match_ups.play(batches, same, lambda rest: self._play(rest, stop or (lambda: False)))
+            except BaseException:
+                self.close()
+                raise
+
+    def _play(self, batches: Sequence[Batch], stop: Callable[[], bool]) -> list[Result]:
+        wanted = min(self.processes, len(batches))
+        self._decisions += sum(batch.groups.size * batch.rounds for batch in batches)
+        native = bool(self._settings["native"]) or self._decisions > _WORTH_LOADING
+        if native and self._native is None:
+            self._end_engines()
+            self._native = self._load_machine()
+        while len(self._engines) < wanted:
+            self._engines.append(_Engine(Connection(self._fork("engine", self._native).detach())))
+        waiting = deque(range(len(batches)))
+        results: dict[int, Result] = {}
+        busy: dict[Connection, tuple[_Engine, int]] = {}
+        free = list(self._engines)
+        while len(results) < len(batches):
+            while waiting and free:
+                engine, number = free.pop(), waiting.popleft()
+                engine.ask(batches[number], self._sources, native=native)
+                busy[engine.link] = engine, number
+            for link in wait(list(busy), _POLL_SECONDS):
+                assert isinstance(link, Connection)
+                engine, number = busy.pop(link)
+                results[number] = engine.result()
+                free.append(engine)
+            if stop():
+                raise InterruptedError("stopped")
+        return [results[number] for number in range(len(batches))]
+
+    def _with_texts(self, batch: Batch) -> Batch:
+        """A batch with the code of its strategies, in games in which they read each other's."""
+        if batch.texts or not batch.game.sources:
+            return batch
+        numbers = set(batch.groups.reshape(-1).tolist())
+        return replace(batch, texts={at: program_of(self._texts[at], self.loaded[at].name) for at in numbers})
+
+    def close(self) -> None:
+        """End all processes, if any; loaded strategies can be played again."""
+        with self._lock:
+            self._end_engines()
+            while self._readings:
+                self._readings.pop().close()
+            if self._native is not None:
+                self._native.close()
+                self._native = None
+            if self._root is not None:
+                process, requests = self._root
+                self._root = None
+                requests.close()
+                process.kill()  # its children end with it
+                process.wait()
+
+    def _end_engines(self) -> None:
+        for engine in self._engines:
+            engine.link.close()
+        self._engines = []
+
+    def _load_machine(self) -> socket.socket:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            self._fork("native", descriptor=theirs.fileno()).close()
+        return ours
+
+    def _fork(self, role: str, by: socket.socket | None = None, *, descriptor: int | None = None) -> socket.socket:
+        """A process in a role, forked from the first process or `by` another, with one of our descriptors."""
+        process, requests = self._started()
+        given = requests.fileno() if role == "engine" else descriptor
+        try:
+            connection, ready = fork(by or requests, role, self._settings, () if given is None else (given,))
+        except ClosedError as error:
+            self.close()
+            raise WorkersError(f"a process could not be started ({process.args!r}): {error}") from error
+        if not ready.get("ready"):
+            connection.close()
+            raise WorkersError(f"a process could not be started: {ready.get('error')}")
+        return connection
+
+    def _started(self) -> tuple[subprocess.Popen[bytes], socket.socket]:
+        if self._root is None:
+            try:
+                ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            except OSError as error:
+                raise WorkersError(
+                    f"strategies need packet sockets, which this system lacks ({error}); use Linux"
+                ) from error
+            command = [sys.executable, *FLAGS, "-m", "labmates_populations.engine.kernel.forking"]
+            with theirs:
+                process = subprocess.Popen(  # noqa: S603
+                    command, stdin=theirs.fileno(), stdout=subprocess.DEVNULL, env=_environment()
+                )
+            self._root = process, ours
+        return self._root
+
+
+def _known_sources(text: str) -> list[Source] | None:
+    """The strategies of a file that was read before; None if it was not, or what was kept is damaged."""
+    message = _READ.known(text) if len(text) > _WORTH_KEEPING else None
+    try:
+        if message is None or not complete(message, len(message)):
+            return None
+        told, data = parsed(message)
+        return received_sources(told["found"], data)
+    except (UnreadableError, ValueError, KeyError, TypeError):
+        return None
+
+
+class _Engine:
+    """A process that plays batches, and the number of strategies that it has received."""
+
+    def __init__(self, link: Connection) -> None:
+        self.link = link
+        self._sent = 0
+
+    def ask(self, batch: Batch, sources: Sequence[Source], *, native: bool) -> None:
+        """Send a batch; `result` waits for its result."""
+        with contextlib.suppress(OSError):  # `result` raises the error
+            self.link.send((sources[self._sent :], batch, native))
+        self._sent = len(sources)
+
+    def result(self) -> Result:
+        """The result of the batch."""
+        try:
+            result = self.link.recv()
+        except (EOFError, OSError) as error:
+            raise WorkersError("a playing process has died, not caused by any strategy") from error
+        if isinstance(result, Result):
+            return result
+        what, unconfined = result
+        if unconfined:
+            raise UsageError(
+                f"strategies' code can't be confined on this machine: {what}. Play them on a Linux with seccomp, or "
+                "give their code full access to this machine with --sandbox unsafe-local."
+            )
+        raise WorkersError(f"a process of players failed, and no strategy's code was running: {what}")
+
+
+def _environment() -> dict[str, str]:
+    """The complete environment of the processes."""
+    ours = (str(Path(package.__path__[0]).parent) for package in (labmates, labmates_populations))
+    packages = dict.fromkeys([*ours, *map(str, this_interpreter().packages)])
+    threads = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+    # Without bytecode, the machine's packages take twice as long to import: an installer may not have written it.
+    bytecode = ("PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX")
+    return {
+        "PYTHONPATH": os.pathsep.join(packages),
+        "PYTHONHASHSEED": "0",
+        **{name: os.environ[name] for name in bytecode if name in os.environ},
+        "LANG": "C.UTF-8",
+        **dict.fromkeys(threads, "1"),
+    }
+
+
+def chunks(batch: Batch, seats: int = 1024) -> Iterator[Batch]:
+    """Split a batch into batches of about `seats` players, independent of the number of processes."""
+    step, opponents = max(1, seats // batch.groups.shape[1]), batch.opponents
+    repeated = 1 if opponents is None or len(opponents) >= len(batch.groups) else len(opponents)
+    step = max(step // repeated, 1) * repeated
+    for start in range(0, len(batch.groups), step):
+        if batch.opponents is not None and repeated == 1:
+            opponents = batch.opponents[start : start + step]
+        groups = batch.groups[start : start + step]
+        yield replace(batch, groups=groups, opponents=opponents, numbers=batch.group_numbers[start : start + step])

@@ -1,0 +1,178 @@
+"""Figures of self-play, evolution, fixation, and the behaviour of strategies."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labmates.stats.figures import COLOURS, GREY, LEGEND_ROW, add_legend_beside, look, new_figure
+from labmates_populations.diversity import Map, ellipse
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from labmates_populations.outcomes import Points
+
+_MOST_DRAWN = 6
+_REST = "all others"
+
+
+def diversity_figure(
+    components: Map, sets: Mapping[str, Sequence[int]], references: Mapping[str, NDArray[np.float64]], title: str
+) -> Figure:
+    """A map of strategies by their first two principal components.
+
+    Parameters
+    ----------
+    sets
+        The rows of each set of strategies, drawn with its centre and the ellipse of one standard deviation.
+    references
+        Vectors of the reference strategies.
+    """
+    figure, [axes] = new_figure(7.0, max(5.0, 0.6 + LEGEND_ROW * len(sets)))
+    for place, (name, rows) in enumerate(sets.items()):
+        _draw_set(axes, components.points[list(rows)], name, place)
+    # Strategies with the same behaviour share a point and a label.
+    at: dict[tuple[float, float], list[str]] = {}
+    for name, vector in references.items():
+        x, y = components.project(vector[None])[0]
+        at.setdefault((round(float(x), 2), round(float(y), 2)), []).append(name)
+    for (x, y), names in at.items():
+        axes.plot(x, y, marker="x", color=GREY, linestyle="")
+        axes.annotate(", ".join(names), (x, y), xytext=(4, 4), textcoords="offset points", fontsize=7, color="#444444")
+    axes.margins(x=0.15)
+    axes.set_xlabel(f"first component ({100 * components.explained[0]:.0f} % of the variance)")
+    axes.set_ylabel(f"second component ({100 * components.explained[1]:.0f} %)")
+    axes.set_title(title, loc="left", fontsize=10)
+    add_legend_beside(axes)
+    return figure
+
+
+def _draw_set(axes: Axes, points: NDArray[np.float64], name: str, place: int) -> None:
+    colour, marker = look(place)
+    axes.scatter(points[:, 0], points[:, 1], s=8, alpha=0.35, color=colour, marker=marker, linewidths=0)
+    centre = points.mean(axis=0)
+    axes.plot(*centre, marker=marker, color=colour, markeredgecolor="white", markersize=9, linestyle="", label=name)
+    if (outline := ellipse(points)) is not None:
+        axes.plot(outline[1][:, 0], outline[1][:, 1], color=colour, linewidth=1)
+
+
+def variants_figure(components: Map, panels: Mapping[str, Mapping[str, Sequence[int]]], title: str) -> Figure:
+    """Sets by their way of writing, side by side on the map of all strategies.
+
+    Parameters
+    ----------
+    panels
+        For each model and attitude, the rows of each variant; a variant has the same colour in all panels.
+    """
+    columns = min(3, len(panels))
+    rows = -(-len(panels) // columns)
+    figure, every = new_figure(3.2 * columns, 0.6 + 2.8 * rows, rows=rows, columns=columns)
+    names = sorted({name for sets in panels.values() for name in sets})
+    for axes, (panel, sets) in zip(every, panels.items(), strict=False):
+        axes.scatter(components.points[:, 0], components.points[:, 1], s=4, color="#dddddd", linewidths=0)
+        for name, members in sets.items():
+            _draw_set(axes, components.points[list(members)], name, names.index(name))
+        axes.set_title(panel, loc="left", fontsize=9)
+        axes.legend(fontsize=7, framealpha=0.7, edgecolor="none")
+        if axes is not every[0]:
+            axes.sharex(every[0])
+            axes.sharey(every[0])
+    for axes in every[len(panels) :]:
+        axes.set_axis_off()
+    figure.suptitle(title, x=0.01, ha="left", fontsize=10)
+    figure.supxlabel(f"first component ({100 * components.explained[0]:.0f} % of the variance)", fontsize=9)
+    figure.supylabel(f"second component ({100 * components.explained[1]:.0f} %)", fontsize=9)
+    return figure
+
+
+def selfplay_figure(curves: Mapping[str, Points], bounds: Sequence[tuple[float, float]], title: str) -> Figure:
+    """The welfare of groups by their share of selfish players.
+
+    Parameters
+    ----------
+    bounds
+        The bounds of each curve's welfare. Where they differ, they have the colour of the first curve with them.
+    """
+    figure, [axes] = new_figure(6.0, max(4.0, 0.6 + LEGEND_ROW * len(curves)))
+    several = len(set(bounds)) > 1
+    for ends in dict.fromkeys(bounds):
+        colour = look(bounds.index(ends))[0] if several else GREY
+        for bound in ends:
+            axes.axhline(bound, color=colour, linewidth=0.8, linestyle=":")
+    axes.plot([], [], color=GREY, linewidth=0.8, linestyle=":", label="minimum and maximum possible")
+    for place, (name, points) in enumerate(curves.items()):
+        share, welfare, low, high = np.array([(share, mean.value, *mean.ends()) for share, mean in points]).T
+        colour, marker = look(place)
+        axes.fill_between(share, low, high, color=colour, alpha=0.2, linewidth=0)
+        axes.plot(share, welfare, color=colour, marker=marker, markersize=3, linewidth=1.2, label=name)
+    axes.set_xlabel("share of selfish players")
+    axes.set_ylabel("mean payoff per round")
+    axes.set_title(title, loc="left", fontsize=10)
+    add_legend_beside(axes)
+    return figure
+
+
+def evolution_figure(shares: Sequence[Mapping[str, float]], title: str) -> Figure:
+    """The shares of genes by generation of one run, stacked; `shares` has a mapping for each generation."""
+    totals: Counter[str] = Counter()
+    for generation in shares:
+        totals.update(generation)
+    drawn = [gene for gene, _ in totals.most_common(_MOST_DRAWN)]
+    rows = [[generation.get(gene, 0.0) for generation in shares] for gene in drawn]
+    figure, [axes] = new_figure(7.0, 4.0)
+    colours = [*COLOURS[: len(drawn)]]
+    if len(totals) > len(drawn):
+        rows.append([max(0.0, 1 - sum(column)) for column in zip(*rows, strict=True)])
+        drawn, colours = [*drawn, _REST], [*colours, "#cccccc"]
+    axes.stackplot(range(len(shares)), rows, labels=drawn, colors=colours, linewidth=0.3, edgecolor="white")
+    axes.set_xlim(0, max(1, len(shares) - 1))
+    axes.set_ylim(0, 1)
+    axes.locator_params(axis="x", integer=True)
+    axes.set_xlabel("generation")
+    axes.set_ylabel("share of the population")
+    axes.set_title(title, loc="left", fontsize=10)
+    add_legend_beside(axes)
+    return figure
+
+
+def response_figure(
+    names: Sequence[str], shares: NDArray[np.float64], times_neutral: NDArray[np.float64], title: str
+) -> Figure:
+    """Types as discs on a circle, with an arrow to each mutant that takes over more often than a neutral one.
+
+    Parameters
+    ----------
+    shares
+        Of the time, by type; the discs' areas.
+    times_neutral
+        Fixation probabilities relative to a neutral mutant's; residents in rows.
+    """
+    angles = np.pi / 2 - 2 * np.pi * np.arange(len(names)) / len(names)
+    points = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    figure, [axes] = new_figure(7.0, 0.5 + 7.0 / 3.2 * float(np.ptp(points[:, 1]) + 0.7))
+    most = max(2.0, float(times_neutral.max()))
+    for resident, mutant in np.argwhere(times_neutral > 1 + 1e-9):
+        if resident == mutant:
+            continue
+        width = 0.5 + 2 * np.log(times_neutral[resident, mutant]) / np.log(most)
+        style = {"arrowstyle": "-|>", "color": GREY, "linewidth": width, "shrinkA": 16, "shrinkB": 16}
+        style["connectionstyle"] = "arc3,rad=0.08"
+        axes.annotate("", points[mutant], points[resident], arrowprops=style)
+    for place, (point, name) in enumerate(zip(points, names, strict=True)):
+        axes.scatter(
+            point[0], point[1], s=60 + 1400 * shares[place], color=look(place)[0], zorder=3, edgecolors="white"
+        )
+        label = f"{name}\n{100 * shares[place]:.0f} %"
+        above = 30 if point[1] >= 0 else -30
+        axes.annotate(label, point, (0, above), textcoords="offset points", ha="center", va="center", fontsize=8)
+    axes.set_title(title, loc="left", fontsize=10)
+    lowest, highest = points[:, 1].min() - 0.35, points[:, 1].max() + 0.35
+    axes.set(xlim=(-1.6, 1.6), ylim=(lowest, highest), aspect="equal")
+    axes.set_axis_off()
+    return figure

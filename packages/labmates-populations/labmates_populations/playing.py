@@ -1,0 +1,92 @@
+"""Context of the graphs of self-play and evolution: strategies, the workers that play them, and the record."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from labmates.errors import UsageError
+from labmates.records.events import WarningEvent
+from labmates.stats.validity import MOST_FAILED
+from labmates.workflows.protocol.services import Services
+from labmates.workflows.protocol.stop_signal import StoppedError
+from labmates_populations.condition import PopulationCondition
+from labmates_populations.engine.crew import Strategies
+from labmates_populations.engine.library import Population
+from labmates_populations.engine.workers import Batch, Errors, Result
+
+_MOST_WARNINGS = 50
+
+C = TypeVar("C", bound=PopulationCondition)
+
+
+@dataclass(frozen=True)
+class Arena(Generic[C]):
+    """The context of a run of self-play or evolution."""
+
+    condition: C
+    services: Services
+    strategies: Strategies
+
+    @property
+    def population(self) -> Population:
+        """The strategies that take part."""
+        return self.strategies.population
+
+    def play(self, batches: Sequence[Batch]) -> list[Result]:
+        """Play batches of games, blocking the thread; a `StoppedError` if the run should stop."""
+        try:
+            return self.strategies.play(batches, self._is_stopped)
+        except InterruptedError as error:
+            raise StoppedError("stopped") from error
+
+    def _is_stopped(self) -> bool:
+        return self.services.stop_signal is not None and self.services.stop_signal.pulled.is_set()
+
+    def warn_of_errors(self, errors: Mapping[int, Errors]) -> None:
+        """Record the first error of each strategy."""
+        names = self.population.names
+        for index, error in sorted(errors.items()):
+            where = "when it was made" if error.round < 0 else f"in round {error.round}"
+            self.warn(f"errors/{names[index]}", [f"{names[index]} failed {where}: {error.what}"])
+
+    def warn(self, step: str, texts: Sequence[str]) -> None:
+        """Record each warning once, up to a limit."""
+        recorder = self.services.recorder
+        known = sum(isinstance(event, WarningEvent) for event in recorder.events)
+        for number, text in enumerate(texts):
+            if known + number < _MOST_WARNINGS:
+                recorder.once(WarningEvent(step=f"{step}/{number}", text=text))
+
+
+A = TypeVar("A", bound=Arena[Any])
+
+
+def opens(arena: type[A]) -> Callable[[Any, Services], AbstractAsyncContextManager[A]]:
+    """A function that opens the context `arena` of a run."""
+
+    @asynccontextmanager
+    async def opened(condition: PopulationCondition, services: Services) -> AsyncIterator[A]:
+        if services.shared is None or condition.digest is None:
+            raise UsageError("this session has no workers for strategies")
+        wanted = condition.strategies, condition.game, *condition.chosen
+        strategies: Strategies = await asyncio.to_thread(services.shared.open, wanted, condition.digest)
+        context = arena(condition, services, strategies)
+        population = strategies.population
+        context.warn("refused", [f"{name} is left out: {problems[0]}" for name, problems in population.refused.items()])
+        faulty = [f"{name} has problems by an earlier check: {found[0]}" for name, found in population.faulty.items()]
+        context.warn("faulty", faulty)
+        yield context
+
+    return opened
+
+
+def invalid_strategies(metrics: Mapping[str, float]) -> str | None:
+    """Why a run is invalid, if more than `MOST_FAILED` of the strategies' decisions failed; else None."""
+    rate = metrics["error_rate"]
+    if rate <= MOST_FAILED:
+        return None
+    return f"{rate:.0%} of the strategies' decisions failed (at most {MOST_FAILED:.0%} may)"
