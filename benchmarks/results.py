@@ -147,7 +147,7 @@ def page(store_url: str, planned: Sequence[Play], missing: Sequence[str]) -> str
     lines += markdown(results_table("teams", "", cells(teams, LAB_METRICS), LAB_METRICS)) if teams else ["No runs."]
     lines += ["", "## Tokens and time", ""]
     for title, mine in (("Games", games), ("Lab, alone", alone), ("Lab, four teams", teams)):
-        lines += [f"{title}:", "", *markdown(parts.use(mine, costs).tables[0]), ""] if mine else []
+        lines += [f"{title}:", "", *markdown(parts.usage_table(mine, costs)), ""] if mine else []
     return "\n".join([*lines, *strong(), ""])
 
 

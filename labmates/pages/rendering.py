@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -95,9 +97,22 @@ def _plain_text(value: object) -> object:
     return plain(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
 
 
+_hide: ContextVar[Callable[[str], str]] = ContextVar("hide", default=str)
+
+
+@contextmanager
+def hiding(hide: Callable[[str], str]) -> Iterator[None]:
+    """Pass every text of the pages rendered in this context through `hide`, such as a redactor of secrets."""
+    token = _hide.set(hide)
+    try:
+        yield
+    finally:
+        _hide.reset(token)
+
+
 def plain(text: object) -> str:
     """Text without invisible and reordering characters."""
-    return str(text).replace("\r\n", "\n").translate(_INVISIBLE)
+    return _hide.get()(str(text)).replace("\r\n", "\n").translate(_INVISIBLE)
 
 
 def count(value: float) -> str:

@@ -7,16 +7,25 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from labmates.pages.rendering import render
+from labmates.pages.svg import tag
 from labmates.stats.figures import Drawing, has_figures
 from labmates.stats.tables import Table
 
-Body = str | Table | Drawing
-"""Text (`markupsafe.Markup` stays unescaped), a table or a figure."""
+
+@dataclass(frozen=True)
+class Code:
+    """The content of a file, or a command."""
+
+    text: str
+
+
+Body = str | Table | Drawing | Code
+"""Text (`markupsafe.Markup` stays unescaped), a table, a figure or code."""
 
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a run's overview page.
+    """A part of a page.
 
     Attributes
     ----------
@@ -34,21 +43,27 @@ class Section:
     note: str = ""
 
     @property
+    def bodies(self) -> tuple[Body, ...]:
+        """The content as a tuple."""
+        return self.body if isinstance(self.body, tuple) else (self.body,)
+
+    @property
     def html(self) -> Markup:
         """The content as markup."""
-        bodies = self.body if isinstance(self.body, tuple) else (self.body,)
-        return Markup("").join(map(body_html, bodies))
+        return Markup("").join(map(body_html, self.bodies))
 
 
 def body_html(body: Body) -> Markup:
-    """A text, a table or a figure as markup; a figure needs the extra ``plots``."""
+    """A text, a table, a figure or code as markup; a figure needs the extra ``plots``."""
     if isinstance(body, Markup):
         return body
     if isinstance(body, Table):
         return render("table.html", table=body)
     if isinstance(body, str):
-        return Markup("<p>{}</p>").format(body)
+        return tag("p", body)
+    if isinstance(body, Code):
+        return tag("pre", tag("code", body.text), tabindex=0)
     if not has_figures():
-        return Markup("<p class=quiet>{} needs the extra 'plots'.</p>").format(body.title)
+        return tag("p", f"{body.title} needs the extra 'plots' (pip install 'labmates[plots]').", class_="quiet")
     picture = body.picture()
     return Markup("") if picture is None else render("figure.html", picture=picture)

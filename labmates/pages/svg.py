@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from markupsafe import Markup, escape
 
-from labmates.pages.rendering import plain
+from labmates.pages.rendering import cut, plain
 from labmates.stats.intervals import Estimate
 
 COLOURS: Final = 7
@@ -163,8 +163,8 @@ class Plot:
         return tag("path", *title, d="M" + "L".join([*there, *back]) + "Z", class_=f"area c{place % COLOURS}")
 
     def dot(self, estimate: Estimate, y: float, place: int, title: str) -> Markup:
-        """A mean with its interval at a height of the drawing, in the colour of a legend entry."""
-        low, high = map(self.x, estimate.ends())
+        """A mean with its interval at a height of the drawing, in the colour of a legend entry; the axis cuts it."""
+        low, high = (min(max(self.x(end), self._left), self._right) for end in estimate.ends())
         bar = tag("path", d=f"M{_short(low)} {_short(y)}H{_short(high)}", class_=f"line c{place % COLOURS}")
         point = tag("circle", cx=self.x(estimate.value), cy=y, r=4, class_=f"area c{place % COLOURS}")
         return tag("g", tag("title", title), bar, point)
@@ -197,13 +197,15 @@ def dot_plot(
     columns: Sequence[str],
     title: str,
     x_range: tuple[float, float],
+    *,
+    width: float = 340,
 ) -> Markup:
     """Means with intervals, a line per column below its row's name, with the figures as titles."""
     band = 22 + 9 * len(columns)
-    plot = Plot(x_range, (0, 1), width=340, height=30 + band * len(rows), left=14, right=14, bottom=26, top=4)
+    plot = Plot(x_range, (0, 1), width=width, height=30 + band * len(rows), left=14, right=14, bottom=26, top=4)
     parts = [plot.axes("", "", up=False)]
     for at, (row, estimates) in enumerate(rows.items()):
-        parts.append(tag("text", tag("title", row), row if len(row) <= 52 else f"{row[:51]}…", x=2, y=band * at + 14))
+        parts.append(tag("text", tag("title", row), cut(row, int(width / 6.5)), x=2, y=band * at + 14))
         for place, (column, estimate) in enumerate(zip(columns, estimates, strict=True)):
             if estimate is not None:
                 label = f"{row}{f', {column}' if column else ''}: {_shown(estimate)}, {estimate.n} runs"

@@ -1,4 +1,4 @@
-"""Reports with sentences, tables and pictures, as a self-contained HTML page without scripts, and as PDF."""
+"""Reports as a self-contained HTML page without scripts, and as PDF."""
 
 from __future__ import annotations
 
@@ -8,43 +8,24 @@ import os
 import re
 import shutil
 import subprocess
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
-from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from labmates.errors import UsageError
 from labmates.models.redact import MASK, Redactor
-from labmates.stats.figures import Picture as Picture
-from labmates.stats.figures import svg_text
-from labmates.stats.tables import Table
+from labmates.pages.rendering import hiding
+from labmates.pages.rendering import render as render_template
+from labmates.pages.section import Section
 from labmates.util.safe_text import clean
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 _USER = re.compile(r"(?<=://)[^/\s@]+@")
 _QUERY = re.compile(r"(?<=[?&])((?:api[-_]?key|key|token|secret|password)=)[^&\s'\"]+", re.IGNORECASE)
-
-
-@dataclass(frozen=True)
-class Part:
-    """A part of a report under a heading."""
-
-    title: str
-    text: tuple[str, ...] = ()
-    tables: tuple[Table, ...] = ()
-    pictures: tuple[Picture, ...] = ()
-    code: tuple[str, ...] = ()
-
-    @property
-    def name(self) -> str:
-        """The fragment for links to it."""
-        return "".join(letter if letter.isalnum() else "-" for letter in self.title.lower())
 
 
 @dataclass(frozen=True)
@@ -58,13 +39,7 @@ class Report:
     description: str
     facts: tuple[tuple[str, str], ...]
     warnings: tuple[str, ...]
-    parts: tuple[Part, ...]
-    version: str
-
-
-def picture(figure: Figure, title: str, alt: str) -> Picture:
-    """A figure as a part of a page."""
-    return Picture(title, alt, svg_text(figure))
+    parts: tuple[Section, ...]
 
 
 def render(report: Report) -> str:
@@ -73,21 +48,17 @@ def render(report: Report) -> str:
     Texts are escaped and stripped of control characters, of everything that looks like a key, and of keys in this
     process's environment. A content security policy allows only this page's style sheet and pictures.
     """
-    redact = Redactor.from_environment(os.environ)
-
-    def shown(value: Any) -> Any:
-        if not isinstance(value, str) or isinstance(value, Markup):
-            return value
-        return _QUERY.sub(rf"\1{MASK}", _USER.sub(f"{MASK}@", redact(clean(value))))
-
-    folder = files("labmates.reports")
-    style = (folder / "page.css").read_text("utf-8").strip()
+    style = (files("labmates.reports") / "page.css").read_text("utf-8").strip()
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    environment = Environment(
-        autoescape=True, finalize=shown, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
-    )
-    template = environment.from_string((folder / "page.html").read_text("utf-8"))
-    return template.render(report=report, style=Markup(style), digest=Markup(digest), picture=Markup)  # noqa: S704
+    with hiding_secrets():
+        page = render_template("report.html", report=report, style=Markup(style), digest=Markup(digest))  # noqa: S704
+    return str(page)
+
+
+def hiding_secrets() -> AbstractContextManager[None]:
+    """Hide everything that looks like a key, and keys in this process's environment, in texts of pages."""
+    redact = Redactor.from_environment(os.environ)
+    return hiding(lambda text: _QUERY.sub(rf"\1{MASK}", _USER.sub(f"{MASK}@", redact(clean(text)))))
 
 
 _BROWSERS: Final = (

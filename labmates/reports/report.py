@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from labmates._version import __version__
 from labmates.budgets.money import show_dollars
 from labmates.errors import LabmatesError, UsageError
+from labmates.pages.section import Section
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
 from labmates.records.studies import study_counts, study_record
 from labmates.reports import runs as run_parts
-from labmates.reports.page import Part, Report, render
-from labmates.stats.figures import has_figures
+from labmates.reports.page import Report, hiding_secrets, render
 from labmates.studies.spec import StudySpec
 from labmates.workflows.protocol.analysis import Analysis, TooFewRunsError, shown_analyses
 
@@ -94,14 +92,18 @@ def _report(
     unended = [run.id for run in runs if run.status not in ENDED][: run_parts.MOST_FAILURES]
     attempts = {run_id: len(store.attempts(run_id)) for run_id in unended}
     warnings = list(_warnings(runs, planned))
-    parts: list[Part] = []
+    parts: list[Section] = []
     for kind, mine in run_parts.by_kind(runs).items():
-        main, further = run_parts.results(kind, mine)
+        with hiding_secrets():
+            main, further = run_parts.results(kind, mine)
         analysed = list(_analyses(kind, store, mine, warnings))
-        answers = tuple(f"{part.title}: {part.text[0]}" for part in analysed if part.text)
-        parts += [replace(main, text=(*main.text, *answers)), *analysed]
-        parts += [further] if further.tables or further.pictures else []
-    parts += [run_parts.how_they_ended(runs, planned, attempts), run_parts.use(runs, costs)]
+        answers = tuple(f"{part.title}: {part.bodies[0]}" for part in analysed if isinstance(part.bodies[0], str))
+        parts += [run_parts.section(main.title, *answers, *main.bodies), *analysed]
+        parts += [further] if further.bodies else []
+    parts += [
+        run_parts.how_they_ended(runs, planned, attempts),
+        run_parts.section("Budget, bill and time", run_parts.usage_table(runs, costs)),
+    ]
     parts += [run_parts.what_was_run(runs), run_parts.repeat(spec, study, runs)]
     ended = sum(run.status in ENDED for run in runs)
     facts = (
@@ -112,7 +114,7 @@ def _report(
         ("credits", show_dollars(sum(costs.values()))),
         ("bill", run_parts.shown_bill(runs)),
     )
-    return Report(title, description, facts, tuple(warnings), tuple(parts), __version__)
+    return Report(title, description, facts, tuple(warnings), tuple(parts))
 
 
 def _warnings(runs: Sequence[RunRecord], planned: dict[str, int]) -> list[str]:
@@ -138,12 +140,10 @@ def _warnings(runs: Sequence[RunRecord], planned: dict[str, int]) -> list[str]:
         warnings.append(
             "All of these models are baselines (programs that ship with labmates); no language model took part."
         )
-    if not has_figures():
-        warnings.append("This report has no figures: they need the extra 'plots' (pip install 'labmates[plots]').")
     return warnings
 
 
-def _analyses(kind: str, store: Store, runs: Sequence[RunRecord], warnings: list[str]) -> Iterator[Part]:
+def _analyses(kind: str, store: Store, runs: Sequence[RunRecord], warnings: list[str]) -> Iterator[Section]:
     """The analyses of an experiment's runs.
 
     One that fails, for instance as this version can't read the record of a run, becomes a warning.
@@ -162,8 +162,6 @@ def _analyses(kind: str, store: Store, runs: Sequence[RunRecord], warnings: list
             warnings.append(run_parts.failure_note(f"{analysis.title} ({kind})", error))
 
 
-def _analysed(analysis: Analysis[Any], store: Store, runs: Sequence[RunRecord]) -> Part:
+def _analysed(analysis: Analysis[Any], store: Store, runs: Sequence[RunRecord]) -> Section:
     result = analysis.shown(store, runs)
-    drawn = (drawing.picture() for drawing in (result.figures[:MOST_FIGURES] if has_figures() else ()))
-    pictures = tuple(each for each in drawn if each is not None)
-    return Part(analysis.title, tuple(result.verdict), tuple(result.tables), pictures)
+    return run_parts.section(analysis.title, *result.verdict, *result.figures[:MOST_FIGURES], *result.tables)

@@ -1,27 +1,36 @@
-"""Metrics by condition for any experiment: means with intervals, as a table and as a figure."""
+"""The results of runs of any experiment: measures by condition, as means with intervals, tables and drawings.
+
+Measures are the metrics of the experiment, the usage of a run, and the shares of failed and invalid runs.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Final
 
+from markupsafe import Markup
+
+from labmates.pages.rendering import render
+from labmates.pages.svg import COLOURS, dot_plot
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.view import flatten
-from labmates.stats.domains import ANY, Domain, Domains, unknown
-from labmates.stats.figures import COLOURS, GREY, MARKERS, add_legend_beside, new_figure
+from labmates.stats.domains import ANY, COUNT, SHARE, Domain
 from labmates.stats.intervals import Estimate, means, notes
 from labmates.stats.tables import MISSING, Column, Table
 from labmates.util.grouping import grouped
 from labmates.workflows.protocol.experiment import EXPERIMENTS
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 MOST_ROWS = 48
-"""Maximum rows of a figure."""
+"""Maximum rows of a drawing."""
+SPENT: Final = "dollars spent"
+USAGE: Final = (SPENT, "tokens", "seconds")
+FAILED, INVALID = "failed runs", "invalid runs"
+SHARES: Final = (FAILED, INVALID)
+"""Shares of failed runs among finished ones, and of invalid runs among ended ones."""
 _OF_MODELS = ("model", "model_for", "prices")
+_NO_COSTS: Final[Mapping[str, int]] = {}
 
 
 @dataclass(frozen=True)
@@ -90,31 +99,34 @@ def _flat(run: RunRecord) -> dict[str, Any]:
     return row
 
 
-def cells(runs: Sequence[RunRecord], metrics: Sequence[str], domains: Domains = unknown) -> list[Cell]:
-    """The means of metrics by condition, over ended runs; `domains` are the metrics' ranges by condition."""
+def cells(runs: Sequence[RunRecord], metrics: Sequence[str]) -> list[Cell]:
+    """The means of metrics by condition, over ended runs."""
     names = varying(runs)
     groups = grouped((run.key, run) for run in runs if run.status in ENDED)
-    by_condition = [
-        Cell(group[0].shown_models, parameters(group[0], names), len(group), estimates, _invalid(group))
-        for group, estimates in zip(groups.values(), _means(list(groups.values()), metrics, domains), strict=True)
-    ]
+    by_condition = _cells(groups.values(), metrics, names)
     # Runs end in any order, so equal values are grouped in order of appearance.
     order = {name: list(dict.fromkeys(cell.varies[name] for cell in by_condition)) for name in names}
     return sorted(by_condition, key=lambda cell: [order[name].index(cell.varies[name]) for name in names])
 
 
-def by_model(runs: Sequence[RunRecord], metrics: Sequence[str], domains: Domains = unknown) -> list[Cell]:
-    """The means of metrics by model, over all conditions; see `cells`."""
-    groups = grouped((run.shown_models, run) for run in runs if run.status in ENDED)
-    estimates = _means(list(groups.values()), metrics, domains)
+def by_model(runs: Sequence[RunRecord], metrics: Sequence[str]) -> list[Cell]:
+    """The means of metrics by model, over all conditions and ended runs."""
+    return _cells(grouped((run.shown_models, run) for run in runs if run.status in ENDED).values(), metrics, ())
+
+
+def _cells(groups: Iterable[list[RunRecord]], metrics: Sequence[str], names: Sequence[str]) -> list[Cell]:
+    groups = list(groups)
+    by_metric = {metric: estimates(groups, metric) for metric in metrics}
     return [
-        Cell(models, {}, len(group), each, _invalid(group))
-        for (models, group), each in zip(groups.items(), estimates, strict=True)
+        Cell(
+            group[0].shown_models,
+            parameters(group[0], names),
+            len(group),
+            {metric: mean for metric, each in by_metric.items() if (mean := each[place]) is not None},
+            sum(run.invalid is not None for run in group),
+        )
+        for place, group in enumerate(groups)
     ]
-
-
-def _invalid(runs: Iterable[RunRecord]) -> int:
-    return sum(run.invalid is not None for run in runs)
 
 
 def value_text(value: Any) -> str:
@@ -166,79 +178,77 @@ def _is_equal(metric: str, groups: Sequence[Cell]) -> bool:
     return len(groups) > 1 and None not in means and len(ends) == 1
 
 
-def results_figure(groups: Sequence[Cell], metric: str, axis: str = "", domain: Domain = ANY) -> Figure | None:
-    """Draw the means of a metric; None for fewer than two, equal or too many means.
+def results_plot(groups: Sequence[Cell], metric: str, title: str, domain: Domain = ANY) -> Markup:
+    """Draw the means of a metric, with a legend of models; empty for fewer than two, equal or too many means.
 
-    The label of the `axis` is by default the metric's name; the axis ends at the metric's `domain`.
+    The axis ends at the metric's `domain`, and cuts intervals that would squeeze the means.
     """
     with_it = [cell for cell in groups if metric in cell.means]
-    labels = list(dict.fromkeys(cell.label for cell in with_it))
-    models = list(dict.fromkeys(cell.models for cell in groups))
-    apart = len(labels) > 1 and len(models) <= len(COLOURS)
-    rows = labels if apart else list(dict.fromkeys(_row(cell) for cell in with_it))
+    models = list(dict.fromkeys(cell.models for cell in with_it))
+    apart = len({cell.label for cell in with_it}) > 1 and len(models) <= COLOURS
+    rows: dict[str, list[Estimate | None]] = {}
+    for cell in with_it:
+        row = rows.setdefault(cell.label if apart else _row(cell), [None] * (len(models) if apart else 1))
+        row[models.index(cell.models) if apart else 0] = cell.means[metric]
     if len(with_it) < 2 or len(rows) > MOST_ROWS or _is_equal(metric, with_it):
-        return None
-    figure, [axes] = new_figure(7.2, 1.3 + len(rows) * (0.32 + 0.1 * (len(models) - 1) * apart))
-    for place, model in enumerate(models):
-        mine = [cell for cell in with_it if cell.models == model]
-        if not mine:
-            continue
-        offset = 0.5 * (place / (len(models) - 1) - 0.5) if apart and len(models) > 1 else 0.0
-        x = [cell.means[metric].value for cell in mine]
-        y = [rows.index(cell.label if apart else _row(cell)) + offset for cell in mine]
-        means = [cell.means[metric] for cell in mine]
-        low = [0.0 if mean.low is None else mean.value - mean.low for mean in means]
-        high = [0.0 if mean.high is None else mean.high - mean.value for mean in means]
-        colour, marker = (COLOURS[place], MARKERS[place]) if apart else (COLOURS[0], MARKERS[0])
-        bars: Any = {"xerr": [low, high], "capsize": 2, "linewidth": 1, "markersize": 5}
-        axes.errorbar(x, y, fmt=marker, color=colour, label=_short(model), **bars)
-    axes.set_yticks(range(len(rows)), [_short(row) for row in rows])
-    axes.set_ylim(len(rows) - 0.5, -0.5)
-    axes.grid(axis="y", color=GREY, alpha=0.25, linewidth=0.6)
-    low_end, high_end, is_cut = _reach([cell.means[metric] for cell in with_it], domain)
-    axes.set_xlim(low_end, high_end)
-    axes.set_xlabel((axis or metric.replace("_", " ")) + ("; intervals extend beyond the axis" if is_cut else ""))
-    if apart and len(models) > 1:
-        add_legend_beside(axes)
-    return figure
+        return Markup("")
+    columns = models if apart else [""]
+    drawing = dot_plot(rows, columns, title, _reach([cell.means[metric] for cell in with_it], domain), width=720)
+    return render("plot.html", drawing=drawing, names=columns)
 
 
-def _reach(estimates: Sequence[Estimate], domain: Domain) -> tuple[float, float, bool]:
-    """The ends of an axis that separates the means, and whether it cuts an interval."""
-    values = [estimate.value for estimate in estimates]
-    ends = [end for estimate in estimates for end in estimate.ends()]
+def _reach(means: Sequence[Estimate], domain: Domain) -> tuple[float, float]:
+    """The ends of an axis that separates the means."""
+    values = [mean.value for mean in means]
+    ends = [end for mean in means for end in mean.ends()]
     room = max(max(values) - min(values), 0.5 * max(map(abs, values))) or 1.0
     low, high = max(min(ends), min(values) - 2 * room), min(max(ends), max(values) + 2 * room)
     margin = 0.03 * (high - low) or 0.5
-    room = 0.03 * (high - low + margin)
-    shown = max(low - margin, domain.low - room), min(high + margin, domain.high + room)
-    return *shown, min(ends) < low or max(ends) > high
+    return max(low, domain.low) - margin, min(high, domain.high) + margin
 
 
 def _row(cell: Cell) -> str:
     return f"{cell.models}, {cell.label}" if cell.label else cell.models
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= 56 else f"{text[:55]}…"
+def estimates(
+    groups: Sequence[Sequence[RunRecord]], measure: str, costs: Mapping[str, int] = _NO_COSTS
+) -> list[Estimate | None]:
+    """The mean of a measure in each group of runs; None without values. Small groups pool their variances."""
+    values = [[value for run in group if (value := value_of(run, measure, costs)) is not None] for group in groups]
+    domains = [domain_of(group, measure) for group, some in zip(groups, values, strict=True) if some]
+    found = iter(means(list(filter(None, values)), domains))
+    return [next(found) if some else None for some in values]
 
 
-def _means(
-    groups: Sequence[Sequence[RunRecord]], metrics: Sequence[str], domains: Domains
-) -> list[dict[str, Estimate]]:
-    by_group: list[dict[str, Estimate]] = [{} for _ in groups]
-    for metric in metrics:
-        values = [[run.metrics[metric] for run in group if metric in run.metrics] for group in groups]
-        places = [place for place, some in enumerate(values) if some]
-        estimates = means(
-            [values[place] for place in places], [domain_of(groups[place], metric, domains) for place in places]
-        )
-        for place, estimate in zip(places, estimates, strict=True):
-            by_group[place][metric] = estimate
-    return by_group
+def value_of(run: RunRecord, measure: str, costs: Mapping[str, int] = _NO_COSTS) -> float | None:
+    """A run's value of a measure; `costs` are in micro-dollars by run."""
+    if measure == FAILED:
+        return float(run.status == "failed")
+    if run.status == "failed":
+        return None
+    if measure == INVALID:
+        return float(run.invalid is not None)
+    if measure == SPENT:
+        return costs.get(run.id, 0) / 1e6
+    if measure == "tokens":
+        return float(run.usage.input_tokens + run.usage.output_tokens)
+    return run.seconds if measure == "seconds" else run.metrics.get(measure)
 
 
-def domain_of(runs: Sequence[RunRecord], metric: str, domains: Domains) -> Domain:
-    """The range of a metric over these runs."""
-    each = [domains(condition).get(metric, ANY) for condition in {run.key: run.condition for run in runs}.values()]
+def domain_of(runs: Sequence[RunRecord], measure: str) -> Domain:
+    """The range of a measure over these runs of one kind."""
+    if measure in USAGE or measure in SHARES:
+        return COUNT if measure in USAGE else SHARE
+    if not runs or runs[0].kind not in EXPERIMENTS:
+        return ANY
+    domains = EXPERIMENTS.get(runs[0].kind).domains
+    each = [domains(condition).get(measure, ANY) for condition in {run.key: run.condition for run in runs}.values()]
     return Domain(min(domain.low for domain in each), max(domain.high for domain in each))
+
+
+def measures(runs: Sequence[RunRecord]) -> list[str]:
+    """The metrics that runs of one kind have, headline metrics first."""
+    present = dict.fromkeys(name for run in runs for name in run.metrics)
+    first = EXPERIMENTS.get(runs[0].kind).headline if runs and runs[0].kind in EXPERIMENTS else ()
+    return [*(name for name in first if name in present), *(name for name in present if name not in first)]

@@ -13,23 +13,23 @@ import yaml
 
 from labmates.budgets.money import show_dollars
 from labmates.errors import LabmatesError
+from labmates.pages.section import Body, Code, Section
+from labmates.pages.svg import tag
 from labmates.records.digests import digest_of_all
 from labmates.records.run import ENDED, RunRecord
-from labmates.reports.page import Part, Picture, picture
 from labmates.reports.results import (
     Cell,
     by_model,
     cells,
     domain_of,
     equal_parameters,
+    measures,
     parameters,
-    results_figure,
+    results_plot,
     results_table,
     shown_name,
     varying,
 )
-from labmates.stats.domains import Domain
-from labmates.stats.figures import has_figures
 from labmates.stats.tables import Column, Table
 from labmates.util.grouping import grouped
 from labmates.workflows.protocol.experiment import EXPERIMENTS, Experiment
@@ -44,6 +44,11 @@ ENDS = "Completion and failures"
 """The title of the part on completion."""
 
 
+def section(title: str, *bodies: Body) -> Section:
+    """A part of a report, with an address made from its title."""
+    return Section("".join(letter if letter.isalnum() else "-" for letter in title.lower()), title, bodies)
+
+
 def is_baseline(model: str) -> bool:
     """Whether a model is a scripted baseline."""
     return model.startswith(BASELINE)
@@ -54,7 +59,7 @@ def date(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC") if seconds else "–"
 
 
-def what_was_run(runs: Sequence[RunRecord]) -> Part:
+def what_was_run(runs: Sequence[RunRecord]) -> Section:
     """Models, conditions, versions, sandboxes and dates, by kind."""
     tables = []
     models = Counter(model for run in runs for model in run.models)
@@ -80,10 +85,10 @@ def what_was_run(runs: Sequence[RunRecord]) -> Part:
     if digests := [run.digest for run in runs if run.digest is not None]:
         rows.append({"what": f"digest of its {len(digests)} ended runs", "value": digest_of_all(digests)})
     tables.append(Table("circumstances", "Circumstances", [Column("what"), Column("value")], rows))
-    return Part("What was run", tables=tuple(tables))
+    return section("What was run", *tables)
 
 
-def how_they_ended(runs: Sequence[RunRecord], planned: Mapping[str, int], attempts: Mapping[str, int]) -> Part:
+def how_they_ended(runs: Sequence[RunRecord], planned: Mapping[str, int], attempts: Mapping[str, int]) -> Section:
     """The numbers of runs by status, and the failed runs with reasons.
 
     `planned` are numbers of all runs of the study by status; `attempts` are numbers of incomplete attempts by run.
@@ -125,7 +130,7 @@ def how_they_ended(runs: Sequence[RunRecord], planned: Mapping[str, int], attemp
     elif not text:
         text.append("Every run has ended.")
     tables += _invalid(runs)
-    return Part(ENDS, tuple(text), tuple(tables))
+    return section(ENDS, *text, *tables)
 
 
 def _invalid(runs: Sequence[RunRecord]) -> list[Table]:
@@ -148,28 +153,25 @@ def _invalid(runs: Sequence[RunRecord]) -> list[Table]:
     return [Table("invalid", "Invalid runs that have ended", columns, rows, notes)] if rows else []
 
 
-def results(kind: str, runs: Sequence[RunRecord]) -> tuple[Part, Part]:
+def results(kind: str, runs: Sequence[RunRecord]) -> tuple[Section, Section]:
     """The metrics of a kind's runs: headline metrics by condition with a figure of the first, and all others."""
     experiment = EXPERIMENTS.get(kind)
-    metrics, domains = experiment.headline, experiment.domains
-    others = [name for name in dict.fromkeys(name for run in runs for name in run.metrics) if name not in metrics]
+    metrics = experiment.headline
+    others = [name for name in measures(runs) if name not in metrics]
     title, further = f"Results: {kind}", f"Further results: {kind}"
     ended = [run for run in runs if run.status in ENDED]
     if not ended:
-        return Part(title, ("None of these runs has ended.",)), Part(further)
-    models, by_cell = by_model(runs, metrics, domains), cells(runs, metrics, domains)
+        return section(title, "None of these runs has ended."), section(further)
+    models, by_cell = by_model(runs, metrics), cells(runs, metrics)
     by_models = results_table(f"{kind}-models", "By model", models, metrics)
     by_models.notes = (*by_models.notes, *_mixed(ended), *_without_result(runs))
     by_conditions = results_table(f"{kind}-conditions", "By model and condition", by_cell[:MOST_CELLS], metrics)
     by_conditions.notes = (*by_conditions.notes, *_more(len(by_cell), MOST_CELLS, "conditions"))
-    rest = results_table(f"{kind}-others", "All other metrics, by model", by_model(runs, others, domains), others)
+    rest = results_table(f"{kind}-others", "All other metrics, by model", by_model(runs, others), others)
     first, *later = [by_conditions, by_models] if len(by_cell) > len(models) else [by_models]
-    reach = {metric: domain_of(ended, metric, domains) for metric in metrics}
-    pictures = list(_pictures(experiment, by_cell, models, reach))
-    return (
-        Part(title, tables=(first,), pictures=tuple(pictures[:1])),
-        Part(further, tables=(*later, *([rest] if others else [])), pictures=tuple(pictures[1:])),
-    )
+    drawings = list(_drawings(experiment, by_cell, models, ended))
+    tables = [*later, *([rest] if others else [])]
+    return section(title, *drawings[:1], first), section(further, *drawings[1:], *tables)
 
 
 def _without_result(runs: Sequence[RunRecord]) -> Iterator[str]:
@@ -180,17 +182,15 @@ def _without_result(runs: Sequence[RunRecord]) -> Iterator[str]:
         yield f"{models} has no result: {count} of its runs failed and none ended."
 
 
-def _pictures(
-    experiment: Experiment[Any], groups: Sequence[Cell], models: Sequence[Cell], reach: Mapping[str, Domain]
-) -> Iterator[Picture]:
-    """A figure of each headline metric: by condition if that fits, else by model."""
-    axes = {metric.name: metric.axis for metric in experiment.metrics}
-    for metric in experiment.headline if has_figures() else ():
-        name = metric.replace("_", " ")
+def _drawings(
+    experiment: Experiment[Any], groups: Sequence[Cell], models: Sequence[Cell], runs: Sequence[RunRecord]
+) -> Iterator[str]:
+    """A drawing of each headline metric: by condition if that fits, else by model."""
+    for metric in experiment.headline:
         for by, shown in (("condition", groups), ("model", models)):
-            if (figure := results_figure(shown, metric, axes[metric], reach[metric])) is not None:
-                alt = f"Dot plot of {name} by {by}; the numbers are in the tables."
-                yield picture(figure, f"{name.capitalize()} by {by}, with 95 % intervals", alt)
+            title = f"{metric.replace('_', ' ').capitalize()} by {by}, with 95 % intervals"
+            if drawn := results_plot(shown, metric, title, domain_of(runs, metric)):
+                yield tag("figure", drawn, tag("figcaption", title))
                 break
 
 
@@ -201,7 +201,7 @@ def shown_bill(runs: Sequence[RunRecord]) -> str:
     return f"${sum(known, Decimal()):.4f}" if len(known) == len(bills) else "unknown"
 
 
-def use(runs: Sequence[RunRecord], costs: Mapping[str, int]) -> Part:
+def usage_table(runs: Sequence[RunRecord], costs: Mapping[str, int]) -> Table:
     """The usage of runs: calls, tokens, money, time, unusable replies."""
     rows = []
     for (kind, models), mine in _grouped(runs).items():
@@ -234,17 +234,17 @@ def use(runs: Sequence[RunRecord], costs: Mapping[str, int]) -> Part:
         "Credits are at the price list of the conditions, judges included, also for baselines; the bill is what the "
         "providers charge for the teams' calls. Exhausted runs spent their budget before they ended."
     ]
-    return Part("Budget, bill and time", tables=(Table("use", "Usage of the runs", columns, rows, notes),))
+    return Table("use", "Usage of the runs", columns, rows, notes)
 
 
-def repeat(study: Mapping[str, Any] | None, name: str | None, runs: Sequence[RunRecord]) -> Part:
+def repeat(study: Mapping[str, Any] | None, name: str | None, runs: Sequence[RunRecord]) -> Section:
     """The file of the study and its command; for runs without a study, equivalent files."""
     if study is not None:
         text = (
             "Put this into a file and run it in an empty folder. Runs with deterministic models repeat exactly; "
             "other models give other replies."
         )
-        return Part("How to repeat it", (text,), code=(_yaml(study), f"labmates study run {name}.yaml"))
+        return section("How to repeat it", text, Code(_yaml(study)), Code(f"labmates study run {name}.yaml"))
     specs = []
     for key in dict.fromkeys(run.key for run in runs):
         mine = [run for run in runs if run.key == key]
@@ -255,7 +255,7 @@ def repeat(study: Mapping[str, Any] | None, name: str | None, runs: Sequence[Run
         specs.append(_yaml({**spec, "replicates": span, **({"judges": judges} if judges else {})}))
     text = "These runs belong to no study. Each of these files repeats them: labmates study run FILE.yaml"
     more = _more(len(specs), 20, "conditions")
-    return Part("How to repeat it", (text, *more), code=tuple(specs[:20]))
+    return section("How to repeat it", text, *more, *map(Code, specs[:20]))
 
 
 def by_kind(runs: Iterable[RunRecord]) -> dict[str, list[RunRecord]]:

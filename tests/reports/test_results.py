@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -13,11 +14,11 @@ from labmates.reports.results import (
     cells,
     equal_parameters,
     parameters,
-    results_figure,
+    results_plot,
     results_table,
     varying,
 )
-from labmates.reports.runs import use
+from labmates.reports.runs import usage_table
 from labmates.stats.domains import Domain
 
 
@@ -41,7 +42,7 @@ def test_conditions_are_told_by_what_differs_and_does_not_follow_from_it() -> No
 def test_no_more_than_all_replies_have_failed() -> None:
     dying = replace(run(0, 1), usage=Usage(llm_calls=1, failed_replies=3))  # a program on a seat calls no model
     steady = replace(run(1, 1), usage=Usage(llm_calls=4, failed_replies=1))
-    [row] = use([dying, steady], {}).tables[0].rows
+    [row] = usage_table([dying, steady], {}).rows
     assert row["failed_reply_share"] == 4 / 7
 
 
@@ -67,23 +68,22 @@ def test_metrics_that_are_equal_in_all_rows_are_a_note() -> None:
     assert [column.key for column in table.columns] == ["models", "size", "runs", "score"]
     assert "Equal in all rows: failed rate 0.000." in table.notes
     assert [row["failed_rate"] for row in table.rows] == [0.0, 0.0]
-    assert results_figure(cells(runs, ["failed_rate"]), "failed_rate") is None
+    assert results_plot(cells(runs, ["failed_rate"]), "failed_rate", "T") == ""
     alone = results_table("t", "T", cells(runs[:1], ["failed_rate"]), ["failed_rate"])
     assert "failed_rate" in [column.key for column in alone.columns]
 
 
-def test_every_condition_has_its_place_in_the_figure_and_models_their_colours() -> None:
-    runs = [run(n, n / 10, size=n % 4, model=model) for n in range(16) for model in ("m:a", "m:b_$")]
-    figure = results_figure(cells(runs, ["score"]), "score")
-    assert figure is not None
-    [axes] = figure.axes
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["size 0", "size 1", "size 2", "size 3"]
-    legend = axes.get_legend()
-    assert legend is not None
-    assert [text.get_text() for text in legend.get_texts()] == ["m:a", "m:b_$"]
-    assert results_figure(cells(runs[:1], ["score"]), "score") is None
+def test_every_condition_has_its_place_in_the_drawing_and_models_their_colours() -> None:
+    runs = [run(n, n / 10, size=n % 4, model=model) for n in range(16) for model in ("m:a", "m:b<i>")]
+    drawn = results_plot(cells(runs, ["score"]), "score", "T")
+    for size in range(4):
+        assert f">size {size}</text>" in drawn
+    assert drawn.count("<circle") == 8
+    assert "m:b&lt;i&gt;</li>" in drawn
+    assert "<i>" not in drawn
+    assert results_plot(cells(runs[:1], ["score"]), "score", "T") == ""
     many = [run(n, 1.0, size=n) for n in range(60)]
-    assert results_figure(cells(many, ["score"]), "score") is None
+    assert results_plot(cells(many, ["score"]), "score", "T") == ""
 
 
 def test_one_agent_alone_is_an_organisation_by_name() -> None:
@@ -97,21 +97,12 @@ def test_parameters_without_a_value_are_not_among_the_equal_ones() -> None:
     assert equal_parameters(runs) == {"budget": "1"}
 
 
-def test_a_wide_interval_does_not_squeeze_the_means_of_a_figure() -> None:
-    runs = [
-        run(4 * size + n, value, size=size) for size in range(2) for n, value in enumerate((0.9 + 0.02 * size, 1.0))
-    ]
-    usual = results_figure(cells(runs, ["score"]), "score")
-    assert usual is not None
-    low, high = usual.axes[0].get_xlim()
-    assert low > -1.2
-    assert high < 3.2
-    assert "beyond the axis" not in usual.axes[0].get_xlabel()
+def test_a_wide_interval_does_not_squeeze_the_means_of_a_drawing() -> None:
     wide = [run(n, value, size=n // 2) for n, value in enumerate((0.1, 0.9, 0.45, 0.55))]
-    same = [replace(run, metrics={"score": min(1.0, 0.999 + n / 1000)}) for n, run in enumerate(runs)]
-    kept = results_figure(cells(same, ["score"]), "score", "", Domain(0.0, 1.0))
-    assert kept is not None
-    assert kept.axes[0].get_xlim()[1] < 1.1
-    cut = results_figure(cells(wide, ["score"]), "score")
-    assert cut is not None
-    assert "beyond the axis" in cut.axes[0].get_xlabel()
+    drawn = results_plot(cells(wide, ["score"]), "score", "T")
+    bars = [tuple(map(float, ends)) for ends in re.findall(r"M([\d.]+) [\d.]+H([\d.]+)\" class=\"line", drawn)]
+    assert len(bars) == 2
+    assert all(14 <= left < right <= 706 for left, right in bars)
+    runs = [run(n, min(1.0, 0.999 + n / 1000), size=n // 2) for n in range(4)]
+    kept = results_plot(cells(runs, ["score"]), "score", "T", Domain(0.0, 1.0))
+    assert max(map(float, re.findall(r"<text x=[^>]*middle\">([\d.]+)<", kept))) <= 1.0

@@ -14,9 +14,7 @@ from labmates.pages.rendering import as_text, number, render
 from labmates.records.event_text import artifact_text
 from labmates.records.events import ScoreEvent
 from labmates.records.run import ENDED, RunRecord
-from labmates.reports.results import domain_of
-from labmates.stats.domains import unknown
-from labmates.stats.intervals import means
+from labmates.reports.results import estimates, measures
 from labmates.viewer.event_items import changes, message_texts
 from labmates.viewer.pages.run import sections
 from labmates.viewer.pages.runs import headline
@@ -114,13 +112,11 @@ def _means(runs: Sequence[RunRecord]) -> dict[str, Any]:
     metrics: dict[str, Any] = {"ended runs": len(ended), "failed runs": failed}
     if not ended:
         return metrics
-    kind = ended[0].kind
-    domains = EXPERIMENTS.get(kind).domains if kind in EXPERIMENTS else unknown
-    for name in dict.fromkeys([*headline(kind), *(name for run in ended for name in run.metrics)]):
-        if values := [run.metrics[name] for run in ended if name in run.metrics]:
-            [estimate] = means([values], domain_of(ended, name, domains))
-            interval = "" if estimate.low is None else f" [{number(estimate.low)}, {number(estimate.high)}]"
-            metrics[name] = f"{number(estimate.value)}{interval} n {estimate.n}"
+    for name in measures(ended):
+        [mean] = estimates([ended], name)
+        if mean is not None:
+            interval = "" if mean.low is None else f" [{number(mean.low)}, {number(mean.high)}]"
+            metrics[name] = f"{number(mean.value)}{interval} n {mean.n}"
     return metrics
 
 

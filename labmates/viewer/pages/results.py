@@ -16,9 +16,19 @@ from labmates.pages.rendering import brief, render
 from labmates.pages.svg import COLOURS, Plot, dot_plot, tag
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
-from labmates.reports.results import domain_of, parameters, shown_name, varying
-from labmates.stats.domains import ANY, Domain, unknown
-from labmates.stats.intervals import Estimate, means
+from labmates.reports.results import (
+    SHARES,
+    SPENT,
+    USAGE,
+    domain_of,
+    estimates,
+    measures,
+    parameters,
+    shown_name,
+    value_of,
+    varying,
+)
+from labmates.stats.intervals import Estimate
 from labmates.util.grouping import grouped
 from labmates.workflows.protocol.experiment import EXPERIMENTS
 
@@ -32,11 +42,6 @@ _MOST_KEYS: Final = 100
 _MOST_PANELS: Final = 12
 _MOST_DOTS: Final = 60
 """Maximum cells of a small drawing."""
-_SPENT: Final = "dollars spent"
-_OF_USE: Final = (_SPENT, "tokens", "seconds")
-_FAILED, _INVALID = "failed runs", "invalid runs"
-_SHARES: Final = (_FAILED, _INVALID)
-"""Shares of failed runs among finished ones, and of invalid runs among ended ones."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +76,7 @@ class Results:
         self.kinds = list(dict.fromkeys(run.kind for run in runs if run.status in ENDED))
         self.kind = _chosen("kind", query, self.kinds)
         self.runs = [run for run in runs if run.kind == self.kind and run.status in (*ENDED, "failed")]
-        self.metrics = self._metrics()
+        self.metrics = [*measures(self.runs), *USAGE, *SHARES]
         self.metric = _chosen("metric", query, self.metrics)
         names = varying(self.runs)
         self._values = {run.id: {MODELS: run.shown_models, **parameters(run, names)} for run in self.runs}
@@ -96,7 +101,7 @@ class Results:
             values = {"": "", **self._values[run.id]}
             place = values[self.each], values[self.rows], values[self.columns]
             group = groups.setdefault(place, [])
-            if self._value(run) is not None:
+            if value_of(run, self.metric) is not None:
                 group.append(run)
             failed[place] += run.status == "failed"
         filled = {place: group for place, group in groups.items() if group}
@@ -127,7 +132,8 @@ class Results:
         if self.each:
             panels = [(matrix.title, self, matrix) for matrix in self.matrices()]
         else:
-            shown = [self._of(name) for name in self.metrics if name in self._headline()]
+            first = EXPERIMENTS.get(self.kind).headline if self.kind in EXPERIMENTS else ()
+            shown = [self._of(name) for name in self.metrics if name in first]
             panels = [(results.metric.replace("_", " "), results, results.matrices()[0]) for results in shown]
         if len(panels) < 2 or max(len(matrix.rows) * len(matrix.columns) for *_, matrix in panels) > _MOST_DOTS:
             return []
@@ -148,10 +154,10 @@ class Results:
 
     def against_money(self, links: Links, study: str) -> Markup:
         """The metric against cost, a point per condition; empty if all conditions cost the same."""
-        groups = grouped((run.key, run) for run in self.runs if self._value(run) is not None)
+        groups = grouped((run.key, run) for run in self.runs if value_of(run, self.metric) is not None)
         heights = self._estimates(list(groups.values()))
-        money = means([[self._spent(run) for run in group] for group in groups.values()], Domain(0.0))
-        if len({cost.value for cost in money}) < 2 or self.metric in _OF_USE:
+        money = [mean for mean in estimates(list(groups.values()), SPENT, self._costs) if mean is not None]
+        if len({cost.value for cost in money}) < 2 or self.metric in USAGE:
             return Markup("")
         points = list(zip(money, heights, groups.values(), strict=True))
         plot = Plot(_span([ends for cost, _, _ in points for ends in cost.ends()], 0.0), self._range(heights), top=24)
@@ -190,53 +196,20 @@ class Results:
             return tag("g", *drawn)
         return tag("a", *drawn, href=links.runs(study=study, key=[group[0].key]))
 
-    def _metrics(self) -> list[str]:
-        present = dict.fromkeys(name for run in self.runs for name in run.metrics)
-        first = self._headline()
-        metrics = [*(name for name in first if name in present), *(name for name in present if name not in first)]
-        return [*metrics, *_OF_USE, *_SHARES]
-
-    def _headline(self) -> tuple[str, ...]:
-        return EXPERIMENTS.get(self.kind).headline if self.kind in EXPERIMENTS else ()
-
-    def _value(self, run: RunRecord) -> float | None:
-        if self.metric == _FAILED:
-            return float(run.status == "failed")
-        if run.status == "failed":
-            return None
-        if self.metric == _INVALID:
-            return float(run.invalid is not None)
-        if self.metric == _SPENT:
-            return self._spent(run)
-        if self.metric == "tokens":
-            return float(run.usage.input_tokens + run.usage.output_tokens)
-        return run.seconds if self.metric == "seconds" else run.metrics.get(self.metric)
-
-    def _spent(self, run: RunRecord) -> float:
-        return self._costs.get(run.id, 0) / 1e6
-
     @property
     def better(self) -> str | None:
         """Which values of the metric are better, ``higher`` or ``lower``; None if neither."""
-        if self.metric in _SHARES:
+        if self.metric in SHARES:
             return "lower"
         metrics = EXPERIMENTS.get(self.kind).metrics if self.kind in EXPERIMENTS else ()
         return next((metric.better for metric in metrics if metric.name == self.metric), None)
 
-    def _domain(self, runs: Sequence[RunRecord]) -> Domain:
-        if self.metric in _OF_USE:
-            return Domain(0.0)
-        if self.metric in _SHARES:
-            return Domain(0.0, 1.0)
-        return domain_of(runs, self.metric, EXPERIMENTS.get(self.kind).domains if self.kind in EXPERIMENTS else unknown)
-
     def _estimates(self, groups: Sequence[Sequence[RunRecord]]) -> list[Estimate]:
-        values = [[value for run in group if (value := self._value(run)) is not None] for group in groups]
-        return means(values, [self._domain(group) for group in groups])
+        return [mean for mean in estimates(groups, self.metric, self._costs) if mean is not None]
 
     def _scale(self, estimates: Sequence[Estimate]) -> tuple[float, float]:
         """The bounds of the metric's domain; without bounds, those of the means."""
-        domain = self._domain(self.runs) if self.runs else ANY
+        domain = domain_of(self.runs, self.metric)
         if abs(domain.low) < float("inf") and abs(domain.high) < float("inf"):
             return domain.low, domain.high
         values = [estimate.value for estimate in estimates] or [0.0]

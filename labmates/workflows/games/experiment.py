@@ -5,7 +5,6 @@ from __future__ import annotations
 from labmates.registry import lazy
 from labmates.stats.domains import COUNT, SHARE
 from labmates.workflows.games.condition import GameCondition
-from labmates.workflows.games.cooperation import AXES
 from labmates.workflows.protocol.experiment import Estimate, Experiment, Metric
 
 METRICS = (
@@ -21,7 +20,6 @@ METRICS = (
         SHARE,
         "higher",
         headline=True,
-        axis=AXES["cooperation"],
     ),
     Metric(
         "efficiency",
@@ -29,7 +27,6 @@ METRICS = (
         SHARE,
         "higher",
         headline=True,
-        axis=AXES["efficiency"],
     ),
     Metric("action_gap", "level minus the level of the social optimum"),
     Metric("welfare", "welfare of all players", better="higher"),

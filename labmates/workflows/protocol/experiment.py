@@ -103,8 +103,6 @@ class Metric:
         Standard deviation among runs of one condition, to plan studies with before any was measured; None if unknown.
     headline
         Whether tables of runs show it.
-    axis
-        The label of its axis in figures; by default the name.
     """
 
     name: str
@@ -113,7 +111,6 @@ class Metric:
     better: Literal["higher", "lower"] | None = None
     spread: float | None = None
     headline: bool = False
-    axis: str = ""
 
     def domain_in(self, condition: Mapping[str, Any]) -> Domain:
         """The values it can take in runs of a condition, given as plain data."""
