@@ -37,6 +37,7 @@ from pathlib import Path
 
 from scipy import stats
 
+import tests.support.wasteful  # noqa: F401 - registers two baselines
 from labmates.agents.organisation_parts import REPORT
 from labmates.models.hub import ModelHub
 from labmates.models.options import ModelOptions

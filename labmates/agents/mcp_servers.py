@@ -59,7 +59,6 @@ class McpServer(BaseModel):
         {},
         description="HTTP headers for the server at the address, as HEADER: VARIABLE with the environment "
         "variable that holds its value.",
-        exclude_if=lambda headers: not headers,  # keeps the keys of organisations without headers
     )
 
     @model_validator(mode="after")

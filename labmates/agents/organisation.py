@@ -75,13 +75,11 @@ class Organisation(Part):
     mcp: dict[Name, McpServer] = Field(
         {},
         description="MCP servers by name, each {command: [PROGRAM, ARGUMENTS], env: [VARIABLES]} or {url: ADDRESS}.",
-        exclude_if=lambda servers: not servers,  # keeps the keys of organisations without servers
     )
     approve: tuple[Approval, ...] = Field(
         (),
         description="Points that need a person's approval: plan (before it is carried out), request (before another "
         "team gets it), write (before a version of an artifact is kept).",
-        exclude_if=lambda points: not points,
     )
     size: int = Field(2, ge=1, le=MOST_SEATS, description="Seats of each team in use, unless --team-size is given.")
     flow: tuple[FlowPhase, ...] = Field(

@@ -112,39 +112,31 @@ class Seat(Part):
     python: str = Field(
         "",
         description="Your own agent: a function that takes the seat, module:function or file.py:function.",
-        exclude_if=lambda place: not place,  # keeps the keys of organisations without such seats
     )
     command: tuple[str, ...] = Field(
         (),
         description="A program as the agent: [PROGRAM, ARGUMENTS], run in bubblewrap, or in Docker if that is "
         "missing; {order} is replaced by its order, which otherwise comes on standard input.",
-        exclude_if=lambda command: not command,
     )
     image: str = Field(
         "",
         description="Docker image for its program; by default bubblewrap runs it, or if that is missing, the image of "
         "the sandbox.",
-        exclude_if=lambda image: not image,
     )
     environment: dict[str, str] = Field(
         {},
         description="Further environment variables of its program; recorded, so don't put keys here.",
-        exclude_if=lambda environment: not environment,
     )
     a2a: str = Field(
         "",
         description="The address of an agent that speaks A2A; it must reach this machine.",
-        exclude_if=lambda address: not address,
     )
-    human: bool = Field(
-        False, description="A person, who answers on the page of the run.", exclude_if=lambda human: not human
-    )
+    human: bool = Field(False, description="A person, who answers on the page of the run.")
     seconds: float = Field(
         600,
         gt=0,
         le=86_400,
         description="Time limit of one reply of your own agent, or of a person.",
-        exclude_if=lambda seconds: seconds == 600,
     )
 
     @model_validator(mode="before")

@@ -11,9 +11,9 @@ from functools import cache, lru_cache
 from importlib.resources import files
 from math import ceil
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, ValidationError, model_serializer
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from labmates.budgets.dollars import Dollars
 from labmates.budgets.money import MICRO
@@ -40,11 +40,6 @@ class Price(BaseModel):
     reasoning: Dollars | None = Field(
         None, description="Dollars per million reasoning tokens, which are part of the output; as output by default."
     )
-
-    @model_serializer(mode="wrap")
-    def _without_defaults(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        # Keeps the keys of conditions stable: a price once had input and output only.
-        return {name: value for name, value in dump(self).items() if value is not None}
 
     def cost(
         self, input_tokens: int, output_tokens: int, *, cached: int = 0, cache_write: int = 0, reasoning: int = 0
@@ -116,11 +111,6 @@ class PriceList(BaseModel):
         "list",
         description="Basis of charges: this list, or the providers' bill, which is then recorded here.",
     )
-
-    @model_serializer(mode="wrap")
-    def _without_default(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        values: dict[str, Any] = dump(self)
-        return values if self.credits == "bill" else {k: v for k, v in values.items() if k != "credits"}
 
     def of(self, model: str) -> Price:
         """The price of `model`, else of the model without its settings, else the default."""

@@ -78,7 +78,6 @@ class PayoffTable(BaseModel):
     actions: tuple[tuple[str, ...], ...] = Field(description="Actions of each player, or one list for all.")
     words: tuple[str, ...] = Field(
         (),
-        exclude_if=lambda value: not value,  # older tables keep their keys
         description="Meaningful words for the actions, if all players have the same; by default their names. Players "
         "read them only in an ablation.",
     )
@@ -88,7 +87,6 @@ class PayoffTable(BaseModel):
     )
     formula: Formula | None = Field(
         None,
-        exclude_if=lambda value: value is None,  # older tables keep their keys
         description="Formula in place of payoffs: pool (factor, kept) or claims (bonus).",
     )
     cooperate: str | None = Field(None, description="The combination in which all cooperate.")

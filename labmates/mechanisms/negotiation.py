@@ -40,7 +40,6 @@ class Negotiation(Mechanism):
     )
     selection: Literal["vote", "choice"] = Field(
         "vote",
-        exclude_if=lambda value: value == "vote",  # older conditions keep their keys
         description="An approval vote, or everybody chooses one of all proposals: it holds if all choose the same "
         "(CoopEval, footnote 7).",
     )

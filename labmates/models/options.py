@@ -60,11 +60,8 @@ class ModelOptions(BaseModel):
         return MOST_BATCHED if self.batch else self.max_concurrent_calls
 
     @model_serializer(mode="wrap")
-    def _without_empty(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _with_given(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
         values: dict[str, Any] = dump(self)
-        for name in ("batch", "batch_window", "batch_poll"):  # Defaults are left out: older settings lack these fields.
-            if values.get(name) == ModelOptions.model_fields[name].default:
-                del values[name]
         entries = {name: access.model_dump(mode="json", exclude_none=True) for name, access in self.entries.items()}
         values.pop("entries", None)
         return {**values, "entries": entries} if entries else values

@@ -60,12 +60,10 @@ class RunSettings(BaseModel):
     executor: Literal["local", "ray"] = Field(
         "local",
         description="Where workers run: on this machine, or on a Ray cluster.",
-        exclude_if=lambda value: value == "local",  # older runs keep their settings
     )
     ray_address: str | None = Field(
         None,
         description="Address of a Ray cluster; by default a local one is started.",
-        exclude_if=lambda value: value is None,
     )
     max_concurrent_runs: int = Field(
         8, ge=1, le=1024, description=f"Maximum number of concurrent runs; {BATCHED_RUNS} by default with --batch."
@@ -73,18 +71,15 @@ class RunSettings(BaseModel):
     approve_all: bool = Field(
         False,
         description="Approve automatically wherever the organisation asks a person; the record says so.",
-        exclude_if=lambda value: not value,
     )
     approve_in_viewer: bool = Field(
         False,
         description="Ask for approval on the run's page in labmates view, not in the terminal.",
-        exclude_if=lambda value: not value,
     )
     approval_timeout: float | None = Field(
         None,
         gt=0,
         description="Seconds until an unanswered request for approval counts as refused; by default no limit.",
-        exclude_if=lambda value: value is None,
     )
     salt: str | None = Field(
         None,
@@ -96,22 +91,6 @@ class RunSettings(BaseModel):
     def _address_of_ray(self) -> RunSettings:
         check_executor(self.executor, self.ray_address)
         return self
-
-    @model_validator(mode="before")
-    @classmethod
-    def _address_of_judges(cls, data: Any) -> Any:
-        # Settings of old stores have one address for all judges; give it to each judge.
-        if not isinstance(data, dict) or "judge_base_url" not in data:
-            return data
-        url = data["judge_base_url"]
-        rest = {name: value for name, value in data.items() if name != "judge_base_url"}
-        models = rest.get("models")
-        if url is None or not isinstance(models, dict | None):
-            return rest
-        asked = [name for name in [*rest.get("judges", ()), rest.get("extractor")] if str(name).startswith("openai:")]
-        key = (models or {}).get("api_key_env") or ModelOptions.model_fields["api_key_env"].default
-        entries = {name: {"base_url": url, "api_key_env": key} for name in asked}
-        return {**rest, "models": {**(models or {}), "entries": entries}}
 
     @model_validator(mode="before")
     @classmethod

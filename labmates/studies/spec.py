@@ -137,16 +137,6 @@ class StudySpec(_Part):
 
     @model_validator(mode="before")
     @classmethod
-    def _address_of_judges(cls, data: Any) -> Any:
-        """Convert a study of an old store, which had one address for all judges."""
-        if not isinstance(data, dict) or "judge_base_url" not in data:
-            return data
-        url = data["judge_base_url"]
-        rest = {name: value for name, value in data.items() if name != "judge_base_url"}
-        return rest if url is None else {**rest, **_at(url, rest)}
-
-    @model_validator(mode="before")
-    @classmethod
     def _runs_of_a_batch(cls, data: Any) -> Any:
         connection = data.get("connection") if isinstance(data, dict) else None
         if not isinstance(connection, dict) or connection.get("batch") is not True:
@@ -204,19 +194,6 @@ def full_catalog(spec: StudySpec, source: Source | None = None) -> Catalog:
     if spec.connection.models or "?" in spec.model_dump_json():
         deque(checked_conditions(spec, source, catalog), maxlen=0)
     return catalog
-
-
-def _at(url: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Judges and extractor with their address."""
-    key = (values.get("connection") or {}).get("api_key_env") or ModelOptions.model_fields["api_key_env"].default
-
-    def placed(model: Any) -> Any:
-        return f"{model}?base_url={url}&api_key_env={key}" if str(model).startswith("openai:") else model
-
-    return {
-        "judges": [placed(judge) for judge in values.get("judges", ())],
-        "extractor": placed(values.get("extractor")),
-    }
 
 
 def read_spec(source: Source) -> StudySpec:

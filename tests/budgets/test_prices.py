@@ -75,10 +75,6 @@ def test_cached_and_written_input_and_reasoning_have_prices_of_their_own() -> No
     )
 
 
-def test_a_price_without_its_own_price_for_cached_input_keeps_its_old_json() -> None:
-    assert Price().model_dump(mode="json") == {"input": "0.5", "output": "3"}
-
-
 def test_a_model_with_settings_has_the_price_of_the_model() -> None:
     prices = PriceList(models={"openai:m": Price(input="1"), "openai:m?top_p=0.5": Price(input="2")})
     assert [prices.of(f"openai:m{settings}").input for settings in ("", "?top_p=0.5", "?top_p=0.9")] == [

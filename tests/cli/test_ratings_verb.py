@@ -140,66 +140,6 @@ def test_files_of_payoffs_do_not_say_what_failed(labmates: Labmates, tmp_path: P
     assert labmates("analyze", "ratings", "--payoffs", path).out.count("unknown") == 2
 
 
-def published(folder: Path, run: str, mechanism: str = "NoMechanism", **files: object) -> Path:
-    """Write a folder of CoopEval's published data, two agents in a prisoner's dilemma; other files as given."""
-    agents = [{"llm": {"model": f"lab/{name}"}, "type": "CoTAgent"} for name in ("dove", "hawk")]
-    profile = [
-        {"players": [agents[seat] for seat in match["seats"]], "payoffs": [match["rounds"]]} for match in MATCHUPS
-    ]
-    by_agent = {
-        name: dict(zip(("lab/dove(CoT)", "lab/hawk(CoT)"), values, strict=True))
-        for name, values in {
-            "agent_average_payoff": (1.0, 2.0),
-            "deviation_ratings": (-1.0, 0.0),
-        }.items()
-    }
-    data = {
-        "config": {"game": {"type": "PrisonersDilemma"}, "mechanism": {"type": mechanism}},
-        "matchup_payoffs": {"discount": 1.0, "profile": profile},
-        **by_agent,
-        **files,
-    }
-    place = folder / run / f"{mechanism}_prisoners"
-    place.mkdir(parents=True)
-    for name, value in data.items():
-        if value is not None:
-            (place / f"{name}.json").write_text(value if isinstance(value, str) else json.dumps(value))
-    return place
-
-
-def test_published_data_are_rated_beside_the_published_ratings(labmates: Labmates, tmp_path: Path) -> None:
-    main = tmp_path / "checkout" / "data" / "main_study"
-    published(main, "run1")
-    published(main, "run2", deviation_ratings={"lab/dove(CoT)": 0.0, "lab/hawk(CoT)": 0.0})
-    published(main, "run3", "Reputation", matchup_payoffs={"discount": 0.8, "profile": []})
-    done = labmates("analyze", "ratings", "--published", "checkout", "--json")
-    assert done.code == 0
-    first, second = done.records
-    assert (first["run"], first["mean_apart"], first["fitness_apart"]) == ("run1", 0, None)
-    assert first["deviation_apart"] == pytest.approx(0, abs=1e-9)
-    assert (first["ranks_differ"], first["published_ranks"], first["ranks"]) == (False, "2 1", "2 1")
-    assert (second["ranks_differ"], second["published_ranks"], second["ranks"]) == (True, "1.5 1.5", "2 1")
-    assert second["why"] == "frozen early"
-    shown = labmates("analyze", "ratings", "--published", "checkout", "--out", "p.csv").out
-    assert "Ranks differ in 1 of 2 cells" in shown
-    rows = list(csv.DictReader((tmp_path / "p-averages.csv").read_text().splitlines()))
-    assert [(row["model"], row["published_rank"], row["rank"]) for row in rows] == [
-        ("lab/dove(CoT)", "1.75", "2.0"),
-        ("lab/hawk(CoT)", "1.25", "1.0"),
-    ]
-
-
-def test_the_summary_of_published_data_stands_beside_ones_own(labmates: Labmates, tmp_path: Path) -> None:
-    published(tmp_path / "checkout" / "data" / "main_study", "run1")
-    own = ("analyze", "ratings", "--payoffs", write(tmp_path, FILE), "--summary")
-    done = labmates(*own, "--beside", "checkout", "--out", "t.csv")
-    assert done.code == 0, done.err
-    assert "Published runs, rated alike" in done.out
-    rows = list(csv.DictReader((tmp_path / "t-published.csv").read_text().splitlines()))
-    [mean] = [row for row in rows if (row["game"], row["rating"]) == ("prisoners", "mean")]
-    assert (mean["lab/dove(CoT)"], mean["lab/hawk(CoT)"]) == ("1.0", "2.0")
-
-
 def test_populations_evolve_from_other_starts_at_other_rates_in_other_steps(labmates: Labmates, tmp_path: Path) -> None:
     command = ("analyze", "ratings", "--payoffs", write(tmp_path, FILE), "--json")
     [usual] = labmates(*command).records
@@ -217,40 +157,9 @@ def test_populations_evolve_from_other_starts_at_other_rates_in_other_steps(labm
         (("--start", "dove=0.5", "--start", "hawk=0.5"), "must sum to less than 1"),
         (("--start", "dove=2"), "start"),
         (("--rate", "0"), "rate"),
-        (("--beside", "."), "give --summary too"),
-        (("--summary", "--beside", "."), "folder has no folder with config.json"),
     ],
 )
-def test_wrong_populations_and_folders_are_told(
-    labmates: Labmates, tmp_path: Path, options: tuple[str, ...], said: str
-) -> None:
-    (tmp_path / "folder").mkdir()
-    options = tuple("folder" if option == "." else option for option in options)
+def test_wrong_populations_are_told(labmates: Labmates, tmp_path: Path, options: tuple[str, ...], said: str) -> None:
     done = labmates("analyze", "ratings", "--payoffs", write(tmp_path, FILE), *options)
     assert done.code == 2
     assert said in done.err
-
-
-def test_published_folders_that_can_not_be_read_are_told_and_left_out(labmates: Labmates, tmp_path: Path) -> None:
-    published(tmp_path / "some", "good")
-    published(tmp_path / "some", "lfs", matchup_payoffs="version https://git-lfs.github.com/spec/v1\n")
-    published(tmp_path / "some", "missing", matchup_payoffs=None)
-    published(tmp_path / "some", "odd", matchup_payoffs={"discount": 1.0, "profile": [{"players": 3}]})
-    published(tmp_path / "some", "other", "Voting")
-    published(tmp_path / "some", "partial", deviation_ratings={"lab/dove(CoT)": 0.0})
-    done = labmates("analyze", "ratings", "--published", "some", "--json")
-    assert (done.code, [one["run"] for one in done.records]) == (1, ["good"])
-    for said in (
-        "lfs/NoMechanism_prisoners is left out: matchup_payoffs.json is a pointer of Git LFS",
-        "missing/NoMechanism_prisoners is left out: matchup_payoffs.json is missing",
-        "odd/NoMechanism_prisoners is left out: matchup_payoffs.json does not have the published form",
-        "other/Voting_prisoners is left out: unknown mechanism 'Voting'",
-        "partial/NoMechanism_prisoners is left out: deviation_ratings.json has no number for each of",
-    ):
-        assert said in done.err
-    nothing = labmates("analyze", "ratings", "--published", "some/lfs")
-    assert (nothing.code, "that can be rated; the first of 1 unreadable ones" in nothing.err) == (2, True)
-    both = labmates("analyze", "ratings", "--published", "some", "--study", "x")
-    assert (both.code, "--published replaces runs" in both.err) == (2, True)
-    nowhere = labmates("analyze", "ratings", "--published", "nowhere")
-    assert (nowhere.code, "'nowhere' does not exist" in nowhere.err) == (2, True)

@@ -67,8 +67,8 @@ def test_a_json_record_has_the_documented_keys_and_nothing_else_is_printed(ran: 
     assert record["condition"]["budget"] == "1"
 
 
-def test_a_small_budget_with_a_wasteful_team_ends_as_exhausted_and_is_scored(labmates: Labmates) -> None:
-    done = labmates(*RUN, "--model", "scripted:wasteful", "--budget", "0.02", "--json")
+def test_a_run_with_a_small_budget_ends_as_exhausted_and_is_scored(labmates: Labmates) -> None:
+    done = labmates(*RUN, "--model", "scripted:diligent", "--budget", "0.02", "--json")
     assert done.code == 0
     [record] = done.records
     assert record["status"] == "exhausted"

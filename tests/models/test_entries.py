@@ -63,12 +63,10 @@ def test_an_entry_of_the_file_and_its_inline_form_are_one_model(in_folder: Path)
     assert catalog.options().entries[other].base_url == URL
 
 
-def test_old_conditions_keep_their_keys_and_addresses_are_in_none() -> None:
+def test_addresses_are_in_no_key() -> None:
     def key(model: str) -> str:
         return make_condition("game", {"game": "public-goods", "model": model}, catalog=Catalog(named={})).key
 
-    # As the release before named entries had it.
-    assert key("openai:m") == "3598fda2bb56d72d"
     assert key(f"openai:m?base_url={URL}&api_key_env=K&max_concurrent_calls=3") == key("openai:m")
     assert key("openai:m?top_p=0.5") != key("openai:m")
 

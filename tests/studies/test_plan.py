@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -189,8 +188,7 @@ def test_a_study_is_planned_and_entered_as_its_conditions_say(store_url: str, mo
         stored = {name: json.loads(row[name]) if isinstance(row[name], str) else row[name] for name in values}
         assert stored == values
         assert (row["key"], row["replicate"], row["seed"]) == (condition.key, replicate, replicate)
-    # As they were when each condition was priced and keyed by itself.
-    assert hashlib.sha256("".join(row["key"] for row in rows).encode()).hexdigest()[:16] == "4fb624b4bb5bbd35"
+    # As they were when each condition was priced by itself.
     assert (sum(row["most"] for row in rows), plan.total().most_dollars, plan.total().dollars) == (
         1007490560,
         1007490560,

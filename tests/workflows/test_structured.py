@@ -42,7 +42,6 @@ async def test_every_decision_of_a_game_has_its_schema(store: Store) -> None:
         assert schema["required"] == [name]
         assert (field["type"], field["minimum"]) == ("integer", 0)
     assert run.key != plain.key
-    assert "structured" not in plain.condition, "conditions from before it was there keep their keys"
 
 
 async def test_scripted_and_real_models_meet_in_a_structured_dilemma(store: Store) -> None:

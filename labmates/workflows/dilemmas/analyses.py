@@ -10,7 +10,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
-from pydantic import DirectoryPath, Field
+from pydantic import Field
 
 from labmates.errors import UsageError, unknown_name
 from labmates.stats.figures import paged
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from labmates.stats.ratings import Cell, Evolution, Rated, Summary
-    from labmates.stats.tables import Column, Table
+    from labmates.stats.tables import Column
     from labmates.workflows.dilemmas.records import CrossPlay
 
     _Drawn = tuple[str, Callable[[pd.DataFrame], Figure], Callable[[pd.DataFrame], list[list[str]]] | None]
@@ -68,17 +68,9 @@ class RatingsParams(Params):
         description="Rate a JSON file of recorded payoffs instead of runs: models, and cells with the payoffs of "
         "matches.",
     )
-    published: DirectoryPath | None = Field(
-        None,
-        description="Rate the published data of CoopEval and compare with the published ratings: a checkout of its "
-        "repository, or the folder of a run.",
-    )
     use: Literal["expected", "sampled"] = Field(
         "expected",
         description="Payoffs of runs: expected (from the players' distributions) or sampled (from the drawn actions).",
-    )
-    beside: DirectoryPath | None = Field(
-        None, description="With --summary, also print the summary of CoopEval's published data."
     )
     steps: int = Field(1000, ge=0, le=1_000_000, description="Steps of the replicator dynamics.")
     rate: float = Field(0.1, gt=0, le=100, description="Rate of the replicator dynamics, per unit of payoff.")
@@ -106,18 +98,8 @@ def ratings(runs: Runs, params: RatingsParams) -> Result:
     """
     from labmates.workflows.dilemmas.ratings import cells_table, summaries_table
 
-    if params.published is not None:
-        if runs.ids or runs.study or params.payoffs:
-            raise UsageError("--published replaces runs and --payoffs: give one of them")
-        if {"steps", "rate", "start", "beside"} & params.model_fields_set:
-            raise UsageError(
-                "--published compares with published ratings, so it takes no --steps, --rate, --start, --beside"
-            )
-        return _published(params.published)
     if params.payoffs is not None and (runs.ids or runs.study):
         raise UsageError("rate a file of payoffs or runs, not both")
-    if params.beside is not None and not params.summary:
-        raise UsageError("--beside prints summaries: give --summary too")
     if sum(params.start.values()) >= 1:
         raise UsageError(
             "--start: the shares must sum to less than 1, so that the other models get the rest: "
@@ -135,8 +117,6 @@ def ratings(runs: Runs, params: RatingsParams) -> Result:
         tables, objects = [summaries_table(summaries, steps=params.steps)], [asdict(summary) for summary in summaries]
     else:
         tables, objects = [cells_table(cells, steps=params.steps)], [rated.as_json() for rated in cells]
-    if params.beside is not None:
-        tables.append(_published_summary(params.beside, params))
     fault = "no model is rated: too many decisions of each of them failed (see --keep-failed)"
     alt = "Mean payoff and fitness of each model in each game under each mechanism; the numbers are in the table."
     summarised = cache(lambda: summaries or make_summaries())
@@ -204,30 +184,6 @@ def _evolution(params: RatingsParams) -> Evolution:
     from labmates.stats.ratings import Evolution
 
     return Evolution(params.steps, params.rate, params.start)
-
-
-def _published_summary(folder: Path, params: RatingsParams) -> Table:
-    """The published data, rated and summarised like runs."""
-    from labmates.stats.ratings import rate, summarise
-    from labmates.stats.tables import Table
-    from labmates.workflows.dilemmas.published_payoffs import read_published
-    from labmates.workflows.dilemmas.ratings import summaries_table
-
-    published, unread = read_published(folder)
-    summaries = summarise(rate(each.rated.cell, _evolution(params)) for each in published)
-    table = summaries_table(summaries, steps=params.steps)
-    notes = [*table.notes, *(f"{skipped.path} is left out: {skipped.reason}" for skipped in unread)]
-    return Table("published", "Published runs, rated alike", table.columns, table.rows, notes)
-
-
-def _published(folder: Path) -> Result:
-    """Published ratings and ours; folders that can't be rated are a fault."""
-    from labmates.workflows.dilemmas.published_payoffs import published_tables, read_published
-
-    rated, unread = read_published(folder)
-    averages, cells = published_tables(rated, unread)
-    left_out = "\n".join(f"{skipped.path} is left out: {skipped.reason}" for skipped in unread)
-    return Result([averages, cells], objects=cells.rows, fault=left_out or None)
 
 
 RATINGS = Analysis(

@@ -11,7 +11,7 @@ from labmates.stats.domains import ANY, CORRELATION
 from labmates.stats.validity import invalid
 from labmates.util.display_names import settings_apart
 from labmates.util.grouping import grouped
-from labmates.workflows.dilemmas.records import CrossPlay, completed_settings, cross_plays, mechanism_labels
+from labmates.workflows.dilemmas.records import CrossPlay, cross_plays, mechanism_labels
 from labmates.workflows.protocol.analysis import Runs
 
 _OUTCOMES: Final = {"cooperation": CORRELATION, "payoff": ANY}
@@ -24,7 +24,7 @@ _NO_FACTOR: Final = frozenset({"game", "mechanism", "terms", "entrants", "prices
 def design(runs: Runs) -> Design:
     """The design of the completed cross-plays among runs, without models with too many failed decisions."""
     plays = cross_plays(runs)
-    conditions = [completed_settings(run.condition) for run in runs.completed("dilemma")]
+    conditions = [run.condition for run in runs.completed("dilemma")]
     mechanisms = mechanism_labels(
         [{name: each.get(name) for name in ("mechanism", "terms") if name in each} for each in conditions]
     )

@@ -439,7 +439,6 @@ def mechanism_labels(conditions: Sequence[Mapping[str, Any]]) -> list[str]:
     Terms that differ among runs under the same mechanism are in brackets (``repetition(rounds=5)``), other parameters
     follow (``none, reasoning=cot``); games and models, which tables show separately, are omitted.
     """
-    conditions = [completed_settings(condition) for condition in conditions]
     names = [shown_mechanism(condition) for condition in conditions]
     labels = list(names)
     for name in dict.fromkeys(names):
@@ -452,18 +451,10 @@ def mechanism_labels(conditions: Sequence[Mapping[str, Any]]) -> list[str]:
     return labels
 
 
-def completed_settings(condition: Mapping[str, Any]) -> dict[str, Any]:
-    """A condition with default values for the parameters that it omits."""
-    from labmates.workflows.dilemmas.condition import DilemmaCondition
-
-    fields = DilemmaCondition.model_fields.items()
-    return {**{name: field.default for name, field in fields if field.exclude_if}, **condition}
-
-
 def _varying(parts: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The settings with at least two different values; missing settings have their defaults."""
+    """The settings with at least two different values."""
     names = {name for part in parts for name in part}
-    same = frozenset(name for name in names if len({repr(part[name]) for part in parts if name in part}) < 2)
+    same = frozenset(name for name in names if len({repr(part.get(name)) for part in parts}) < 2)
     return [_without(part, same) for part in parts]
 
 

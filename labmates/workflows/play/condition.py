@@ -40,7 +40,6 @@ class DecisionCondition(PlayCondition, ABC):
 
     structured: bool = Field(
         False,
-        exclude_if=lambda value: not value,  # conditions from before it was there keep their keys
         description="Let the server enforce the JSON schema of each decision (response_format). Players then can't "
         "reason first: needs --reasoning none.",
     )

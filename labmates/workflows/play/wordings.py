@@ -37,7 +37,6 @@ class WordedCondition(DecisionCondition, ABC):
 
     wording: Wording = Field(
         "ours",
-        exclude_if=lambda value: value == "ours",  # conditions from before it was there keep their keys
         description="Prompts: the project's own, or a version that follows the paper's item by item.",
     )
 
@@ -47,7 +46,6 @@ class AblatedCondition(WordedCondition, ABC):
 
     ablation: Ablation = Field(
         "none",
-        exclude_if=lambda value: value == "none",  # conditions from before it was there keep their keys
         description="Change to the prompts, to measure its effect: neutral (no words that suggest agreement, trust or "
         "teams), length-matched (equally long rules of all mechanisms or structures), no-aim (no aim is given), "
         "real-words (actions are named by their meaning).",

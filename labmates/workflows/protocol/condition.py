@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 ThoughtsSent = Annotated[
     Thoughts,
     Field(
-        exclude_if=lambda value: value == "tools",  # conditions from before it was there keep their keys
         description="Own thoughts that a model gets back with its transcript: tools (those of turns with tool calls, "
         "as providers ask), turn (those of the current turn: fewer tokens, refused by some) or all.",
     ),

@@ -206,11 +206,10 @@ class ScienceCondition(Condition):
 
     @model_serializer(mode="wrap")
     def _without_what_says_nothing(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        # Keeps the keys of conditions from before organisations and context sizes.
+        # Lists and tables of runs show only what sets a lab apart from the usual team.
         left_out = {
             *(() if self.organisation.has_colleagues else TEAM_FIELDS),
             *(() if self.solo else ("solo",)),
-            *(("context_tokens",) if self.context_tokens is None else ()),
             *(("evidence",) if self.evidence == SHARED else ()),
             *(("arm",) if self.arm == "team" else ()),
         }

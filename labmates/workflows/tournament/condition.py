@@ -70,14 +70,12 @@ class TournamentCondition(AblatedCondition):
         0.0,
         ge=0,
         le=0.5,
-        exclude_if=lambda value: value == 0,  # older conditions keep their keys
         description="Probability that a move is flipped; all players see the flipped move.",
     )
     continuation: float = Field(
         1.0,
         gt=0,
         le=1,
-        exclude_if=lambda value: value == 1,
         description="Probability of another round in a match, up to --rounds.",
     )
     plan_every: int = Field(5, ge=1, le=1000, description="Rounds between a player's plans.")
@@ -86,18 +84,15 @@ class TournamentCondition(AblatedCondition):
     )
     messages: Literal["none", "each-match", "each-round"] = Field(
         "none",
-        exclude_if=lambda value: value == "none",  # older conditions keep their keys
         description="Simultaneous messages between the players of a match, before its first round or before each "
         "round.",
     )
     reputation: Literal["none", "shown"] = Field(
         "none",
-        exclude_if=lambda value: value == "none",
         description="Visibility of the opponent's cooperation rate in its earlier matches.",
     )
     team_choice: Literal["given", "wished"] = Field(
         "given",
-        exclude_if=lambda value: value == "given",
         description="Formation of teams: given, or wished (players introduce themselves to all and name desired "
         "teammates).",
     )

@@ -92,7 +92,6 @@ class PopulationCondition(Condition, ABC):
     game: Game = Field(description="Game; by-count and by-action use your own payoffs.")
     payoffs: PayoffsFile = Field(
         None,
-        exclude_if=lambda value: value is None,  # older conditions keep their keys
         description="YAML file with the payoffs, or their name (by-count, by-action).",
     )
     strategies: str = Field(
@@ -220,7 +219,6 @@ class EvolutionCondition(PopulationCondition):
     )
     structure: Literal["well-mixed", "ring", "lattice", "regular", "small-world", "scale-free"] = Field(
         "well-mixed",
-        exclude_if=lambda value: value == "well-mixed",  # older conditions keep their keys
         description="Who meets and imitates whom: everybody, or neighbours on a graph, with a group around each "
         "agent (imitation, moran).",
     )
@@ -228,14 +226,12 @@ class EvolutionCondition(PopulationCondition):
         4,
         ge=2,
         le=4096,
-        exclude_if=lambda value: value == 4,
         description="Neighbours per agent; on small-world and scale-free graphs their mean.",
     )
     updates: int | None = Field(
         None,
         ge=1,
         le=1_000_000,
-        exclude_if=lambda value: value is None,
         description="Agents per generation that compare (imitation; by default all) or have a child (moran; by "
         "default 1).",
     )
@@ -262,13 +258,11 @@ class EvolutionCondition(PopulationCondition):
         0.0,
         ge=0,
         le=1,
-        exclude_if=lambda value: value == 0,  # older conditions keep their keys
         description="Payoff advantage at which an agent is indifferent between its own and another model, on payoffs "
         "scaled to 0 to 1 (imitation).",
     )
     mutates_to: Literal["any", "other-base"] = Field(
         "any",
-        exclude_if=lambda value: value == "any",  # older conditions keep their keys
         description="Attitudes that a mutation may lead to: any other, or only those of the other base (collective or "
         "selfish), as in the published program.",
     )
@@ -361,14 +355,12 @@ class StrategiesCondition(PlayCondition):
     )
     information: Literal["counts", "individual", "source"] = Field(
         "counts",
-        exclude_if=lambda value: value == "counts",  # older conditions keep their keys
         description="What players see of the others: the number of cooperators (counts), each player's move and "
         "payoff, as in the paper (individual), or the number of cooperators and all code (source).",
     )
     system: str = Field(
         "",
         max_length=20_000,
-        exclude_if=lambda value: not value,  # older conditions keep their keys
         description="System prompt before each request, such as a developer's default (collective-behaviour paper, "
         "section 7).",
     )

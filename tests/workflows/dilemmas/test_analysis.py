@@ -98,9 +98,8 @@ def test_every_play_of_every_match_is_a_row_for_each_seat(plays: list[CrossPlay]
             [{"mechanism": "reputation", "terms": {"order": order, "rounds": 5}} for order in (1, 3)],
             ["reputation-", "reputation+"],
         ),
-        ([{"mechanism": "none", "seating": "all"}, {"mechanism": "none"}], ["none", "none"]),
         (
-            [{"mechanism": "none"}, {"mechanism": "none", "wording": "paper"}],
+            [{"mechanism": "none", "wording": "ours"}, {"mechanism": "none", "wording": "paper"}],
             ["none, wording=ours", "none, wording=paper"],
         ),
     ],

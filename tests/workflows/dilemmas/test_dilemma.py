@@ -104,13 +104,6 @@ def test_other_words_change_prompts_and_keys_but_not_play_nor_records(
     assert label not in texts[0]
 
 
-def test_conditions_from_before_wordings_keep_their_keys() -> None:
-    plain = {"game": "prisoners", "entrants": ["scripted:grim"]}
-    condition = DilemmaCondition.model_validate({**plain, "wording": "ours", "ablation": "none"})
-    assert not {"wording", "ablation"} & condition.model_dump(mode="json").keys()
-    assert condition.key == DilemmaCondition.model_validate(plain).key
-
-
 def test_six_copies_of_the_equilibrium_cooperate_as_well(url: str) -> None:
     for mechanism in ("reputation", "mediation", "contract"):
         terms = {"order": 3} if mechanism == "reputation" else {}

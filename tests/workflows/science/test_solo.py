@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+import tests.support.wasteful  # noqa: F401 - registers two baselines
 from labmates.agents.tools import TO_WRITE
 from labmates.api import ajudge, arun
 from labmates.budgets.tokens import text_of
@@ -284,8 +285,8 @@ def condition(**values: Any) -> ScienceCondition:
     return ScienceCondition(**{"task": "ecology", "model": "scripted:diligent", **values})
 
 
-def test_conditions_of_teams_keep_the_keys_that_they_had() -> None:
-    assert condition().key == condition(solo=False).key == "1bd3dd0e469c25ed"
+def test_a_condition_of_a_team_says_nothing_of_solo() -> None:
+    assert condition().key == condition(solo=False).key
     assert "solo" not in condition().model_dump()
 
 

@@ -2,7 +2,5 @@
 
 - ``diligent`` follows the protocol with generic analysis code: a baseline of standard methods.
 - ``hasty`` spends almost nothing and skips most work: a baseline of minimal effort.
-- ``wasteful`` does diligent work and burns the pool: a test of the budget.
-- ``talkative`` does diligent work with many words: a test of output limits and continuation.
 - ``silent`` answers in text and never calls a tool: a model without tool calling.
 """

@@ -1,5 +1,9 @@
 """The published data of CoopEval, rated again and compared with the published ratings.
 
+``python -m benchmarks.published_ratings FOLDER`` takes a checkout of their repository, or the folder of a run; with
+``--summary``, it prints means over runs as ``labmates analyze ratings --summary`` does for your own. The exit code is 1
+if a folder can't be rated.
+
 A published folder is one cell: ``config.json`` (game, mechanism), ``matchup_payoffs.json`` (the payoffs of each match),
 and the results of the authors' program: ``agent_average_payoff.json``, ``replicator_dynamics_fitness.json`` and
 ``deviation_ratings.json``, each by agent. Folders of cells are in the folder of their run.
@@ -7,6 +11,7 @@ and the results of the authors' program: ``agent_average_payoff.json``, ``replic
 
 from __future__ import annotations
 
+import argparse
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,13 +20,16 @@ from typing import Any, Final
 
 import numpy as np
 
+from labmates.cli.console import err
+from labmates.cli.tables import print_tables
 from labmates.errors import UsageError
 from labmates.stats.deviation import ranks
 from labmates.stats.metagame import Array
-from labmates.stats.ratings import Rated, rate
+from labmates.stats.ratings import Evolution, Rated, rate, summarise
 from labmates.stats.tables import Column, Table
 from labmates.util.grouping import grouped
 from labmates.workflows.dilemmas.payoff_files import cell_of
+from labmates.workflows.dilemmas.ratings import summaries_table
 
 PAYOFFS: Final = "matchup_payoffs.json"
 _FILES: Final = {
@@ -114,7 +122,7 @@ def read_published(folder: Path) -> tuple[list[Published], list[Unread]]:
     main = folder / "data" / "main_study"
     root = main if main.is_dir() else folder
     if not root.is_dir():
-        raise UsageError(f"--published: {folder} is not a folder")
+        raise UsageError(f"{folder} is not a folder")
     rated: list[Published] = []
     unread: list[Unread] = []
     for path in sorted(config.parent for config in root.rglob("config.json")):
@@ -126,7 +134,7 @@ def read_published(folder: Path) -> tuple[list[Published], list[Unread]]:
             rated += [] if cell is None else [cell]
     if not rated:
         why = f"; the first of {len(unread)} unreadable ones: {unread[0].path}: {unread[0].reason}" if unread else ""
-        raise UsageError(f"--published: {root} has no folder with config.json and {PAYOFFS} that can be rated{why}")
+        raise UsageError(f"{root} has no folder with config.json and {PAYOFFS} that can be rated{why}")
     return sorted(rated, key=_place), unread
 
 
@@ -273,3 +281,25 @@ def _cells_table(rated: Sequence[Published], unread: Sequence[Unread]) -> Table:
 
 def _listed(values: Array | None) -> str | None:
     return None if values is None else " ".join(f"{value:g}" for value in values)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description="Rate the published data of CoopEval and compare the ratings.")
+    parser.add_argument("folder", type=Path, help="a checkout of their repository, or the folder of a run")
+    parser.add_argument("--summary", action="store_true", help="print means over runs with 95 %% intervals instead")
+    given = parser.parse_args(arguments)
+    try:
+        rated, unread = read_published(given.folder)
+    except UsageError as error:
+        parser.error(str(error))
+    steps = Evolution().steps
+    summary = [summaries_table(summarise(each.rated for each in rated), steps=steps)] if given.summary else []
+    print_tables(summary or published_tables(rated, unread))
+    for each in unread:
+        err().print(f"{each.path} is left out: {each.reason}", soft_wrap=True)
+    return 1 if unread else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,4 +1,7 @@
-"""Baselines that do diligent work and waste: useless calls, or replies beyond the limit."""
+"""Baselines that do diligent work and waste: useless calls, or replies beyond the limit.
+
+``scripted:wasteful`` and ``scripted:talkative`` exist in a process that imports this module.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from labmates.budgets.tokens import estimate_tokens
+from labmates.models.scripted import BASELINES
 from labmates.models.scripted.base import Draft, DraftCall, Heard, call, call_tokens
 from labmates.workflows.science.baselines.diligent import (
     NO_LIMIT,
@@ -176,3 +180,7 @@ def _long_section(text: str) -> str:
 def _with_talk(text: str, tokens: int, *, before: bool = False) -> str:
     """A text with about `tokens` tokens of padding after it, or before it."""
     return padded(text, estimate_tokens(text) + tokens, before=before)
+
+
+BASELINES.register("wasteful", Wasteful)
+BASELINES.register("talkative", Talkative)
