@@ -24,7 +24,7 @@ from typing import Any
 from unittest import mock
 
 import labmates
-from labmates.models.transport import DirectTransport
+from labmates.models.clients import DirectTransport
 from labmates.records.recorder import Recorder
 from labmates.workflows.calls.caller import Caller
 from labmates.workflows.play.playing import Table

@@ -21,12 +21,13 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 
 from labmates.agents.prompts import render
 from labmates.budgets.tokens import ATTACHED
-from labmates.models.attached import attached_to, with_attachment
 from labmates.models.orders import Order, order_of
-from labmates.models.prefix import is_continued, mark_continued, mark_shared, shared_chars
+from labmates.models.prefix import MARKS
 
 KEPT_RESULT_CHARS = 200
 SHORT_MESSAGE_CHARS = 2_000
+_KEPT = (ATTACHED, *MARKS)
+"""Data beside a message's text, of LangChain's ``additional_kwargs``, that the store keeps."""
 _MARK = "[shortened]"
 _LIMIT_LINE = re.compile(r"\n\n" + re.escape(render("output_limit", limit="N")).replace("N", r"\d+", 1))
 
@@ -38,13 +39,7 @@ def message_to_data(message: BaseMessage) -> dict[str, Any]:
         data["tool_calls"] = [{"id": c["id"], "name": c["name"], "args": c["args"]} for c in message.tool_calls]
     if isinstance(message, ToolMessage):
         data["tool_call_id"] = message.tool_call_id
-    if attached := attached_to(message):
-        data[ATTACHED] = attached
-    if shared := shared_chars(message):
-        data["shared_chars"] = shared
-    if is_continued(message):
-        data["continued"] = True
-    return data
+    return data | {name: value for name in _KEPT if (value := message.additional_kwargs.get(name))}
 
 
 def said_in(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -54,16 +49,16 @@ def said_in(data: Mapping[str, Any]) -> dict[str, Any]:
 
 def message_from_data(data: Mapping[str, Any]) -> BaseMessage:
     """The message stored as `data`."""
-    content = data["content"]
+    content, more = data["content"], {name: data[name] for name in _KEPT if name in data}
     match data["role"]:
         case "system":
-            return mark_shared(SystemMessage(content), data.get("shared_chars", 0))
+            return SystemMessage(content, additional_kwargs=more)
         case "user":
-            return mark_continued(HumanMessage(content)) if data.get("continued") else HumanMessage(content)
+            return HumanMessage(content, additional_kwargs=more)
         case "tool":
-            return ToolMessage(content, tool_call_id=data["tool_call_id"])
+            return ToolMessage(content, tool_call_id=data["tool_call_id"], additional_kwargs=more)
         case _:
-            return with_attachment(AIMessage(content, tool_calls=data.get("tool_calls", [])), data.get(ATTACHED))
+            return AIMessage(content, tool_calls=data.get("tool_calls", []), additional_kwargs=more)
 
 
 def kept_data(message: BaseMessage) -> dict[str, Any]:

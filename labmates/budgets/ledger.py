@@ -1,4 +1,4 @@
-"""The ledger of a pool of credits: reserve before a call, settle at its actual usage.
+"""The ledger of a pool of credits, and its shares: reserve before a call, settle at its actual usage.
 
 The journal is append-only, and its amounts always add up to the available balance. Concurrent calls never overdraw the
 pool: a call without a reservation does not start, and a call that exceeds its reservation is charged at most the
@@ -7,14 +7,92 @@ pool's remaining funds. Thread-safe.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from threading import RLock
 from typing import Final, Literal
 
-from labmates.budgets.shares import Share
-from labmates.budgets.usage import Usage
+from labmates.budgets.tokens import Usage
 from labmates.errors import LabmatesError
+
+
+@dataclass(eq=False)
+class Share:
+    """A part of a pool.
+
+    Equal shares make parallel spending deterministic: the order of calls never decides which member gets the last
+    credits. A share reserves nothing; its unspent money stays with its parent.
+
+    Attributes
+    ----------
+    limit
+        Spending limit of its members, in micro-dollars.
+    before
+        Spending of each member when the share was created, in micro-dollars.
+    parent
+        The enclosing share; None for the whole pool.
+    taken
+        Holds and charges in this share and its parts, in micro-dollars.
+    in_flight
+        Number of open model calls in this share and its parts.
+    charged
+        Charges by member since the share was created, in micro-dollars.
+    """
+
+    limit: int
+    before: Mapping[str, int] = field(default_factory=dict)
+    parent: Share | None = None
+    taken: int = 0
+    in_flight: int = 0
+    charged: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def rest(self) -> int:
+        """The limit less all holds and charges, in micro-dollars; negative if a call exceeded its reservation."""
+        return self.limit - self.taken
+
+    @property
+    def left(self) -> int:
+        """The least rest of this share and its parents, in micro-dollars."""
+        return min(share.rest for share in self._upwards())
+
+    @property
+    def spent(self) -> dict[str, int]:
+        """Spending by member, in micro-dollars, excluding other shares' since this one was created."""
+        return dict(Counter(self.before) + self.charged)
+
+    def take(self, amount: int) -> None:
+        """Add an amount to `taken`; a negative amount is given back."""
+        for share in self._upwards():
+            share.taken += amount
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether calls in flight hold money of the tightest share, some of which may come back."""
+        return min(self._upwards(), key=lambda share: share.rest).in_flight > 0
+
+    def begin(self, calls: int) -> None:
+        """Count model calls as begun, or as ended if negative."""
+        for share in self._upwards():
+            share.in_flight += calls
+
+    def charge(self, member: str, amount: int) -> None:
+        """Count an amount as spent by a member."""
+        self.take(amount)
+        for share in self._upwards():
+            share.charged[member] += amount
+
+    def part(self, limit: int, before: Mapping[str, int]) -> Share:
+        """A part of this share."""
+        return Share(limit, before, self)
+
+    def _upwards(self) -> Iterator[Share]:
+        share: Share | None = self
+        while share is not None:
+            yield share
+            share = share.parent
+
 
 UNLIMITED = 10**15
 """More micro-dollars than any run can spend: the pool of a run without a budget or a bound."""

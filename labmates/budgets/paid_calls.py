@@ -12,8 +12,7 @@ from langgraph.types import Command
 
 from labmates.budgets.budget import Budget, Hold, ReplyHold
 from labmates.budgets.prices import Price
-from labmates.budgets.tokens import estimate_messages, token_bound
-from labmates.budgets.usage import LIMIT_FIELDS, limited, read_usage
+from labmates.budgets.tokens import LIMIT_FIELDS, estimate_messages, limited, read_usage, token_bound
 
 
 class ModelCall(ReplyHold):

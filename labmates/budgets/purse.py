@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from labmates.budgets.budget import Budget
-from labmates.budgets.ledger import Ledger
+from labmates.budgets.ledger import Ledger, Share
 from labmates.budgets.money import show_dollars
-from labmates.budgets.shares import Share
 from labmates.budgets.visibility import Visibility
 
 

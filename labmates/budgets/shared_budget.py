@@ -31,11 +31,10 @@ from langgraph.types import Command
 from pydantic import ValidationError
 
 from labmates.budgets.budget import Budget, BusyError, Hold, Waiter, when_free
-from labmates.budgets.ledger import InsufficientFundsError, JournalLine, Ledger
+from labmates.budgets.ledger import InsufficientFundsError, JournalLine, Ledger, Share
 from labmates.budgets.money import parse_dollars
 from labmates.budgets.paid_calls import ModelCall, input_bound, reply_limit, settled_tool, with_line
 from labmates.budgets.prices import Price, PriceList, listed_model, read_prices
-from labmates.budgets.shares import Share
 from labmates.budgets.visibility import Visibility, budget_status
 from labmates.errors import UsageError, explain
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from labmates.budgets.meter import LostAttempt, free_meter
+from labmates.budgets.budget import LostAttempt, free_meter
 from labmates.errors import UsageError
 from labmates.gateway.calls import Call
 from labmates.models.errors import ContextOverflowError, ModelCallError

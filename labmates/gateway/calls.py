@@ -12,8 +12,7 @@ from starlette.responses import JSONResponse, Response
 from labmates.budgets.budget import ReplyHold
 from labmates.budgets.ledger import JournalLine
 from labmates.budgets.prices import Price
-from labmates.budgets.tokens import TEMPLATE_TOKENS, estimate_tokens
-from labmates.budgets.usage import Usage
+from labmates.budgets.tokens import TEMPLATE_TOKENS, Usage, estimate_tokens
 from labmates.gateway.exchanges import Exchange
 from labmates.gateway.seats import Seat
 from labmates.gateway.state import Gateway

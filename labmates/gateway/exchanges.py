@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from labmates.budgets.prices import FREE, Price
-from labmates.budgets.usage import Usage
+from labmates.budgets.tokens import Usage
 
 if TYPE_CHECKING:
     from labmates.models.protocols.base import Json, Protocol

@@ -10,7 +10,7 @@ import httpx2
 from starlette.requests import Request
 from starlette.responses import Response
 
-from labmates.budgets.usage import read_usage
+from labmates.budgets.tokens import read_usage
 from labmates.gateway.asking import ask
 from labmates.gateway.calls import LEFT, Call, Payment
 from labmates.models.clients import pieces

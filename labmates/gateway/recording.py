@@ -17,8 +17,7 @@ from pydantic import Field, ValidationInfo, field_validator
 from labmates._version import __version__
 from labmates.budgets.dollars import Dollars
 from labmates.budgets.money import format_dollars
-from labmates.budgets.tokens import text_of
-from labmates.budgets.usage import Usage
+from labmates.budgets.tokens import Usage, text_of
 from labmates.errors import UsageError
 from labmates.gateway.exchanges import Exchange, Record
 from labmates.models.protocols.base import Json, RefusedRequestError

@@ -7,9 +7,8 @@ import secrets
 from collections.abc import Mapping
 
 from labmates.budgets.budget import Budget, ReplyHold, Waiter, when_free
-from labmates.budgets.ledger import InsufficientFundsError, Ledger
+from labmates.budgets.ledger import InsufficientFundsError, Ledger, Share
 from labmates.budgets.prices import Price
-from labmates.budgets.shares import Share
 from labmates.budgets.visibility import budget_status
 from labmates.models.protocols.base import RefusedRequestError
 

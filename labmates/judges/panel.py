@@ -23,8 +23,8 @@ from labmates.judges.rubric import PREFIX, RubricJudge
 from labmates.judges.verified import VerifiedJudge
 from labmates.models.error_bodies import one_line
 from labmates.models.names import parse_model
-from labmates.models.safe import safe_text, safe_value
 from labmates.registry import PluginError
+from labmates.util.safe_text import safe_text, safe_value
 
 _log = logging.getLogger(__name__)
 

@@ -19,10 +19,10 @@ from langchain_core.messages import AIMessage, BaseMessage
 
 from labmates.budgets.tokens import ATTACHED, CALL_BLOCKS, TEXT_BLOCKS, text_of
 from labmates.models.names import parse_model
-from labmates.models.safe import UnsafeValueError, safe_value
 from labmates.models.settings import Thoughts
 from labmates.models.wire import WIRE, Json, attached_in_stream
 from labmates.util.grouping import grouped
+from labmates.util.safe_text import UnsafeValueError, safe_value
 
 _PLAIN: Final = {"type", "text", "id", "call_id", "name", "input", "arguments", "args", "index", "partial_json"}
 """Members of blocks that repeat the text and the calls of the message."""

@@ -19,7 +19,6 @@ from typing import Any, Final, NamedTuple, Protocol, Self
 
 import httpx2
 
-from labmates.models.attempt import UNDER_WAY
 from labmates.models.batch_protocols import (
     ANTHROPIC_CALLS,
     OPENAI_CALLS,
@@ -31,7 +30,9 @@ from labmates.models.batch_protocols import (
     State,
     failed,
 )
+from labmates.models.connection import UNDER_WAY
 from labmates.models.error_bodies import one_line
+from labmates.models.options import ModelOptions
 from labmates.models.wire import Json, split_lines
 from labmates.util.grouping import grouped
 
@@ -120,28 +121,20 @@ class _Gathering:
 class BatchQueue:
     """Collects calls and makes them through batch APIs; an async context manager, for one event loop.
 
-    A batch is submitted `window` seconds after its last call, and polled every `poll` seconds, with at most
-    `most_failures` failed polls in a row; `timeout` is the time limit of each request about a batch, in seconds.
-    `notify` receives the progress.
+    A batch is submitted `batch_window` seconds after its last call, and polled every `batch_poll` seconds, with at most
+    `max_retries` failed polls in a row. `notify` receives the progress.
     """
 
     def __init__(
         self,
         client: httpx2.AsyncClient,
         book: BatchBook,
-        *,
-        window: float,
-        poll: float,
-        timeout: float,
-        most_failures: int,
+        options: ModelOptions,
         notify: Callable[[str], None] | None = None,
     ) -> None:
         self._client = client
         self._book = book
-        self._window = window
-        self._poll = poll
-        self._timeout = timeout
-        self._most_failures = most_failures
+        self._options = options
         self._notify = notify or (lambda _text: None)
         self._gathering: dict[Group, _Gathering] = {}
         self._followed: dict[str, list[Waiting]] = {}
@@ -206,7 +199,9 @@ class BatchQueue:
         gathering.calls.append(waiting)
         if gathering.timer is not None:
             gathering.timer.cancel()
-        wait = min(self._window, gathering.began + _MOST_WINDOWS * self._window - loop.time())
+        wait = min(
+            self._options.batch_window, gathering.began + _MOST_WINDOWS * self._options.batch_window - loop.time()
+        )
         # In a separate context: work for all calls must not count as one call's attempt.
         gathering.timer = loop.call_later(max(wait, 0.0), self._close_window, group, context=Context())
 
@@ -331,7 +326,7 @@ class BatchQueue:
                 failures = 0
             except BatchRequestError as error:
                 failures += 1
-                if not error.result.is_passing or failures > self._most_failures:
+                if not error.result.is_passing or failures > self._options.max_retries:
                     raise BatchRequestError(_poll_failure(error.result, batch)) from None
             else:
                 if state.ended:
@@ -339,7 +334,7 @@ class BatchQueue:
                 if state.done != last_done:
                     last_done = state.done
                     self._notify(f"waiting for batch {batch} of {group.model}: {state.done} of {state.total}")
-            await asyncio.sleep(self._poll)
+            await asyncio.sleep(self._options.batch_poll)
 
     async def _settle(self, calls: Sequence[Waiting], results: Mapping[str, Result]) -> None:
         """Answer the calls; failed requests are forgotten first, so that a retry submits them again."""
@@ -350,7 +345,19 @@ class BatchQueue:
             call.settle(results[call.key])
 
     def _channel(self, group: Group) -> _HTTP:
-        return _HTTP(self._client, group.base, dict(group.headers), self._timeout)
+        return _HTTP(self._client, group.base, dict(group.headers), self._options.call_timeout)
+
+
+class BatchClient(httpx2.AsyncClient):
+    """A client whose model calls wait for their batches."""
+
+    batches: BatchQueue | None = None
+
+    async def send(self, request: httpx2.Request, **settings: Any) -> httpx2.Response:
+        """Send a request, a model call through the queue."""
+        if self.batches is not None and is_call(request):
+            return await self.batches.reply(request)
+        return await super().send(request, **settings)
 
 
 class _HTTP:

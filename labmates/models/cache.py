@@ -16,8 +16,7 @@ from typing import Any, Protocol, cast
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
-from labmates.budgets.tokens import ATTACHED
-from labmates.budgets.usage import Usage
+from labmates.budgets.tokens import ATTACHED, Usage
 from labmates.models.attached import attached_to
 from labmates.models.connection import Request
 from labmates.models.normalise import resendable
@@ -53,11 +52,6 @@ def call_key(model: str, address: str, request: Request) -> str:
         data["tool_choice"] = request.tool_choice
     text = json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.blake2b(text.encode(), digest_size=32).hexdigest()
-
-
-def is_worth_keeping(reply: Reply) -> bool:
-    """Whether a reply is complete and usable."""
-    return not reply.faults
 
 
 def reply_to_data(reply: Reply) -> dict[str, Any]:

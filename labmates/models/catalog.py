@@ -39,7 +39,7 @@ class Catalog:
         would have the same name.
         """
         if not isinstance(reference, str):
-            from labmates.models.given import name_given
+            from labmates.models.names import name_given
 
             return name_given(reference)
         if "?" not in reference and reference not in self.named and not reference.startswith(f"{GGUF}:"):

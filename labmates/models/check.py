@@ -101,8 +101,7 @@ def _check_key(model: ModelName, endpoint: Endpoint) -> None:
 async def _check_server(address: str) -> None:
     import httpx2
 
-    from labmates.models.clients import transport
-    from labmates.models.transport import ConnectionFault
+    from labmates.models.clients import ConnectionFault, transport
 
     try:
         async with (

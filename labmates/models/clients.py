@@ -1,24 +1,35 @@
-"""HTTP clients for OpenAI's protocol."""
+"""HTTP clients of model calls: the clock and bounds of an attempt, connections by `aiohttp`, proxies."""
 
 from __future__ import annotations
 
+import asyncio
 import os
+import re
 import ssl
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import cache
+from importlib.util import find_spec
+from io import BytesIO
+from ipaddress import ip_address, ip_network
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
+import aiohttp
 import httpx2
 
 from labmates.errors import UsageError
-from labmates.models.attempt import UNDER_WAY, ReplyTooLongError, on_the_wire
-from labmates.models.batches import BatchBook, BatchQueue, NoBook, is_call
+from labmates.models.connection import UNDER_WAY, on_the_wire
 from labmates.models.error_bodies import page_title
+from labmates.models.failures import BrokenReplyError
 from labmates.models.options import ModelOptions
-from labmates.models.reported_costs import cost_in_headers
-from labmates.models.transport import DirectTransport, EnvironmentTransport
+from labmates.models.provider_words import cost_in_headers
 from labmates.models.wire import page_error
+from labmates.util.safe_text import without_password
+
+if TYPE_CHECKING:
+    from types import SimpleNamespace
 
 
 @cache
@@ -50,44 +61,19 @@ def patience(options: ModelOptions) -> httpx2.Timeout:
     return httpx2.Timeout(None, connect=options.call_timeout)
 
 
-class CallClient(httpx2.AsyncClient):
-    """A client that sends model calls through batches if it has a batch queue."""
-
-    batches: BatchQueue | None = None
-
-    async def send(self, request: httpx2.Request, **settings: Any) -> httpx2.Response:
-        """Send a request; with a queue, a model call waits for its batch."""
-        if self.batches is not None and is_call(request):
-            return await self.batches.reply(request)
-        return await super().send(request, **settings)
-
-
-def new_client(options: ModelOptions, *, is_local: bool = False) -> CallClient:
+def new_client(
+    options: ModelOptions, kind: type[httpx2.AsyncClient] = httpx2.AsyncClient, *, is_local: bool = False
+) -> httpx2.AsyncClient:
     """A client for the running event loop, to be closed by the caller.
 
     It reports to the current attempt when the request is on the wire, bounds the reply, and refuses pages in HTML. A
     local one uses no proxy.
     """
-    return CallClient(
+    return kind(
         transport=DirectTransport(ssl_context) if is_local else transport(),
         timeout=patience(options),
         follow_redirects=True,
         event_hooks={"request": [_watch], "response": [_bound]},
-    )
-
-
-def batch_queue(
-    client: CallClient, options: ModelOptions, book: BatchBook | None, notify: Callable[[str], None] | None
-) -> BatchQueue:
-    """The batch queue of a client."""
-    return BatchQueue(
-        client,
-        book or NoBook(),
-        window=options.batch_window,
-        poll=options.batch_poll,
-        timeout=options.call_timeout,
-        most_failures=options.max_retries,
-        notify=notify,
     )
 
 
@@ -144,8 +130,238 @@ class _Bounded(httpx2.AsyncByteStream):
             if read > self._most:
                 if self._is_error:
                     return
-                raise ReplyTooLongError(f"the reply has more than {self._most:,} bytes, which its limit can't fill")
+                raise BrokenReplyError(f"the reply has more than {self._most:,} bytes, which its limit can't fill")
             yield chunk
 
     async def aclose(self) -> None:
         await self._stream.aclose()
+
+
+_SCHEMES: Final = ("http", "https", "socks5", "socks5h")
+_PORTS: Final = {"http": 80, "https": 443}
+
+
+@dataclass(frozen=True)
+class Proxy:
+    """A proxy: its URL, which may hold a password, and the variable that names it."""
+
+    url: str
+    variable: str
+
+    def __str__(self) -> str:
+        return f"the proxy {without_password(self.url)} of {self.variable}"
+
+
+def proxy_of(url: httpx2.URL) -> Proxy | None:
+    """The proxy for requests to `url`; None if they go directly.
+
+    ``HTTP_PROXY`` or ``HTTPS_PROXY`` by the URL's scheme, else ``ALL_PROXY``; lower case takes precedence. ``NO_PROXY``
+    exempts hosts, domains with their subdomains, addresses and networks, each with or without a port, or all (``*``).
+    Raises `UsageError` if the variable names no usable proxy.
+    """
+    variable, value = next(_settings(f"{url.scheme}_proxy", "all_proxy"), ("", ""))
+    if not value or _is_exempt(url):
+        return None
+    proxy = Proxy(value if "://" in value else f"http://{value}", variable)
+    remedy = f"; set it to an address such as http://127.0.0.1:3128, unset it, or exempt the server: {exemption(url)}"
+    try:
+        parsed = httpx2.URL(proxy.url)
+    except httpx2.InvalidURL:
+        raise UsageError(f"{variable} has the malformed address '{without_password(value)}'{remedy}") from None
+    if parsed.scheme not in _SCHEMES or not parsed.host:
+        raise UsageError(f"{variable}: '{without_password(value)}' is not the address of a proxy{remedy}")
+    if parsed.scheme.startswith("socks") and find_spec("socksio") is None:
+        raise UsageError(f"{variable}: a SOCKS proxy needs the package socksio (pip install socksio){remedy}")
+    return proxy
+
+
+def exemption(url: httpx2.URL) -> str:
+    """The setting that exempts a server from proxies."""
+    return f"NO_PROXY={url.host}"
+
+
+def _settings(*names: str) -> Iterator[tuple[str, str]]:
+    for name in names:
+        # An empty variable in lower case switches off the one in upper case.
+        variable = name if name in os.environ else name.upper()
+        if value := os.environ.get(variable, "").strip():
+            yield variable, value
+
+
+def _is_exempt(url: httpx2.URL) -> bool:
+    _, entries = next(_settings("no_proxy"), ("", ""))
+    port = url.port or _PORTS.get(url.scheme)
+    return any(_covers(entry.lower(), url.host, port) for entry in re.split(r"[,\s]+", entries))
+
+
+def _covers(entry: str, host: str, port: int | None) -> bool:
+    if entry == "*":
+        return True
+    entry = entry.rpartition("://")[2]
+    with suppress(ValueError):
+        return ip_address(host) in ip_network(entry.strip("[]"), strict=False)
+    name, _, wanted = entry.rpartition(":") if re.search(r":\d+$", entry) else (entry, "", "")
+    name = name.strip("[]").removeprefix("*").lstrip(".")
+    return wanted in ("", str(port)) and (host == name or host.endswith(f".{name}"))
+
+
+IDLE_SECONDS: Final = 5.0
+"""An idle connection is kept for this long."""
+_LONGEST_HEADER: Final = 65_536
+_PROXY_AUTHENTICATION: Final = 407
+_CUT: Final = "peer closed connection without sending complete message body"
+_ERRORS: Final[tuple[tuple[type[Exception], type[httpx2.TransportError], str], ...]] = (
+    (aiohttp.ConnectionTimeoutError, httpx2.ConnectTimeout, "{0}"),
+    (TimeoutError, httpx2.ReadTimeout, "{0}"),
+    (aiohttp.ClientConnectorCertificateError, httpx2.ConnectError, "{0.certificate_error}"),
+    (aiohttp.ClientConnectorError, httpx2.ConnectError, "connection failed: {0.os_error}"),
+    (aiohttp.ServerDisconnectedError, httpx2.RemoteProtocolError, "Server disconnected without sending a response."),
+    (aiohttp.ClientPayloadError, httpx2.RemoteProtocolError, _CUT),
+    (aiohttp.ClientResponseError, httpx2.RemoteProtocolError, "{0.message}"),
+    (aiohttp.NonHttpUrlClientError, httpx2.UnsupportedProtocol, "not an address of HTTP: {0}"),
+    (Exception, httpx2.ReadError, "{0}"),
+)
+"""Errors of `aiohttp`, the narrower ones first, as those of `httpx2`, and their texts."""
+
+
+class DirectTransport(httpx2.AsyncBaseTransport):
+    """Sends requests of one event loop, without limit on connections; it has no proxies and no HTTP/2.
+
+    `context` returns the TLS context at the first request that needs it.
+    """
+
+    def __init__(self, context: Callable[[], ssl.SSLContext]) -> None:
+        self._context = context
+        self._session: aiohttp.ClientSession | None = None
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Send a request, and read the head of its response."""
+        if self._session is None:
+            self._session = _session()
+        timeouts = request.extensions.get("timeout", {})
+        connect, read = timeouts.get("connect"), timeouts.get("read")
+        headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in request.headers.raw]
+        context = self._context() if request.url.scheme == "https" else True
+        with _errors_of_httpx2():
+            # The session's own limit does not hold while a server does not take the request.
+            async with asyncio.timeout(None if read is None else read + (connect or 0.0)):
+                response = await self._session.request(
+                    request.method,
+                    str(request.url),
+                    headers=[line for line in headers if line[0].lower() != "transfer-encoding"],
+                    data=BytesIO(body) if (body := await request.aread()) else None,
+                    allow_redirects=False,
+                    ssl=context,
+                    timeout=aiohttp.ClientTimeout(sock_connect=connect, sock_read=read),
+                    trace_request_ctx=request.extensions.get("trace"),
+                )
+        reason = (response.reason or "").encode("ascii", "replace")
+        return httpx2.Response(
+            response.status,
+            headers=list(response.raw_headers),
+            stream=_Body(response),
+            extensions={"http_version": b"HTTP/1.1", "reason_phrase": reason},
+        )
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        if self._session is not None:
+            await self._session.close()
+
+
+class ConnectionFault(httpx2.ConnectError):
+    """No connection, for a reason in the environment of this program; its text has the remedy."""
+
+
+class EnvironmentTransport(httpx2.AsyncBaseTransport):
+    """Sends each request directly, or by the proxy that the environment names for its address."""
+
+    def __init__(self, context: Callable[[], ssl.SSLContext]) -> None:
+        self._context = context
+        self._direct = DirectTransport(context)
+        self._proxied: dict[Proxy, httpx2.AsyncHTTPTransport] = {}
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Send a request, and read the head of its response.
+
+        Raises `UsageError` if a variable of the environment is unusable.
+        """
+        proxy = proxy_of(request.url)
+        transport = self._direct if proxy is None else self._by(proxy)
+        try:
+            response = await transport.handle_async_request(request)
+        except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.ProxyError) as error:
+            if "CERTIFICATE_VERIFY_FAILED" in str(error):
+                remedy = "if you trust the server, name the file with its certificate (PEM) in SSL_CERT_FILE"
+                raise ConnectionFault(f"{error}; {remedy}") from None
+            if proxy is None:
+                raise
+            raise _proxy_fault(proxy, request.url, str(error) or "no answer in time") from None
+        if proxy is not None and response.status_code == _PROXY_AUTHENTICATION:
+            await response.aclose()
+            raise _proxy_fault(proxy, request.url, "it wants a name and a password, or refuses them")
+        return response
+
+    def _by(self, proxy: Proxy) -> httpx2.AsyncHTTPTransport:
+        if proxy not in self._proxied:
+            limits = httpx2.Limits(max_connections=None, keepalive_expiry=IDLE_SECONDS)
+            made = httpx2.AsyncHTTPTransport(verify=self._context(), proxy=proxy.url, limits=limits)
+            self._proxied[proxy] = made
+        return self._proxied[proxy]
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        for transport in (self._direct, *self._proxied.values()):
+            await transport.aclose()
+
+
+def _proxy_fault(proxy: Proxy, url: httpx2.URL, reason: str) -> ConnectionFault:
+    return ConnectionFault(
+        f"{proxy} failed: {reason}; correct {proxy.variable}, or exempt the server: {exemption(url)}"
+    )
+
+
+class _Body(httpx2.AsyncByteStream):
+    """The body of a response; what arrived together comes as one piece."""
+
+    def __init__(self, response: aiohttp.ClientResponse) -> None:
+        self._response = response
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        with _errors_of_httpx2():
+            async for piece in self._response.content.iter_any():
+                yield piece
+
+    async def aclose(self) -> None:
+        self._response.release()  # closes the connection if the body was not read to its end
+
+
+def _session() -> aiohttp.ClientSession:
+    traces = aiohttp.TraceConfig()
+    traces.on_request_headers_sent.append(_sent)
+    return aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=IDLE_SECONDS),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        auto_decompress=False,
+        skip_auto_headers=("user-agent", "accept", "accept-encoding", "content-type"),
+        max_line_size=_LONGEST_HEADER,
+        max_field_size=_LONGEST_HEADER,
+        trace_configs=[traces],
+    )
+
+
+async def _sent(_: aiohttp.ClientSession, request: SimpleNamespace, __: aiohttp.TraceRequestHeadersSentParams) -> None:
+    if (trace := request.trace_request_ctx) is not None:
+        await trace("http11.send_request_headers.started", {})
+
+
+@contextmanager
+def _errors_of_httpx2() -> Iterator[None]:
+    try:
+        yield
+    except (aiohttp.ClientError, OSError) as error:
+        ours, text = next((ours, text) for theirs, ours, text in _ERRORS if isinstance(error, theirs))
+        # The text of a cause would take the place of this one in the reason of a failed attempt.
+        raise ours(text.format(error)) from None
+    except ValueError:
+        raise httpx2.LocalProtocolError("a header of the request holds a line break") from None

@@ -4,41 +4,173 @@ from __future__ import annotations
 
 import asyncio
 import random
+import re
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
-from math import ceil
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import RunnableConfig
 
-from labmates.budgets.meter import CallMeter, free_meter
+from labmates.budgets.budget import CallMeter, free_meter
 from labmates.budgets.prices import Price
-from labmates.budgets.usage import Usage
+from labmates.budgets.tokens import Usage, read_usage, text_of
 from labmates.models.attached import names_in, restored
-from labmates.models.attempt import Attempt
-from labmates.models.endings import filtered_message, stopped_by_server
 from labmates.models.endpoints import Endpoint
 from labmates.models.entries import Access
-from labmates.models.errors import ContextOverflowError, EndpointError, ModelCallError, ModelPausedError
+from labmates.models.error_bodies import ErrorBody
 from labmates.models.failures import (
     LONGEST_WAIT,
     UNREADABLE,
+    UNSUPPORTED,
     AttemptError,
     Failure,
-    context_limits,
+    Pause,
+    call_error,
     failure_of,
+    mentions,
+    pause_error,
     unreadable,
 )
 from labmates.models.names import ModelName
-from labmates.models.provider_quirks import REQUIRING, UNASKED, UNSUPPORTED, Dialect, mentions
+from labmates.models.prefix import CACHE_FIELD
+from labmates.models.provider_words import COST, FILTERED, cost_of, finish_word, meaning_of_finish
 from labmates.models.redact import Redactor
-from labmates.models.reported_costs import COST
 from labmates.util.seeds import derive
+
+LIMITS = ("max_tokens", "max_completion_tokens")
+"""Names of the output limit: most compatible servers know the first, OpenAI's newer models only the second."""
+
+UNASKED = ("stream_options", CACHE_FIELD)
+"""Parameters that are added to calls."""
+OPTIONAL = ("seed", "temperature", *UNASKED)
+"""Parameters that may be left out."""
+
+REQUIRING = ("anthropic", "bedrock", "google")
+"""Beginnings of the names of providers that require what they attached: a refusal of it is never learnt."""
+_EMPTY_REASONING = {"message": {"reasoning_content": ""}}
+_NO_SIGNATURE = {"call": {"extra_content": {"google": {"thought_signature": "skip_thought_signature_validator"}}}}
+FILLED = (
+    (re.compile(r"reasoning_content[^.]{0,80}(?:must be passed|missing|required)"), _EMPTY_REASONING),
+    (re.compile(r"missing\b.{0,8}thought_signature"), _NO_SIGNATURE),
+)
+"""Fields that servers require of replies with calls, by the text of the refusal (DeepSeek and Moonshot; Google), with
+their values where none were kept: in replies of another model or of an earlier version. Google documents its value."""
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """What one model takes in a request: parameters, and what was attached to its replies."""
+
+    limit: str  # name of the limit on a reply's tokens
+    # Optional parameters and attached fields that the server refused, and a name of the limit that it refused.
+    dropped: frozenset[str] = frozenset()
+    filled: Mapping[str, Any] | None = None  # fields that the server requires of replies with calls
+
+    def arguments(self, request: Request) -> dict[str, Any]:
+        """The parameters of one call; insisted ones are included even if refused before."""
+        wanted: dict[str, Any] = {"seed": request.seed, self.limit: request.max_output_tokens}
+        if request.temperature is not None:
+            wanted["temperature"] = request.temperature
+        if "stream_options" in self.dropped:
+            wanted["stream_usage"] = False  # LangChain's name
+        refused = self.dropped - request.insisted
+        arguments = {name: value for name, value in wanted.items() if name not in refused}
+        return {**arguments, CACHE_FIELD: False} if CACHE_FIELD in self.dropped else arguments
+
+    def without_refused(self, body: ErrorBody, sent: Collection[str], attached: Collection[str] = ()) -> Dialect | None:
+        """The dialect without the parameter that the server reports as unsupported, given the `sent` names.
+
+        `attached` are the names of fields that were sent back to the server. None if the refusal isn't about something
+        that can be omitted, renamed or filled; a too large value is not.
+        """
+        for text, filled in FILLED:
+            if text.search(body.message) and not (filled.items() <= (self.filled or {}).items()):
+                return replace(self, filled={**(self.filled or {}), **filled})
+        if not UNSUPPORTED.search(f"{body.message} {body.code} {body.type}"):
+            return None
+        named = [body.param] if body.param in sent else [name for name in sent if mentions(body.message, name)]
+        named += [name for name in attached if name not in named and mentions(body.message, name)]
+        for name in named:
+            if name in OPTIONAL or name in attached:
+                return replace(self, dropped=self.dropped | {name})
+            if name in LIMITS and not self.dropped & set(LIMITS):
+                other = LIMITS[1 - LIMITS.index(name)]
+                return replace(self, limit=other, dropped=self.dropped | {name})
+        return None
+
+
+BYTES_PER_TOKEN = 64
+"""Maximum bytes per token in a whole reply: a long word, or a rare character as JSON escapes, with some margin."""
+BYTES_PER_EVENT = 1_024
+"""The same in a streamed reply, where each token is an event with an envelope."""
+ENVELOPE_BYTES = 262_144
+"""Maximum bytes of a reply besides its tokens."""
+_MOST_STEPS = 10
+
+
+class Attempt:
+    """An attempt, with a time limit in `seconds` and the request's output limit.
+
+    The time counts from when the request is on the wire, and only while the event loop runs: a reply that arrived while
+    the process was busy is not late. `origin` (agent and run) distinguishes calls of the same content. `is_sent` tells
+    that the request is on the wire, so that the provider may bill it. `cost` is the cost in the response's headers, in
+    micro-dollars.
+    """
+
+    def __init__(self, seconds: float, output_tokens: int, origin: str = "") -> None:
+        self.is_sent = False
+        self.cost: int | None = None
+        self.origin = origin
+        self._seconds = seconds
+        self._output_tokens = output_tokens
+
+    def most_bytes(self, *, streamed: bool) -> int:
+        """Maximum bytes of the reply."""
+        return ENVELOPE_BYTES + self._output_tokens * (BYTES_PER_EVENT if streamed else BYTES_PER_TOKEN)
+
+    @asynccontextmanager
+    async def under_way(self) -> AsyncIterator[asyncio.Timeout]:
+        """Make this the current attempt and start its clock; raises `TimeoutError` at the time limit."""
+        loop = asyncio.get_running_loop()
+        step = self._seconds / _MOST_STEPS
+        waited, last = 0.0, loop.time()
+        async with asyncio.timeout(None) as timer:
+            ticking: asyncio.TimerHandle
+
+            def tick() -> None:
+                nonlocal waited, last, ticking
+                now = loop.time()
+                # A blocked loop reads nothing, so that time does not count.
+                waited += min(now - last, 1.5 * step) if self.is_sent else 0.0
+                last = now
+                if waited >= self._seconds:
+                    timer.reschedule(now)
+                else:
+                    ticking = loop.call_later(step, tick)
+
+            token = UNDER_WAY.set(self)
+            tick()
+            try:
+                yield timer
+            finally:
+                UNDER_WAY.reset(token)
+                ticking.cancel()
+
+
+UNDER_WAY: ContextVar[Attempt | None] = ContextVar("attempt", default=None)
+"""The attempt of the current task."""
+
+
+def on_the_wire() -> None:
+    """Mark the request of the current attempt as sent."""
+    if (attempt := UNDER_WAY.get()) is not None:
+        attempt.is_sent = True
+
 
 _MINUTE = 60.0
 
@@ -183,20 +315,6 @@ class Persistence:
     backoff: Backoff
 
 
-@dataclass(frozen=True)
-class Pause:
-    """The failure for which a model takes no calls, and when it came (Unix time)."""
-
-    failure: Failure
-    since: float
-
-    @property
-    def resume(self) -> float | None:
-        """When the model may take calls again (Unix time), if the server said so."""
-        wait = self.failure.retry_after
-        return None if wait is None or wait <= LONGEST_WAIT else self.since + wait
-
-
 @dataclass
 class Connection:
     """A model at its endpoint."""
@@ -209,6 +327,7 @@ class Connection:
     slots: Slots  # entered during each attempt: the limits of the endpoint and of the model
     persistence: Persistence  # the retry policy
     redact: Redactor  # removes secrets from errors
+    source: str  # its name in what it attaches to replies
     price: Price | None = None  # the provider's price; None if unknown
     is_foreign: bool = True  # whether another package reads the answers and raises its own errors
     paused: Pause | None = None  # why nothing is sent to the model any more
@@ -225,11 +344,15 @@ class Connection:
         effort, failed = self.persistence, 0
         while True:
             self._check_open(log)
+            dialect = self.dialect
+            arguments = dialect.arguments(request)
             try:
-                return await self._attempt(request, log)
+                return await self._attempt(request, dialect, arguments, log)
             except AttemptError as error:
                 failure = error.failure
-                log.failures.append(failure)
+            log.failures.append(failure)
+            if self._learns(dialect, [name for name in arguments if name not in request.insisted], request, failure):
+                continue  # at once, without what the server refused
             failed += 1
             if failure.kind == "filtered":
                 return filtered_message(failure)
@@ -247,66 +370,50 @@ class Connection:
 
     def _check_open(self, log: CallLog) -> None:
         if self.paused is not None:
-            raise pause_error(self.model, self.endpoint, self.paused, log)
+            raise pause_error(self.model, self.endpoint, self.paused, log.attempts, log.failures)
 
-    async def _attempt(self, request: Request, log: CallLog) -> AIMessage:
-        """Send the request; if the server refuses a parameter, resend at once without it."""
-        while True:
-            dialect = self.dialect
-            arguments = dialect.arguments(
-                seed=request.seed,
-                max_output_tokens=request.max_output_tokens,
-                temperature=request.temperature,
-                insisted=request.insisted,
-            )
-            messages = restored(request.messages, dialect.dropped, dialect.filled)
-            try:
-                async with self.slots.entered():
-                    self._check_open(log)
-                    request.meter.begin()
-                    log.attempts += 1
-                    message = await self._send_in_time(_numbered(request, messages, log.attempts), arguments)
-            except AttemptError as error:
-                sent = [name for name in arguments if name not in request.insisted]
-                if not self._learns(dialect, sent, request.messages, error.failure):
-                    raise
-                log.failures.append(error.failure)
-                continue
-            self.slots.used(message)
-            return message
-
-    async def _send_in_time(self, request: Request, arguments: dict[str, Any]) -> AIMessage:
+    async def _attempt(self, request: Request, dialect: Dialect, arguments: dict[str, Any], log: CallLog) -> AIMessage:
+        """Send the request once, when there is a slot, within its time."""
+        messages = restored(request.messages, dialect.dropped, dialect.filled)
         limit = self.persistence.timeout
         attempt = Attempt(limit, request.max_output_tokens, request.origin)
-        try:
-            async with attempt.under_way() as timer:
-                message = await self.send(request, arguments)
-            assert isinstance(message, AIMessage)
-            if attempt.cost is not None:
-                message.response_metadata.setdefault(COST, attempt.cost)
-            if (failure := stopped_by_server(message)) is not None:
-                raise AttemptError(failure)
-        except asyncio.CancelledError:
-            _account(request.meter, attempt, "cancelled", self.price)
-            raise
-        except Exception as error:
-            failure = failure_of(error, self.redact)
-            if failure is None and self.is_foreign and attempt.is_sent and isinstance(error, UNREADABLE):
-                failure = unreadable(error, self.redact)
-            if timer.expired():
-                failure = Failure("retry", f"no answer within {limit:g} s", billable=True)
-            if failure is None:
-                _account(request.meter, attempt, type(error).__name__, self.price)
+        async with self.slots.entered():
+            self._check_open(log)
+            request.meter.begin()
+            log.attempts += 1
+            metadata = {**request.config.get("metadata", {}), "attempt": log.attempts}
+            numbered = replace(request, messages=messages, config={**request.config, "metadata": metadata})
+            try:
+                async with attempt.under_way() as timer:
+                    message = await self.send(numbered, arguments)
+                assert isinstance(message, AIMessage)
+                if attempt.cost is not None:
+                    message.response_metadata.setdefault(COST, attempt.cost)
+                if (failure := stopped_by_server(message)) is not None:
+                    raise AttemptError(failure)
+            except asyncio.CancelledError:
+                _account(request.meter, attempt, "cancelled", self.price)
                 raise
-            _account(request.meter, attempt, str(failure), self.price, failure)
-            raise AttemptError(failure) from None
+            except Exception as error:
+                failure = failure_of(error, self.redact)
+                if failure is None and self.is_foreign and attempt.is_sent and isinstance(error, UNREADABLE):
+                    failure = unreadable(error, self.redact)
+                if timer.expired():
+                    failure = Failure("retry", f"no answer within {limit:g} s", billable=True)
+                if failure is None:
+                    _account(request.meter, attempt, type(error).__name__, self.price)
+                    raise
+                _account(request.meter, attempt, str(failure), self.price, failure)
+                raise AttemptError(failure) from None
+        self.slots.used(message)
         return message
 
-    def _learns(self, dialect: Dialect, sent: list[str], messages: Sequence[BaseMessage], failure: Failure) -> bool:
+    def _learns(self, dialect: Dialect, sent: list[str], request: Request, failure: Failure) -> bool:
         if failure.kind != "refused" or failure.status not in (400, 422):
             return False
         if self.dialect is dialect:
-            attached = () if self.model.provider.startswith(REQUIRING) else set(names_in(messages)) - dialect.dropped
+            requires = self.model.provider.startswith(REQUIRING)
+            attached = () if requires else set(names_in(request.messages)) - dialect.dropped
             smaller = dialect.without_refused(failure.body, [*sent, *UNASKED], attached)
             self.dialect = smaller or dialect
         # Else another call has updated the dialect meanwhile.
@@ -329,87 +436,39 @@ def _account(
         meter.release()
 
 
-def _numbered(request: Request, messages: Sequence[BaseMessage], attempt: int) -> Request:
-    metadata = {**request.config.get("metadata", {}), "attempt": attempt}
-    return replace(request, messages=messages, config={**request.config, "metadata": metadata})
+def stopped_by_server(message: AIMessage) -> Failure | None:
+    """The failed attempt in a message that the server ended, not the model; None if there is none.
 
-
-def call_error(model: ModelName, endpoint: Endpoint, attempts: int, failures: Sequence[Failure]) -> ModelCallError:
-    """The error of a failed call: the last failure and its remedy."""
-    last = failures[-1]
-    kind = ContextOverflowError if last.kind == "overflow" else EndpointError
-    if last.kind == "overflow":
-        text = _overflow(last)
-    elif last.kind == "refused":
-        text = _refusal(last, model, endpoint)
+    A message without content is the model's only if it says how it ended.
+    """
+    meaning = meaning_of_finish(message.response_metadata)
+    word = finish_word(message.response_metadata)
+    if meaning == "server":
+        reason = f"the server stopped: finish reason '{word}'"
+    elif meaning is None and not _has_content(message):
+        reason = f"an empty answer with the finish reason '{word}'" if word else "an empty answer without finish reason"
     else:
-        text = f"no reply after {attempts} attempt{'s' if attempts > 1 else ''}; the last one: {last}"
-    error = kind(
-        f"{model} at {endpoint.address}: {text}",
-        model=str(model),
-        endpoint=endpoint.address,
-        status=last.status,
-        attempts=attempts,
-        errors=tuple(map(str, failures)),
-    )
-    if isinstance(error, ContextOverflowError):
-        error.limit, error.requested = context_limits(last.body)
-    return error
-
-
-def pause_error(model: ModelName, endpoint: Endpoint, pause: Pause, log: CallLog) -> ModelPausedError:
-    """The error of a call to a model that takes none for hours: when to resume, and why."""
-    if pause.resume is None:
-        when = "until its quota or credit is renewed"
-    else:
-        hours, minutes = divmod(ceil((pause.resume - pause.since) / 60), 60)
-        moment = datetime.fromtimestamp(pause.resume, UTC) + timedelta(seconds=59)  # rounded up to a minute
-        when = f"until {moment:%Y-%m-%d %H:%M} UTC ({hours} h {minutes} min after the refusal)"
-    error = ModelPausedError(
-        f"{model} at {endpoint.address} takes no calls {when}: {pause.failure}",
-        model=str(model),
-        endpoint=endpoint.address,
-        status=pause.failure.status,
-        attempts=log.attempts,
-        errors=tuple(map(str, log.failures)),
-    )
-    error.resume = pause.resume
-    return error
-
-
-def _overflow(failure: Failure) -> str:
-    limit, requested = context_limits(failure.body)
-    if limit is None:
-        return f"the prompt is too long for the model's context ({failure.reason})"
-    needed = "" if requested is None else f"; the call needs {requested:,}"
-    return f"the prompt is too long: the server takes {limit:,} tokens{needed}"
-
-
-def _refusal(failure: Failure, model: ModelName, endpoint: Endpoint) -> str:
-    key = endpoint.key_name or "the environment"
-    match failure.status:
-        case 401 if not endpoint.key:
-            return f"the server wants a key, and {key} is not set"
-        case 401:
-            return f"the server refused the key in {key} ({failure.reason})"
-        case 403:
-            return f"the key in {key} may not use this model ({failure.reason})"
-        case 404:
-            unknown = f"the server doesn't know the model '{model.name}', or the base URL is not that of its API"
-            return f"{unknown} ({failure.reason})"
-        case 400 | 422 if (setting := _refused_setting(failure, model)) is not None:
-            reason = f"the server does not take the setting {setting} ({failure.reason})"
-            return f"{reason}; leave it out of the model's settings, or of the condition"
-        case _:
-            return f"the server refused the call ({failure})"
-
-
-def _refused_setting(failure: Failure, model: ModelName) -> str | None:
-    """The setting that the server reports as unsupported; None if it names none."""
-    body = failure.body
-    if not UNSUPPORTED.search(f"{body.message} {body.code} {body.type}"):
         return None
-    settings = model.settings.given()
-    extra = [f"extra_body.{name}" for name in settings.pop("extra_body", {})]
-    named = [*extra, *settings, "temperature"]  # The temperature may be the condition's.
-    return next((name for name in named if mentions(f"{body.message} {body.param}", name.rpartition(".")[2])), None)
+    return Failure("retry", reason, usage=_reported(message), cost=cost_of(message))
+
+
+def filtered_message(failure: Failure) -> AIMessage:
+    """The message that stands for the reply to a prompt that a filter of the provider blocked."""
+    return AIMessage("", response_metadata={"finish_reason": "content_filter", FILTERED: str(failure)})
+
+
+def _has_content(message: AIMessage) -> bool:
+    has_reasoning = bool(message.additional_kwargs.get("reasoning_content"))
+    blocks = message.content if isinstance(message.content, list) else []
+    return bool(
+        text_of(message.content).strip() or message.tool_calls or message.invalid_tool_calls or has_reasoning or blocks
+    )
+
+
+def _reported(message: AIMessage) -> Usage | None:
+    """The reported usage; None if it counts no token."""
+    counts = cast("Mapping[str, Any] | None", message.usage_metadata) or {}
+    if not counts.get("output_tokens") and not counts.get("input_tokens"):
+        return None
+    usage, _ = read_usage(counts, prompt=lambda: 0, output=lambda: 0, reasoning=0)
+    return Usage(usage.input_tokens, usage.output_tokens)

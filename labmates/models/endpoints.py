@@ -11,8 +11,7 @@ from labmates.budgets.prices import FREE, Charge, Listed, Price, listed_model
 from labmates.errors import UsageError
 from labmates.models.entries import DEFAULT_ACCESS, check_base_url
 from labmates.models.gguf import GGUF, Weights, weights_of
-from labmates.models.given import GIVEN
-from labmates.models.names import ModelName, is_outside, parse_model
+from labmates.models.names import GIVEN, ModelName, is_outside, parse_model
 from labmates.models.options import ModelOptions
 
 OPENAI_HOST = "api.openai.com"

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from labmates.models.safe import safe_text
+from labmates.util.safe_text import safe_text
 
 LONGEST_READ = 4_000
 """Maximum characters of an error's text that are read."""

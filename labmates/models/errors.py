@@ -1,8 +1,6 @@
-"""Errors of model calls without a reply, and the output limit that keeps a reply within the context."""
+"""Errors of model calls without a reply."""
 
 from __future__ import annotations
-
-from typing import Final
 
 from labmates.errors import LabmatesError
 
@@ -56,25 +54,3 @@ class ContextOverflowError(ModelCallError):
 
     limit: int | None = None  # the model's context in tokens; None if the server did not report it
     requested: int | None = None  # tokens that the call needs, by the server's count; None if not reported
-
-
-LEAST_REPLY: Final = 256
-"""Minimum room for a reply, in tokens, unless its limit is lower: longer prompts are refused."""
-
-
-def reply_limit(wanted: int, prompt: int, window: int | None, model: str) -> int:
-    """The limit on a reply, lowered to the room that a prompt leaves in the context `window`; all in tokens.
-
-    An unknown window (None) lowers nothing. Raises `ContextOverflowError` if the room is too small for a reply.
-    """
-    if window is None:
-        return wanted
-    left = window - prompt
-    if left < min(wanted, LEAST_REPLY):
-        error = ContextOverflowError(
-            f"{model}: the prompt of about {prompt:,} tokens leaves no room for a reply in a context of {window:,}",
-            model=model,
-        )
-        error.limit, error.requested = window, prompt
-        raise error
-    return min(wanted, left)

@@ -7,12 +7,16 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
+from math import ceil
 from typing import Any
 
-from labmates.budgets.usage import Usage
+from labmates.budgets.tokens import Usage
+from labmates.models.endpoints import Endpoint
 from labmates.models.error_bodies import ErrorBody, one_line, read_error
+from labmates.models.errors import ContextOverflowError, EndpointError, ModelCallError, ModelPausedError
+from labmates.models.names import ModelName
 from labmates.models.provider_words import ErrorMeaning, meaning_of_error
 from labmates.models.redact import Redactor
 
@@ -267,3 +271,112 @@ def _number(pattern: re.Pattern[str], text: str) -> int | None:
     match = pattern.search(text)
     digits = match[1].replace(",", "") if match else ""
     return int(digits) if 0 < len(digits) < 12 else None
+
+
+UNSUPPORTED = re.compile(
+    r"unsupported|not support|unrecogni[sz]ed|unknown|unexpected|extra (?:inputs|fields)|extra_forbidden|not permitted"
+    r"|not allowed|deprecated|no longer|unavailable|please remove|may only be set",
+    re.IGNORECASE,
+)
+
+
+def mentions(message: str, name: str) -> bool:
+    """Whether a text names a parameter."""
+    return re.search(rf"\b{re.escape(name)}\b", message) is not None
+
+
+@dataclass(frozen=True)
+class Pause:
+    """The failure for which a model takes no calls, and when it came (Unix time)."""
+
+    failure: Failure
+    since: float
+
+    @property
+    def resume(self) -> float | None:
+        """When the model may take calls again (Unix time), if the server said so."""
+        wait = self.failure.retry_after
+        return None if wait is None or wait <= LONGEST_WAIT else self.since + wait
+
+
+def call_error(model: ModelName, endpoint: Endpoint, attempts: int, failures: Sequence[Failure]) -> ModelCallError:
+    """The error of a failed call: the last failure and its remedy."""
+    last = failures[-1]
+    kind = ContextOverflowError if last.kind == "overflow" else EndpointError
+    if last.kind == "overflow":
+        text = _overflow(last)
+    elif last.kind == "refused":
+        text = _refusal(last, model, endpoint)
+    else:
+        text = f"no reply after {attempts} attempt{'s' if attempts > 1 else ''}; the last one: {last}"
+    error = kind(
+        f"{model} at {endpoint.address}: {text}",
+        model=str(model),
+        endpoint=endpoint.address,
+        status=last.status,
+        attempts=attempts,
+        errors=tuple(map(str, failures)),
+    )
+    if isinstance(error, ContextOverflowError):
+        error.limit, error.requested = context_limits(last.body)
+    return error
+
+
+def pause_error(
+    model: ModelName, endpoint: Endpoint, pause: Pause, attempts: int, failures: Sequence[Failure]
+) -> ModelPausedError:
+    """The error of a call to a model that takes none for hours: when to resume, and why."""
+    if pause.resume is None:
+        when = "until its quota or credit is renewed"
+    else:
+        hours, minutes = divmod(ceil((pause.resume - pause.since) / 60), 60)
+        moment = datetime.fromtimestamp(pause.resume, UTC) + timedelta(seconds=59)  # rounded up to a minute
+        when = f"until {moment:%Y-%m-%d %H:%M} UTC ({hours} h {minutes} min after the refusal)"
+    error = ModelPausedError(
+        f"{model} at {endpoint.address} takes no calls {when}: {pause.failure}",
+        model=str(model),
+        endpoint=endpoint.address,
+        status=pause.failure.status,
+        attempts=attempts,
+        errors=tuple(map(str, failures)),
+    )
+    error.resume = pause.resume
+    return error
+
+
+def _overflow(failure: Failure) -> str:
+    limit, requested = context_limits(failure.body)
+    if limit is None:
+        return f"the prompt is too long for the model's context ({failure.reason})"
+    needed = "" if requested is None else f"; the call needs {requested:,}"
+    return f"the prompt is too long: the server takes {limit:,} tokens{needed}"
+
+
+def _refusal(failure: Failure, model: ModelName, endpoint: Endpoint) -> str:
+    key = endpoint.key_name or "the environment"
+    match failure.status:
+        case 401 if not endpoint.key:
+            return f"the server wants a key, and {key} is not set"
+        case 401:
+            return f"the server refused the key in {key} ({failure.reason})"
+        case 403:
+            return f"the key in {key} may not use this model ({failure.reason})"
+        case 404:
+            unknown = f"the server doesn't know the model '{model.name}', or the base URL is not that of its API"
+            return f"{unknown} ({failure.reason})"
+        case 400 | 422 if (setting := _refused_setting(failure, model)) is not None:
+            reason = f"the server does not take the setting {setting} ({failure.reason})"
+            return f"{reason}; leave it out of the model's settings, or of the condition"
+        case _:
+            return f"the server refused the call ({failure})"
+
+
+def _refused_setting(failure: Failure, model: ModelName) -> str | None:
+    """The setting that the server reports as unsupported; None if it names none."""
+    body = failure.body
+    if not UNSUPPORTED.search(f"{body.message} {body.code} {body.type}"):
+        return None
+    settings = model.settings.given()
+    extra = [f"extra_body.{name}" for name in settings.pop("extra_body", {})]
+    named = [*extra, *settings, "temperature"]  # The temperature may be the condition's.
+    return next((name for name in named if mentions(f"{body.message} {body.param}", name.rpartition(".")[2])), None)

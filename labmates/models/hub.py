@@ -18,27 +18,24 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
-from labmates.budgets.meter import CallMeter, free_meter
+from labmates.budgets.budget import CallMeter, free_meter
 from labmates.budgets.prices import Price
 from labmates.models.attached import for_model, source_of
-from labmates.models.cache import CallCache, call_key, is_worth_keeping, reply_from_data, reply_to_data
-from labmates.models.connection import Backoff, CallLog, Connection, Persistence, Request, Send, Slots
+from labmates.models.cache import CallCache, call_key, reply_from_data, reply_to_data
+from labmates.models.connection import LIMITS, Backoff, CallLog, Connection, Dialect, Persistence, Request, Send, Slots
 from labmates.models.endpoints import Endpoint, endpoint_of, listed, price_of
 from labmates.models.entries import DEFAULT_ACCESS
 from labmates.models.errors import EndpointError
 from labmates.models.gguf import Weights
-from labmates.models.given import GIVEN, given_chat
-from labmates.models.names import ModelName, parse_model
+from labmates.models.names import GIVEN, ModelName, given_chat, parse_model
 from labmates.models.normalise import normalise, safe_message
 from labmates.models.options import ModelOptions
 from labmates.models.prefix import cache_marks
-from labmates.models.provider_quirks import LIMITS, Dialect
+from labmates.models.provider_words import cost_of
 from labmates.models.providers import (
     LIMIT_FIELDS,
     OPENAI_FAMILY,
     OWN_CHAT,
-    per_call,
-    per_instance,
     provider_chat,
     request_body,
     takes_tool_choice,
@@ -46,13 +43,14 @@ from labmates.models.providers import (
 )
 from labmates.models.redact import Redactor
 from labmates.models.reply import BillSource, Reply
-from labmates.models.reported_costs import cost_of
-from labmates.models.settings import NO_SETTINGS
-from labmates.util.loops import in_thread
+from labmates.models.sending import per_call, per_instance
+from labmates.models.settings import NO_SETTINGS, ModelSettings
 
 if TYPE_CHECKING:
+    import httpx2
+
     from labmates.models.batches import BatchBook
-    from labmates.models.clients import CallClient
+
 
 _BIG = 100_000
 
@@ -108,7 +106,7 @@ class ModelHub:
         self._scripted: dict[str, BaseChatModel] = {}
         self._slots: dict[str, asyncio.Semaphore] = {}
         self._charges: dict[str, Price | None] = {}
-        self._client: CallClient | None = None
+        self._client: httpx2.AsyncClient | None = None
         self._open: AsyncExitStack | None = None
 
     async def __aenter__(self) -> Self:
@@ -136,32 +134,48 @@ class ModelHub:
         if self._open is None:
             raise RuntimeError("a ModelHub is used within 'async with'")
         self.prepare(model)
-        connection = self._connections.get(model)
-        settings = NO_SETTINGS if connection is None else connection.model.settings
-        seed, config = parameters["seed"], parameters.get("config", RunnableConfig())
-        temperature = parameters.get("temperature") if settings.temperature is None else settings.temperature
-        insisted = {
-            "temperature": parameters.get("insist", True) and temperature is not None,
-            "seed": settings.seed is not None,
-        }
-        request = Request(
-            messages=[safe_message(message) for message in for_model(messages, model)],
-            tools=[
-                tool if isinstance(tool, dict) else convert_to_openai_tool(tool) for tool in parameters.get("tools", ())
-            ],
-            seed=seed if settings.seed is None else settings.seed,
-            max_output_tokens=parameters["max_output_tokens"],
-            temperature=temperature,
-            config=config,
-            insisted=frozenset(name for name, is_insisted in insisted.items() if is_insisted),
-            meter=parameters.get("meter") or free_meter(),
-            response_format=parameters.get("response_format"),
-            tool_choice=parameters.get("tool_choice", ""),
-            origin=f"{config.get('metadata', {}).get('run', '')} {seed}",
+        connection, started = self._connections.get(model), time.monotonic()
+        request = _request(
+            model, NO_SETTINGS if connection is None else connection.model.settings, messages, parameters
         )
-        if request.tool_choice and not takes_tool_choice(parse_model(model)):
-            raise EndpointError(f"{model} can't be made to call a tool", model=model, status=400)
-        return await (self._reply(model, request) if connection is None else self._cached_reply(model, request))
+        cache = None if connection is None else self._cache
+        key = call_key(model, connection.endpoint.address, request) if connection and cache else ""
+        if cache is not None and (data := await cache.get(key)) is not None:
+            request.meter.begin()
+            return reply_from_data(data, time.monotonic() - started)
+        log = CallLog()
+        if connection is None:
+            message = await self._compose(model, request, log)
+        else:
+            message = await connection.ask(request, log)
+
+        def read() -> Reply:
+            source = source_of(model) if connection is None else connection.source
+            return normalise(
+                message,
+                sent=request.messages,
+                tools=request.tools,
+                limit=request.max_output_tokens,
+                source=source,
+            )
+
+        # Parsing a long reply must not block other calls.
+        reply = read() if len(str(message.content)) <= _BIG else await asyncio.to_thread(read)
+        bill, price = cost_of(message), self.price(model)
+        bill_from: BillSource = "" if bill is None else "server"
+        if bill is None and price is not None:
+            bill, bill_from = reply.usage.cost(price), "table"
+        reply = replace(
+            reply,
+            bill=bill,
+            bill_from=bill_from,
+            attempts=log.attempts,
+            seconds=time.monotonic() - started,
+            errors=tuple(map(str, log.failures)),
+        )
+        if cache is not None and not reply.faults:
+            await cache.put(key, reply_to_data(reply))
+        return reply
 
     def prepare(self, model: str) -> None:
         """Import and set up what calls of a model need; its first call does so otherwise, which can take seconds.
@@ -174,20 +188,6 @@ class ModelHub:
         if model not in self._scripted and model not in self._connections:
             self._connect(model)
 
-    async def _cached_reply(self, model: str, request: Request) -> Reply:
-        """The reply from the cache, else from the server."""
-        if self._cache is None:
-            return await self._reply(model, request)
-        started = time.monotonic()
-        key = call_key(model, self._connections[model].endpoint.address, request)
-        if (data := await self._cache.get(key)) is not None:
-            request.meter.begin()
-            return reply_from_data(data, time.monotonic() - started)
-        reply = await self._reply(model, request)
-        if is_worth_keeping(reply):
-            await self._cache.put(key, reply_to_data(reply))
-        return reply
-
     @property
     def paused(self) -> list[str]:
         """The models to which nothing is sent any more; see `ModelPausedError`."""
@@ -196,13 +196,9 @@ class ModelHub:
     def price(self, model: str) -> Price | None:
         """The price that the provider of a model charges; None if unknown."""
         if model not in self._charges:
-            self._charges[model] = self._charge(parse_model(model))
+            name = parse_model(model)
+            self._charges[model] = None if name.scripted else price_of(name, self._endpoint(name), self.options)
         return self._charges[model]
-
-    def _charge(self, name: ModelName) -> Price | None:
-        if name.scripted:
-            return None
-        return price_of(name, self._endpoint(name), self.options)
 
     def context(self, model: str) -> int | None:
         """The context window of a model in tokens, from its settings or the shipped table; None if unknown."""
@@ -215,42 +211,12 @@ class ModelHub:
         known = self._connections.get(str(name))
         return known.endpoint if known else endpoint_of(name, self.options, os.environ)
 
-    async def _reply(self, model: str, request: Request) -> Reply:
-        started = time.monotonic()
-        log = CallLog()
-        message = await self._ask(model, request, log)
-        read = partial(
-            normalise,
-            message,
-            sent=request.messages,
-            tools=request.tools,
-            limit=request.max_output_tokens,
-            source=source_of(model),
-        )
-        # Parsing a long reply must not block other calls.
-        reply = await in_thread(read, unless=len(str(message.content)) <= _BIG)
-        bill, price = cost_of(message), self.price(model)
-        source: BillSource = "" if bill is None else "server"
-        if bill is None and price is not None:
-            bill, source = reply.usage.cost(price), "table"
-        return replace(
-            reply,
-            bill=bill,
-            bill_from=source,
-            attempts=log.attempts,
-            seconds=time.monotonic() - started,
-            errors=tuple(map(str, log.failures)),
-        )
-
-    async def _ask(self, model: str, request: Request, log: CallLog) -> AIMessage:
-        if model in self._connections:
-            return await self._connections[model].ask(request, log)
+    async def _compose(self, model: str, request: Request, log: CallLog) -> AIMessage:
+        """The message of a scripted model, which has no server."""
         log.attempts = 1
         request.meter.begin()
         arguments: dict[str, Any] = {"seed": request.seed, "max_tokens": request.max_output_tokens}
-        if request.response_format is not None:
-            request = replace(request, response_format=None)
-        message = await per_call(self._scripted[model])(request, arguments)
+        message = await per_call(self._scripted[model])(replace(request, response_format=None), arguments)
         assert isinstance(message, AIMessage)
         return message
 
@@ -271,14 +237,14 @@ class ModelHub:
         price = price_of(name, endpoint, self.options)
         foreign = name.provider not in OWN_CHAT
         self._connections[model] = Connection(
-            name, endpoint, send, dialect, slots, self._persistence, redact, price, is_foreign=foreign
+            name, endpoint, send, dialect, slots, self._persistence, redact, source_of(model), price, is_foreign=foreign
         )
 
     def _sender(self, name: ModelName, endpoint: Endpoint, redact: Redactor) -> tuple[Send, Dialect]:
         if name.provider == "openai":
             from labmates.models.openai_chat import openai_chat
 
-            chat = openai_chat(name, endpoint, self._http_client(), self.options, redact)
+            chat = openai_chat(name, endpoint, self._http_client(), self.options, redact, request_body(name))
             return per_call(chat), Dialect(LIMITS[endpoint.hosted])
         if endpoint.weights is not None:
             return self._served(name, endpoint, endpoint.weights, redact)
@@ -318,17 +284,50 @@ class ModelHub:
         self._open.push_async_callback(client.aclose)
         server = acquire(weights)
         self._open.push_async_callback(asyncio.to_thread, release, server)
-        chat = openai_chat(name, replace(endpoint, address="http://127.0.0.1/v1"), client, self.options, redact)
+        here = replace(endpoint, address="http://127.0.0.1/v1")
+        chat = openai_chat(name, here, client, self.options, redact, request_body(name))
         return served(per_call(chat), chat, server), Dialect(LIMITS[0])
 
-    def _http_client(self) -> CallClient:
-        from labmates.models.clients import batch_queue, new_client
+    def _http_client(self) -> httpx2.AsyncClient:
+        from labmates.models.batches import BatchClient, BatchQueue, NoBook
+        from labmates.models.clients import new_client
 
         if self._client is None:
             assert self._open is not None
-            self._client = new_client(self.options)
+            options = self.options
+            self._client = new_client(options, BatchClient) if options.batch else new_client(options)
             self._open.push_async_callback(self._client.aclose)
-            if self.options.batch:
-                self._client.batches = batch_queue(self._client, self.options, self._book, self._notify)
+            if isinstance(self._client, BatchClient):
+                self._client.batches = BatchQueue(self._client, self._book or NoBook(), options, self._notify)
                 self._open.push_async_exit(self._client.batches)
         return self._client
+
+
+def _request(
+    model: str, settings: ModelSettings, messages: Sequence[BaseMessage], parameters: CallParameters
+) -> Request:
+    """The request of a call, with the settings in a model's name in place of parameters."""
+    seed, config = parameters["seed"], parameters.get("config", RunnableConfig())
+    temperature = parameters.get("temperature") if settings.temperature is None else settings.temperature
+    insisted = {
+        "temperature": parameters.get("insist", True) and temperature is not None,
+        "seed": settings.seed is not None,
+    }
+    choice = parameters.get("tool_choice", "")
+    if choice and not takes_tool_choice(parse_model(model)):
+        raise EndpointError(f"{model} can't be made to call a tool", model=model, status=400)
+    return Request(
+        messages=[safe_message(message) for message in for_model(messages, model)],
+        tools=[
+            tool if isinstance(tool, dict) else convert_to_openai_tool(tool) for tool in parameters.get("tools", ())
+        ],
+        seed=seed if settings.seed is None else settings.seed,
+        max_output_tokens=parameters["max_output_tokens"],
+        temperature=temperature,
+        config=config,
+        insisted=frozenset(name for name, is_insisted in insisted.items() if is_insisted),
+        meter=parameters.get("meter") or free_meter(),
+        response_format=parameters.get("response_format"),
+        tool_choice=choice,
+        origin=f"{config.get('metadata', {}).get('run', '')} {seed}",
+    )

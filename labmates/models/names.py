@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import re
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from labmates.errors import MissingExtraError, UsageError, unknown_name
 from labmates.models.entries import DEFAULT_ACCESS, read_reference
 from labmates.models.gguf import GGUF, SERVER_PACKAGE
-from labmates.models.given import GIVEN, given_chat
 from labmates.models.settings import NO_SETTINGS, ModelSettings, write_query
 from labmates.registry import Registry
 
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from langchain_core.language_models import BaseChatModel
+
 
 SCRIPTED = "scripted"
 """The provider of scripted baselines: offline chat models."""
@@ -188,3 +191,36 @@ def _check_baseline(name: str) -> None:
         raise unknown_name(BASELINES.what, name, BASELINES.names())
     if BASELINES.in_family(name):
         BASELINES.get(name)  # raises if unknown
+
+
+GIVEN: Final = "object"
+"""The provider of chat models passed as objects."""
+
+_GIVEN: dict[str, BaseChatModel] = {}
+
+
+def name_given(chat: object) -> str:
+    """The name of a chat model object: its model name and a hash of its parameters.
+
+    Raises `UsageError` if it is not a LangChain chat model.
+    """
+    from langchain_core.language_models import BaseChatModel
+
+    if not isinstance(chat, BaseChatModel):
+        raise UsageError(f"a model is a name (provider:name) or a LangChain chat model, not {type(chat).__name__}")
+    kind = type(chat)
+    parameters = {"class": f"{kind.__module__}.{kind.__qualname__}", **chat._identifying_params}
+    text = json.dumps(parameters, sort_keys=True, default=lambda value: type(value).__qualname__)
+    own = getattr(chat, "model_name", None) or getattr(chat, "model", None) or kind.__name__
+    name = f"{re.sub(r'[^A-Za-z0-9._/-]', '_', str(own))}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+    _GIVEN[name] = chat
+    return f"{GIVEN}:{name}"
+
+
+def given_chat(name: str) -> BaseChatModel:
+    """The chat model object of this name. Raises `UsageError` if this process received no object of that name."""
+    if name not in _GIVEN:
+        raise UsageError(
+            f"model '{GIVEN}:{name}' is an object of another program: pass it again (labmates.run(model=…))"
+        )
+    return _GIVEN[name]

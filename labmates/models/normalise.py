@@ -15,15 +15,22 @@ from typing import Any, cast
 
 from langchain_core.messages import AIMessage, BaseMessage
 
-from labmates.budgets.tokens import ATTACHED, beginning, estimate_messages, estimate_tokens, text_of, token_bound
-from labmates.budgets.usage import MOST_TOKENS, read_usage
+from labmates.budgets.tokens import (
+    ATTACHED,
+    MOST_TOKENS,
+    beginning,
+    estimate_messages,
+    estimate_tokens,
+    read_usage,
+    text_of,
+    token_bound,
+)
 from labmates.models.attached import attachment, on_wire
-from labmates.models.endings import FILTERED
 from labmates.models.marks import meant_tool, split_channels, split_thinking, written_calls
-from labmates.models.provider_words import FinishMeaning, meaning_of_finish
+from labmates.models.provider_words import FILTERED, FinishMeaning, meaning_of_finish
 from labmates.models.reply import Fault, Finish, Reply, ToolCall
-from labmates.models.safe import UnsafeValueError, safe_text, safe_value
 from labmates.models.wire import reasoning_in
+from labmates.util.safe_text import UnsafeValueError, safe_text, safe_value
 
 NO_TEXT = "(no text)"
 """`Reply.message` of a reply without text or complete tool call: several providers refuse empty messages."""

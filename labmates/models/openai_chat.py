@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from functools import cache
+from typing import Any, cast
 
 import httpx2
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun
 from langchain_core.language_models import LanguageModelInput
-from langchain_core.messages import AIMessage, BaseMessage, InvalidToolCall, ToolCall
-from langchain_core.outputs import ChatResult
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, InvalidToolCall, ToolCall
+from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_openai import ChatOpenAI
+from langchain_openai.chat_models.base import BaseChatOpenAI
 from pydantic import Field, PrivateAttr, SecretStr
 
 from labmates.models.clients import patience, pieces, synchronous_client
-from labmates.models.direct import DirectChat
 from labmates.models.endpoints import NO_KEY, Endpoint
 from labmates.models.failures import AttemptError, failure_of
 from labmates.models.names import ModelName
 from labmates.models.normalise import read_arguments
-from labmates.models.openai_fields import KeepsFields
 from labmates.models.options import ModelOptions
-from labmates.models.providers import request_body
+from labmates.models.provider_words import COST, reported_cost
 from labmates.models.redact import Redactor
-from labmates.models.reported_costs import COST, reported_cost
+from labmates.models.sending import DirectChat
 from labmates.models.watching import LISTENER
 from labmates.models.wire import (
     WIRE,
@@ -34,6 +34,45 @@ from labmates.models.wire import (
     read_completion,
     split_lines,
 )
+
+
+class KeepsFields(BaseChatOpenAI):
+    """A chat model that sends back what its server attached to a message or a tool call."""
+
+    def _get_request_payload(
+        self, input_: LanguageModelInput, *, stop: list[str] | None = None, **kwargs: Any
+    ) -> dict[str, Any]:
+        payload = super()._get_request_payload(input_, stop=stop, **kwargs)
+        given = self._convert_input(input_).to_messages()
+        for message, sent in zip(given, payload.get("messages", ()), strict=False):
+            if isinstance(message, AIMessage) and (attached := message.additional_kwargs.get(WIRE)):
+                sent.update(attached["message"])
+                for call in sent.get("tool_calls", ()):
+                    call.update(attached["calls"].get(call["id"], {}))
+        return cast(dict[str, Any], payload)
+
+    def _create_chat_result(self, response: Any, generation_info: dict[str, Any] | None = None) -> ChatResult:
+        result = super()._create_chat_result(response, generation_info)
+        completion = response if isinstance(response, dict) else response.model_dump()
+        for generation in result.generations:
+            generation.message.additional_kwargs[WIRE] = attached_by_server(completion)
+        return result
+
+    def _convert_chunk_to_generation_chunk(
+        self, chunk: dict[str, Any], default_chunk_class: type, base_generation_info: dict[str, Any] | None
+    ) -> ChatGenerationChunk | None:
+        made = super()._convert_chunk_to_generation_chunk(chunk, default_chunk_class, base_generation_info)
+        choices = chunk.get("choices") or []
+        if made is not None and choices and isinstance(made.message, AIMessageChunk):
+            made.message.additional_kwargs[WIRE] = {"deltas": [choices[0].get("delta") or {}]}
+        return made
+
+
+@cache
+def keeping_fields(kind: type[BaseChatOpenAI]) -> type[BaseChatOpenAI]:
+    """A provider's class that keeps fields."""
+    return cast(type[BaseChatOpenAI], type(kind.__name__, (KeepsFields, kind), {"__module__": kind.__module__}))
+
 
 _BIG_BYTES = 131_072
 
@@ -72,14 +111,22 @@ class OpenAIChat(DirectChat, KeepsFields, ChatOpenAI):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
+        """The reply, without OpenAI's client, which would dominate the cost of a call."""
         stream_usage = kwargs.pop("stream_usage", True)
         payload = self._get_request_payload(messages, stop=stop, **kwargs)
+        if self.ask_stream or (self.may_stream and LISTENER.get()):
+            payload["stream"] = True
+            if stream_usage:
+                payload["stream_options"] = {"include_usage": True}
         try:
-            if self.ask_stream or (self.may_stream and LISTENER.get()):
-                payload["stream"] = True
-                if stream_usage:
-                    payload["stream_options"] = {"include_usage": True}
-            return await self._asked({**payload, **self.body})
+            request = self._client.build_request(
+                "POST", self._url, json={**payload, **self.body}, headers=self._headers
+            )
+            response = await self._client.send(request, stream=True)
+            try:
+                return self._result(await _completion(request, response))
+            finally:
+                await response.aclose()
         except Exception as error:
             failure = failure_of(error, self._redact)
             if failure is None:
@@ -93,31 +140,6 @@ class OpenAIChat(DirectChat, KeepsFields, ChatOpenAI):
         limit = kwargs.pop("max_tokens", None)  # ChatOpenAI would rename it.
         payload = super()._get_request_payload(input_, stop=stop, **kwargs)
         return payload if limit is None else {**payload, "max_tokens": limit}
-
-    async def _read(self, body: bytes) -> ChatResult:
-        if len(body) < _BIG_BYTES:
-            return self._result(read_completion(body))
-        # A thread keeps the event loop free for other calls.
-        return await asyncio.to_thread(lambda: self._result(read_completion(body)))
-
-    async def _asked(self, payload: dict[str, Any]) -> ChatResult:
-        """The reply to a request, without OpenAI's client, which would dominate the cost of a call."""
-        request = self._client.build_request("POST", self._url, json=payload, headers=self._headers)
-        response = await self._client.send(request, stream=True)
-        try:
-            if response.is_error:
-                await response.aread()
-                text = f"Error code: {response.status_code}"
-                raise httpx2.HTTPStatusError(text, request=request, response=response)
-            if "event-stream" not in response.headers.get("content-type", ""):
-                return await self._read(await response.aread())
-            reply = _watched_reply()
-            async for lines in split_lines(pieces(response)):
-                for line in lines:
-                    reply.add(line)
-            return self._result(reply.whole())
-        finally:
-            await response.aclose()
 
     def _result(self, completion: Json) -> ChatResult:
         cleaned, reasoning, calls = clean_completion(completion)
@@ -144,9 +166,14 @@ class OpenAIChat(DirectChat, KeepsFields, ChatOpenAI):
 
 
 def openai_chat(
-    model: ModelName, endpoint: Endpoint, client: httpx2.AsyncClient, options: ModelOptions, redact: Redactor
+    model: ModelName,
+    endpoint: Endpoint,
+    client: httpx2.AsyncClient,
+    options: ModelOptions,
+    redact: Redactor,
+    body: dict[str, Any],
 ) -> OpenAIChat:
-    """Build the chat model `model` at `endpoint`.
+    """Build the chat model `model` at `endpoint`, with the members `body` in each request.
 
     `client` belongs to the running event loop: LangChain would share one between loops, which fails in the second.
     """
@@ -164,7 +191,7 @@ def openai_chat(
         disable_streaming=True,
         ask_stream=options.stream,
         may_stream=not options.batch,
-        body=request_body(model),
+        body=body,
     )
     chat._redact, chat._client = redact, client
     chat.point_to(endpoint.address)
@@ -175,12 +202,24 @@ def openai_chat(
     return chat
 
 
-def _watched_reply() -> StreamedReply:
+async def _completion(request: httpx2.Request, response: httpx2.Response) -> Json:
+    """The completion in a response, whole or streamed."""
+    if response.is_error:
+        await response.aread()
+        text = f"Error code: {response.status_code}"
+        raise httpx2.HTTPStatusError(text, request=request, response=response)
+    if "event-stream" not in response.headers.get("content-type", ""):
+        body = await response.aread()
+        # A thread keeps the event loop free for other calls.
+        return read_completion(body) if len(body) < _BIG_BYTES else await asyncio.to_thread(read_completion, body)
     listener = LISTENER.get()
-    if listener is None:
-        return StreamedReply()
-    listener(None)
-    return StreamedReply(listener)
+    if listener is not None:
+        listener(None)
+    reply = StreamedReply() if listener is None else StreamedReply(listener)
+    async for lines in split_lines(pieces(response)):
+        for line in lines:
+            reply.add(line)
+    return reply.whole()
 
 
 def _invalid(call: Json) -> InvalidToolCall:

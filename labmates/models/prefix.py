@@ -16,7 +16,9 @@ from labmates.budgets.tokens import text_of
 
 CACHE_FIELD: Final = "cache_control"
 """The servers' name of Anthropic's marks, also in refusals."""
-_SHARED, _CONTINUED = "shared_chars", "continued"
+MARKS: Final = ("shared_chars", "continued")
+"""Our marks, in LangChain's ``additional_kwargs``."""
+_SHARED, _CONTINUED = MARKS
 _EPHEMERAL: Final = {"type": "ephemeral"}
 _POINT: Final = {"cachePoint": {"type": "default"}}
 

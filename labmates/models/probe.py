@@ -12,16 +12,16 @@ from typing import Any, Final
 from langchain_core.messages import HumanMessage, ToolMessage
 
 from labmates.budgets.money import show_dollars
-from labmates.budgets.usage import read_count
+from labmates.budgets.tokens import read_count
 from labmates.models.attached import attached_to
 from labmates.models.check import check_models
+from labmates.models.connection import LIMITS
 from labmates.models.endpoints import Endpoint, endpoint_of
 from labmates.models.entries import DEFAULT_ACCESS
 from labmates.models.errors import ModelCallError
 from labmates.models.hub import ModelHub
 from labmates.models.names import ModelName, parse_model
 from labmates.models.options import ModelOptions
-from labmates.models.provider_quirks import LIMITS
 from labmates.models.providers import OPENAI_FAMILY, OWN_CHAT
 from labmates.models.reply import Reply
 

@@ -5,30 +5,22 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Mapping
-from functools import lru_cache, partial
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessageChunk, BaseMessage, message_chunk_to_message
-from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import ValidationError
 
-from labmates.budgets.tokens import text_of
-from labmates.budgets.usage import MOST_TOKENS, limited
+from labmates.budgets.tokens import MOST_TOKENS, limited
 from labmates.errors import UsageError
-from labmates.models.attempt import on_the_wire
-from labmates.models.connection import ANY_TOOL, Request, Send
 from labmates.models.endpoints import NO_KEY, Endpoint
 from labmates.models.error_bodies import one_line
 from labmates.models.gguf import GGUF
-from labmates.models.given import GIVEN
-from labmates.models.names import PLUGINS, PROVIDERS, ModelName
+from labmates.models.names import GIVEN, PLUGINS, PROVIDERS, ModelName
 from labmates.models.options import ModelOptions
-from labmates.models.prefix import CACHE_FIELD, Marker
 from labmates.models.redact import Redactor
 from labmates.models.settings import NO_SETTINGS
-from labmates.models.watching import LISTENER, Listener, Piece
 
 if TYPE_CHECKING:
     import httpx2
@@ -50,90 +42,6 @@ _LEAST_THINKING = 1024
 """Anthropic's least thinking budget."""
 _NOT_SENT = {"temperature", "max_output_tokens", "context_tokens", "variant", "seed", "structured"}
 """Settings that are sent with each call, or not at all."""
-
-
-def per_call(chat: BaseChatModel, body: Mapping[str, Any] | None = None, *, may_stream: bool = False) -> Send:
-    """The sender for a chat model that takes all parameters with each call; `body` is added to every request.
-
-    With `may_stream`, a watched reply is streamed; see `labmates.models.watching`.
-    """
-    streaming = chat.model_copy(update={"disable_streaming": False}) if may_stream else chat
-
-    async def send(request: Request, arguments: dict[str, Any]) -> BaseMessage:
-        if request.tools:
-            arguments = {**arguments, "tools": list(request.tools)}
-        if choice := request.tool_choice:
-            named = {"type": "function", "function": {"name": choice}}
-            arguments = {**arguments, "tool_choice": choice if choice == ANY_TOOL else named}
-        if request.response_format is not None:
-            held = {"response_format": dict(request.response_format)}
-            # LangChain's classes would parse the reply by it and raise if it doesn't fit.
-            arguments = {**arguments, **held} if body is None else {**arguments, "extra_body": {**body, **held}}
-        elif body:
-            arguments = {**arguments, "extra_body": dict(body)}
-        messages = list(request.messages)
-        if may_stream and (listener := LISTENER.get()) is not None:
-            return await _watched(streaming, messages, request.config, listener, stream_usage=True, **arguments)
-        return await chat.ainvoke(messages, request.config, **arguments)
-
-    return send
-
-
-def per_instance(
-    build: Callable[[int, float | None], BaseChatModel],
-    marks: Marker | None = None,
-    *,
-    is_watched: bool = False,
-    may_stream: bool = False,
-) -> Send:
-    """The sender for chat models whose limit and temperature belong to the instance.
-
-    Providers' names for these parameters differ in calls, but not in constructors: each pair of values gets an
-    instance, and the last few instances are cached. No seed is sent. `marks` adds cache marks unless the server refused
-    them. `is_watched` tells that the HTTP client is ours and reports when a request is on the wire. With `may_stream`,
-    a watched reply is streamed; see `labmates.models.watching`.
-    """
-    built = lru_cache(maxsize=16)(build)
-
-    async def send(request: Request, arguments: dict[str, Any]) -> BaseMessage:
-        chat = built(request.max_output_tokens, arguments.get("temperature"))
-        listener = LISTENER.get() if may_stream else None
-        if listener is not None and chat.disable_streaming is True:
-            chat = chat.model_copy(update={"disable_streaming": False})
-        # LangChain and OpenAI have different words for any tool.
-        choice = {"tool_choice": request.tool_choice.replace(ANY_TOOL, "any")} if request.tool_choice else {}
-        asked = chat.bind_tools(list(request.tools), **choice) if request.tools else chat
-        messages = list(request.messages)
-        if not is_watched:
-            on_the_wire()
-        if marks is not None and arguments.get(CACHE_FIELD, True):
-            messages = marks(messages)
-        if listener is not None:
-            return await _watched(asked, messages, request.config, listener)
-        return await asked.ainvoke(messages, request.config)
-
-    return send
-
-
-async def _watched(
-    asked: Runnable[Any, Any],
-    messages: list[BaseMessage],
-    config: RunnableConfig,
-    listener: Listener,
-    **arguments: Any,
-) -> BaseMessage:
-    listener(None)
-    whole: AIMessageChunk | None = None
-    calls: dict[Any, int] = {}
-    async for chunk in asked.astream(messages, config, **arguments):
-        whole = chunk if whole is None else whole + chunk
-        if text := text_of(chunk.content):
-            listener(Piece(text))
-        for call in chunk.tool_call_chunks:
-            number = calls.setdefault(call.get("index"), len(calls))
-            listener(Piece(call["args"] or "", "call", number, call["id"] or "", call["name"] or ""))
-    assert whole is not None
-    return message_chunk_to_message(whole)
 
 
 def takes_tool_choice(model: ModelName) -> bool:
@@ -231,7 +139,7 @@ def _maker(model: ModelName) -> tuple[Callable[..., BaseChatModel], Callable[[st
         kind = getattr(import_module(module), name)
         known = {*kind.model_fields, *(field.alias for field in kind.model_fields.values())}
         if model.provider in OPENAI_FAMILY:
-            from labmates.models.openai_fields import keeping_fields
+            from labmates.models.openai_chat import keeping_fields
 
             return partial(keeping_fields(kind), model=model.name), known.__contains__
         return partial(init_chat_model, model.name, model_provider=model.provider), known.__contains__

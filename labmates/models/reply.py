@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from langchain_core.messages import AIMessage
 
-from labmates.budgets.usage import Usage
+from labmates.budgets.tokens import Usage
 
 Fault = Literal["empty", "cut", "cut_tool_call", "bad_tool_call", "filtered"]
 """Faults of a received reply: no content, cut by the length limit, a tool call cut by it, or one whose arguments

@@ -15,12 +15,10 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 from uuid import UUID
 
-from langchain_core.callbacks import AsyncCallbackManager
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langchain_core.runnables.config import (
     ensure_config,
     get_async_callback_manager_for_config,
-    var_child_runnable_config,
 )
 
 CONNECT_MS, READ_MS = 2_000, 5_000
@@ -32,13 +30,6 @@ def is_traced() -> bool:
     """Whether the environment enables tracing; doesn't import LangSmith."""
     names = ("LANGSMITH_TRACING", "LANGCHAIN_TRACING_V2", "LANGSMITH_TRACING_V2", "LANGCHAIN_TRACING")
     return any(os.environ.get(name, "").lower() == "true" for name in names)
-
-
-def is_followed(config: RunnableConfig | None = None) -> bool:
-    """Whether a tracer or other callbacks follow a call in the current context."""
-    configs = (config or {}, var_child_runnable_config.get() or {})
-    callbacks = next((given for each in configs if (given := each.get("callbacks"))), None)
-    return bool(AsyncCallbackManager.configure(callbacks).handlers)
 
 
 @asynccontextmanager

@@ -10,10 +10,9 @@ import re
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import Any
 
-from labmates.budgets.tokens import TEXT_BLOCKS
-from labmates.budgets.usage import Usage, read_count
+from labmates.budgets.tokens import TEXT_BLOCKS, Usage, read_count
 from labmates.models.failures import BrokenReplyError
-from labmates.models.reported_costs import reported_cost
+from labmates.models.provider_words import reported_cost
 from labmates.models.watching import Piece
 from labmates.util.grouping import grouped
 

@@ -18,11 +18,10 @@ from langchain_core.runnables import RunnableConfig
 
 from labmates._version import __version__
 from labmates.agents.transcript import message_to_data, said_in
-from labmates.budgets.ledger import NO_USAGE, UNLIMITED, JournalLine, Ledger, Reservation
-from labmates.budgets.meter import free_meter
+from labmates.budgets.budget import free_meter
+from labmates.budgets.ledger import NO_USAGE, UNLIMITED, JournalLine, Ledger, Reservation, Share
 from labmates.budgets.prices import Price
-from labmates.budgets.shares import Share
-from labmates.budgets.usage import Usage
+from labmates.budgets.tokens import Usage
 from labmates.errors import UsageError
 from labmates.judges.panel import Panel, make_panel
 from labmates.models.errors import ContextOverflowError

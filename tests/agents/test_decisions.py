@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage
 
 from labmates.agents.decisions import Numbers, numbers_form, read_decision
-from labmates.budgets.usage import Usage
+from labmates.budgets.tokens import Usage
 from labmates.models.objects import UnusableAnswerError
 from labmates.models.reply import Fault, Reply
 

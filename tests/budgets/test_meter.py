@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from labmates.budgets.budget import CallMeter, LostAttempt, Money
 from labmates.budgets.ledger import InsufficientFundsError, Ledger
-from labmates.budgets.meter import CallMeter, LostAttempt, Money
 from labmates.budgets.prices import Price
 from labmates.budgets.purse import Purse
-from labmates.budgets.usage import Usage
+from labmates.budgets.tokens import Usage
 
 STEPS = st.tuples(st.integers(0, 4), st.sampled_from(["begin", "release", "lost", "settle"]), st.integers(0, 3_000))
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage
 
-from labmates.budgets.usage import Usage
+from labmates.budgets.tokens import Usage
 from labmates.gateway.exchanges import Exchange
 from labmates.gateway.recording import GatewayCondition, RunOfGateway
 from labmates.models.protocols import PROTOCOLS

@@ -14,7 +14,7 @@ import pytest
 from langchain_core.messages import AIMessage
 
 from labmates.budgets.prices import PriceList
-from labmates.budgets.usage import Usage
+from labmates.budgets.tokens import Usage
 from labmates.gateway.upstream import read_upstreams
 from labmates.models.entries import Access
 from labmates.models.hub import ModelHub

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage
 
-from labmates.budgets.usage import Usage
+from labmates.budgets.tokens import Usage
 from labmates.models.protocols import PROTOCOLS
 from labmates.models.protocols.answering import Passage
 from labmates.models.protocols.base import Prompt, Protocol, RefusedRequestError

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from langchain_core.messages import HumanMessage
 
+from labmates.budgets.budget import CallMeter
 from labmates.budgets.ledger import UNLIMITED, Ledger
-from labmates.budgets.meter import CallMeter
 from labmates.budgets.prices import Price
 from labmates.budgets.purse import Purse
 from labmates.models.batch_protocols import AnthropicBatches, BatchProtocol, OpenAIBatches

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
-from labmates.budgets.usage import Usage
+from labmates.budgets.tokens import Usage
 from labmates.models.conversation import Conversation, Exchange
 from labmates.models.objects import UnusableAnswerError
 from labmates.models.reply import Fault, Reply

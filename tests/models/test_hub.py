@@ -16,11 +16,11 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.tracers.base import BaseTracer
 from langchain_core.tracers.schemas import Run
 
-from labmates.budgets.usage import Usage
+from labmates.budgets.tokens import Usage
 from labmates.errors import UsageError
 from labmates.models.errors import EndpointError
-from labmates.models.given import name_given
 from labmates.models.hub import ModelHub
+from labmates.models.names import name_given
 from labmates.models.options import ModelOptions
 from labmates.models.reply import Reply
 from labmates.models.watching import LISTENER, Piece
@@ -370,10 +370,7 @@ async def test_the_hosted_service_gets_the_newer_name_of_the_limit() -> None:
         hub._connect("openai:gpt-5.4-mini")
         connection = hub._connections["openai:gpt-5.4-mini"]
     assert connection.endpoint.address == "https://api.openai.com/v1"
-    assert connection.dialect.arguments(seed=1, max_output_tokens=5, temperature=None) == {
-        "seed": 1,
-        "max_completion_tokens": 5,
-    }
+    assert connection.dialect.limit == "max_completion_tokens"
 
 
 async def test_a_mistake_in_the_caller_is_not_hidden_as_a_failure_of_the_server(ask: Ask) -> None:

@@ -9,7 +9,7 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
 
-from labmates.budgets.usage import Usage
+from labmates.budgets.tokens import Usage
 from labmates.models.normalise import NO_TEXT
 from labmates.models.reply import Reply, ToolCall
 from tests.models.conftest import Ask

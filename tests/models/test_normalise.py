@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, InvalidToolCall, ToolCall
 from langchain_core.messages.ai import UsageMetadata
 
-from labmates.budgets.usage import MOST_TOKENS, read_count, read_usage
+from labmates.budgets.tokens import MOST_TOKENS, read_count, read_usage
 from labmates.models.attached import restored
 from labmates.models.failures import BrokenReplyError
 from labmates.models.marks import split_thinking

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labmates.models.normalise import read_partial
-from labmates.models.safe import safe_text
+from labmates.util.safe_text import safe_text
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]))
 ARGUMENTS = st.dictionaries(TEXT, st.one_of(TEXT, st.integers(0, 999), st.lists(TEXT, max_size=2)), max_size=4)

@@ -15,7 +15,7 @@ import pytest
 from langchain_core.messages import HumanMessage
 from pydantic import SecretStr
 
-from labmates.budgets.meter import LostAttempt, free_meter
+from labmates.budgets.budget import LostAttempt, free_meter
 from labmates.models.catalog import Catalog
 from labmates.models.errors import ContextOverflowError, EndpointError, ModelPausedError
 from labmates.models.hub import ModelHub

@@ -3,7 +3,7 @@ from __future__ import annotations
 import httpx2
 import pytest
 
-from labmates.models.proxies import proxy_of
+from labmates.models.clients import proxy_of
 
 VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from labmates.models.error_bodies import LONGEST_READ, read_error
 from labmates.models.failures import failure_of
 from labmates.models.redact import MASK, Redactor
-from labmates.models.safe import UnsafeValueError, safe_text, safe_value
+from labmates.util.safe_text import UnsafeValueError, safe_text, safe_value
 
 FEW = settings(max_examples=40, deadline=None)
 SECRET = "Zq7-fake-secret_0123456789"

@@ -16,8 +16,8 @@ from pydantic import SecretStr
 from labmates.budgets.tokens import estimate_messages, token_bound
 from labmates.models.attached import attached_to, for_model, with_attachment
 from labmates.models.catalog import Catalog
-from labmates.models.given import name_given
 from labmates.models.hub import ModelHub
+from labmates.models.names import name_given
 from labmates.models.options import ModelOptions
 from labmates.models.reply import Reply
 from labmates.models.settings import Thoughts

@@ -17,9 +17,8 @@ import httpx2
 import pytest
 import uvloop
 
-from labmates.models.clients import new_client
+from labmates.models.clients import DirectTransport, new_client
 from labmates.models.options import ModelOptions
-from labmates.models.transport import DirectTransport
 
 Run = Callable[[Coroutine[Any, Any, None]], None]
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -239,7 +238,7 @@ def test_a_connection_that_the_server_has_closed_serves_no_further_request(run: 
 
 
 def test_idle_connections_are_not_kept_for_long(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("labmates.models.transport.IDLE_SECONDS", 1.0)
+    monkeypatch.setattr("labmates.models.clients.IDLE_SECONDS", 1.0)
 
     async def case() -> None:
         async with serving([OK]) as server, client() as asking:

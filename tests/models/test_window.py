@@ -17,10 +17,11 @@ from labmates.condition_types import Kind
 from labmates.errors import UsageError
 from labmates.judges.interview import Interviewer
 from labmates.models.catalog import Catalog
-from labmates.models.errors import ContextOverflowError, reply_limit
+from labmates.models.errors import ContextOverflowError
 from labmates.models.hub import ModelHub
 from labmates.models.scripted import make_baseline
 from labmates.records.store import Store
+from labmates.workflows.calls.caller import reply_limit
 from labmates.workflows.calls.judging import JudgeCaller
 from tests.support.openai_server import OpenAIServer, serve_model
 

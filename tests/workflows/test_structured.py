@@ -9,7 +9,7 @@ import pytest
 
 import labmates
 from labmates.condition_types import Kind
-from labmates.models.given import name_given
+from labmates.models.names import name_given
 from labmates.models.scripted import make_baseline
 from labmates.records.run import RunRecord
 from labmates.records.store import Store

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from langchain_core.messages import BaseMessage, convert_to_messages
 
-from labmates.budgets.usage import Usage
+from labmates.budgets.tokens import Usage
 from labmates.errors import LabmatesError
 from labmates.models.connection import ANY_TOOL
 from labmates.models.reply import Reply

@@ -22,8 +22,8 @@ from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from labmates.budgets.tokens import estimate_messages, estimate_tokens, text_of
-from labmates.models.direct import DirectChat
 from labmates.models.orders import Order, order_of
+from labmates.models.sending import DirectChat
 
 
 @dataclass(frozen=True)

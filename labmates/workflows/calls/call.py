@@ -11,12 +11,11 @@ from typing import Any, Protocol, TypedDict, cast
 from langchain_core.messages import AIMessage, BaseMessage
 
 from labmates.agents.transcript import message_from_data, message_to_data
+from labmates.budgets.budget import LostAttempt
 from labmates.budgets.ledger import JournalLine
-from labmates.budgets.meter import LostAttempt
 from labmates.budgets.prices import Price
 from labmates.budgets.purse import Purse
-from labmates.budgets.tokens import estimate_messages
-from labmates.budgets.usage import Usage
+from labmates.budgets.tokens import Usage, estimate_messages
 from labmates.models.conversation import Exchange
 from labmates.models.errors import ContextOverflowError
 from labmates.models.names import is_outside

@@ -12,19 +12,19 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import count, takewhile
-from typing import Any, TypeVar, Unpack, cast
+from typing import Any, Final, TypeVar, Unpack, cast
 
 from langchain_core.messages import BaseMessage
 
 from labmates.agents.transcript import compact, message_from_data, shorten, with_limit
+from labmates.budgets.budget import CallMeter, LostAttempt, Money
 from labmates.budgets.ledger import LEAST_OUTPUT_TOKENS, Ledger
-from labmates.budgets.meter import CallMeter, LostAttempt, Money
 from labmates.budgets.prices import FREE, Price, PriceList
 from labmates.budgets.purse import Purse
 from labmates.budgets.tokens import estimate_messages, token_bound
 from labmates.models.attached import for_model
 from labmates.models.conversation import Accept, Conversation, Exchange, Read
-from labmates.models.errors import ContextOverflowError, reply_limit
+from labmates.models.errors import ContextOverflowError
 from labmates.models.hub import ModelHub
 from labmates.models.names import parse_model
 from labmates.models.objects import UnusableAnswerError
@@ -42,6 +42,8 @@ T = TypeVar("T")
 
 CONTEXT_TOKENS = 131_072
 """Default context of a model: that of most models in use."""
+LEAST_REPLY: Final = 256
+"""Minimum room for a reply, in tokens, unless its limit is lower: longer prompts are refused."""
 _LIMIT_LINE_TOKENS = 32
 """Upper bound of the line that states the limit on a reply."""
 
@@ -402,6 +404,24 @@ class Caller:
         shorter = shorten(call.messages)
         self._events.overflowed(call, is_shortened=shorter is not None)
         return shorter
+
+
+def reply_limit(wanted: int, prompt: int, window: int | None, model: str) -> int:
+    """The limit on a reply, lowered to the room that a prompt leaves in the context `window`; all in tokens.
+
+    An unknown window (None) lowers nothing. Raises `ContextOverflowError` if the room is too small for a reply.
+    """
+    if window is None:
+        return wanted
+    left = window - prompt
+    if left < min(wanted, LEAST_REPLY):
+        error = ContextOverflowError(
+            f"{model}: the prompt of about {prompt:,} tokens leaves no room for a reply in a context of {window:,}",
+            model=model,
+        )
+        error.limit, error.requested = window, prompt
+        raise error
+    return min(wanted, left)
 
 
 class RecordedOutsider:

@@ -11,19 +11,18 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage
 
+from labmates.budgets.budget import CallMeter, LostAttempt
 from labmates.budgets.ledger import UNLIMITED, InsufficientFundsError, Ledger
-from labmates.budgets.meter import CallMeter, LostAttempt
 from labmates.budgets.prices import PriceList
 from labmates.budgets.purse import Purse
-from labmates.budgets.tokens import token_bound
-from labmates.budgets.usage import Usage
+from labmates.budgets.tokens import Usage, token_bound
 from labmates.judges.base import Report, Score
 from labmates.judges.interview import TEMPERATURE, Interviewer
 from labmates.judges.panel import EVERY_METRIC, MEAN, Panel, SafeJudge, open_judge
 from labmates.judges.rubric import PREFIX
 from labmates.judges.rubric import VERSION as RUBRIC_VERSION
 from labmates.models.conversation import Exchange
-from labmates.models.errors import UnpaidCallError, reply_limit
+from labmates.models.errors import UnpaidCallError
 from labmates.models.hub import ModelHub
 from labmates.models.normalise import resendable
 from labmates.models.reply import Reply
@@ -36,7 +35,7 @@ from labmates.records.store import Store
 from labmates.records.studies import study_counts, study_records
 from labmates.util.seeds import derive
 from labmates.workflows.calls.call import Call, Speaker, call_event
-from labmates.workflows.calls.caller import Caller
+from labmates.workflows.calls.caller import Caller, reply_limit
 
 NO_REPLY = Reply("", (), ("empty",), resendable("", ()), "unknown", Usage(0, 0), attempts=0)
 """Stands for the reply to a call that brought none."""
@@ -57,7 +56,7 @@ class Judging:
 class JudgeCall:
     """One model call that a judge made; `reply` is `NO_REPLY` for one that failed and may be billed nevertheless.
 
-    `cost`, `uncertain` and `excess` are in micro-dollars, as in `labmates.budgets.meter.CallMeter`.
+    `cost`, `uncertain` and `excess` are in micro-dollars, as in `labmates.budgets.budget.CallMeter`.
     """
 
     call: Call

@@ -16,7 +16,7 @@ from langchain_core.messages import AIMessage
 
 from labmates.agents.decisions import read_decision
 from labmates.api import arun
-from labmates.budgets.usage import Usage
+from labmates.budgets.tokens import Usage
 from labmates.errors import UsageError
 from labmates.mechanisms.base import Blank, Sheet
 from labmates.mechanisms.play import mixture

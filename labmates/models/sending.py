@@ -1,0 +1,138 @@
+"""How a request is sent through a chat model: with all parameters, or through an instance made for them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any, cast
+
+from langchain_core.callbacks import AsyncCallbackManager
+from langchain_core.globals import get_llm_cache
+from langchain_core.language_models import BaseChatModel, LanguageModelInput
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, message_chunk_to_message
+from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables.config import var_child_runnable_config
+
+from labmates.budgets.tokens import text_of
+from labmates.models.connection import ANY_TOOL, Request, Send, on_the_wire
+from labmates.models.prefix import CACHE_FIELD, Marker
+from labmates.models.watching import LISTENER, Listener, Piece
+
+
+def per_call(chat: BaseChatModel, body: Mapping[str, Any] | None = None, *, may_stream: bool = False) -> Send:
+    """The sender for a chat model that takes all parameters with each call; `body` is added to every request.
+
+    With `may_stream`, a watched reply is streamed; see `labmates.models.watching`.
+    """
+    streaming = chat.model_copy(update={"disable_streaming": False}) if may_stream else chat
+
+    async def send(request: Request, arguments: dict[str, Any]) -> BaseMessage:
+        if request.tools:
+            arguments = {**arguments, "tools": list(request.tools)}
+        if choice := request.tool_choice:
+            named = {"type": "function", "function": {"name": choice}}
+            arguments = {**arguments, "tool_choice": choice if choice == ANY_TOOL else named}
+        if request.response_format is not None:
+            held = {"response_format": dict(request.response_format)}
+            # LangChain's classes would parse the reply by it and raise if it doesn't fit.
+            arguments = {**arguments, **held} if body is None else {**arguments, "extra_body": {**body, **held}}
+        elif body:
+            arguments = {**arguments, "extra_body": dict(body)}
+        messages = list(request.messages)
+        if may_stream and (listener := LISTENER.get()) is not None:
+            return await _watched(streaming, messages, request.config, listener, stream_usage=True, **arguments)
+        return await chat.ainvoke(messages, request.config, **arguments)
+
+    return send
+
+
+def per_instance(
+    build: Callable[[int, float | None], BaseChatModel],
+    marks: Marker | None = None,
+    *,
+    is_watched: bool = False,
+    may_stream: bool = False,
+) -> Send:
+    """The sender for chat models whose limit and temperature belong to the instance.
+
+    Providers' names for these parameters differ in calls, but not in constructors: each pair of values gets an
+    instance, and the last few instances are cached. No seed is sent. `marks` adds cache marks unless the server refused
+    them. `is_watched` tells that the HTTP client is ours and reports when a request is on the wire. With `may_stream`,
+    a watched reply is streamed; see `labmates.models.watching`.
+    """
+    built = lru_cache(maxsize=16)(build)
+
+    async def send(request: Request, arguments: dict[str, Any]) -> BaseMessage:
+        chat = built(request.max_output_tokens, arguments.get("temperature"))
+        listener = LISTENER.get() if may_stream else None
+        if listener is not None and chat.disable_streaming is True:
+            chat = chat.model_copy(update={"disable_streaming": False})
+        # LangChain and OpenAI have different words for any tool.
+        choice = {"tool_choice": request.tool_choice.replace(ANY_TOOL, "any")} if request.tool_choice else {}
+        asked = chat.bind_tools(list(request.tools), **choice) if request.tools else chat
+        messages = list(request.messages)
+        if not is_watched:
+            on_the_wire()
+        if marks is not None and arguments.get(CACHE_FIELD, True):
+            messages = marks(messages)
+        if listener is not None:
+            return await _watched(asked, messages, request.config, listener)
+        return await asked.ainvoke(messages, request.config)
+
+    return send
+
+
+async def _watched(
+    asked: Runnable[Any, Any],
+    messages: list[BaseMessage],
+    config: RunnableConfig,
+    listener: Listener,
+    **arguments: Any,
+) -> BaseMessage:
+    listener(None)
+    whole: AIMessageChunk | None = None
+    calls: dict[Any, int] = {}
+    async for chunk in asked.astream(messages, config, **arguments):
+        whole = chunk if whole is None else whole + chunk
+        if text := text_of(chunk.content):
+            listener(Piece(text))
+        for call in chunk.tool_call_chunks:
+            number = calls.setdefault(call.get("index"), len(calls))
+            listener(Piece(call["args"] or "", "call", number, call["id"] or "", call["name"] or ""))
+    assert whole is not None
+    return message_chunk_to_message(whole)
+
+
+class DirectChat(BaseChatModel):
+    """A chat model whose `ainvoke` passes over LangChain's callbacks and cache, unless there are any.
+
+    They take longer than everything else between a prompt and its request.
+    """
+
+    async def ainvoke(
+        self,
+        input: LanguageModelInput,
+        config: RunnableConfig | None = None,
+        *,
+        stop: list[str] | None = None,
+        **kwargs: Any,
+    ) -> AIMessage:
+        """The reply to a prompt."""
+        if self.callbacks or self.verbose or get_llm_cache() is not None or _is_followed(config):
+            return await super().ainvoke(input, config, stop=stop, **kwargs)
+        # Agents that work at the same time take turns, as with LangChain's call.
+        await asyncio.sleep(0)
+        result = await self._agenerate(self._convert_input(input).to_messages(), stop=stop, **kwargs)
+        [generation] = result.generations
+        message = cast(AIMessage, generation.message)
+        about = {**(result.llm_output or {}), **(generation.generation_info or {}), **message.response_metadata}
+        message.response_metadata = about
+        return message
+
+
+def _is_followed(config: RunnableConfig | None = None) -> bool:
+    """Whether a tracer or other callbacks follow a call in the current context."""
+    configs = (config or {}, var_child_runnable_config.get() or {})
+    callbacks = next((given for each in configs if (given := each.get("callbacks"))), None)
+    return bool(AsyncCallbackManager.configure(callbacks).handlers)
