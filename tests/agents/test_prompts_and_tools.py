@@ -1,38 +1,40 @@
 from __future__ import annotations
 
 import re
-import string
-from importlib.resources import files
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labmates.agents.prompts import render
+from labmates.agents.prompts import Prompts, render
 from labmates.agents.sections import excerpt, excerpts
 from labmates.agents.tools import ARGUMENTS, ToolError, check_arguments, tool_schema
 from labmates.agents.workspace import Workspace
+from tests.support.plugins import ROOT
 from tests.support.teams import PIPELINE, TEAMS
 
 TEMPLATES = sorted(
-    f.name.removesuffix(".md") for f in files("labmates.agents.prompts").iterdir() if f.name.endswith(".md")
+    (".".join(path.relative_to(ROOT).parts[:-2]), path.stem)
+    for path in (ROOT / "labmates").rglob("prompts/*.md")
+    if "organisations" not in path.parts
 )
+"""Packages and names of the prompts."""
 
 
 NEEDS_NO_DESCRIPTION = {"code", "name", "heading", "content", "to_team", "target_team"}
 """Parameters that their tool's description and their own names explain; each word goes with every call of a run."""
 
 
-@pytest.mark.parametrize("name", TEMPLATES)
-def test_a_template_takes_all_its_values_and_leaves_none_open(name: str) -> None:
-    text = files("labmates.agents.prompts").joinpath(f"{name}.md").read_text()
-    names = set(string.Template(text).get_identifiers())
-    filled = render(name, **{key: f"<{key}>" for key in names})
+@pytest.mark.parametrize(("package", "name"), TEMPLATES)
+def test_a_template_takes_all_its_values_and_leaves_none_open(package: str, name: str) -> None:
+    prompts = Prompts(package)
+    names = set(prompts.template(name).get_identifiers())
+    filled = prompts.render(name, **{key: f"<{key}>" for key in names})
     assert all(f"<{key}>" in filled for key in names)
     assert "$" not in filled
     if names:
         with pytest.raises(KeyError):
-            render(name)
+            prompts.render(name)
 
 
 def test_what_is_filled_in_is_never_read_as_a_template() -> None:

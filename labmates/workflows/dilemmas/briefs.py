@@ -12,7 +12,7 @@ from langchain_core.messages import BaseMessage
 from pydantic import Field, create_model, model_validator
 
 from labmates.agents.decisions import Form, check_sum, sum_rule
-from labmates.agents.prompts import render
+from labmates.agents.prompts import Prompts
 from labmates.errors import UsageError
 from labmates.games.normal_form import NormalForm
 from labmates.games.payoff_table import PayoffTable
@@ -25,7 +25,17 @@ from labmates.mechanisms.wording_paper import PaperWording
 from labmates.models.orders import Order
 from labmates.workflows.calls.remarks import form_text
 from labmates.workflows.dilemmas.descriptions import DESCRIPTIONS
-from labmates.workflows.play.wordings import Ablation, Wording, lengthened, renamed, replaced, word_count
+from labmates.workflows.play.wordings import (
+    Ablation,
+    Wording,
+    lengthened,
+    reasoning_request,
+    renamed,
+    replaced,
+    word_count,
+)
+
+render = Prompts(__package__).render
 
 _LABEL = re.compile(r"\bA\d+\b")
 HAND_OVER = "hand over"
@@ -217,19 +227,19 @@ class Briefing:
             self._labels.text,
             (
                 "\n\n".join(question.told),
-                render(f"dilemma_game_{self._wording}", **description.values),
+                render(f"game_{self._wording}", **description.values),
                 question.ask,
                 _SEAT[self._wording].format(question.seat + 1),
             ),
         )
         text = render(
-            "dilemma_ask",
+            "ask",
             stage=question.stage,
             ask=ask,
             keys=keys_of(sheet),
             game=game,
             told=f"\n{told}\n" if told else "",
-            reasoning=render(f"game_reasoning_{reasoning}"),
+            reasoning=reasoning_request(reasoning),
             seat=seat,
             form=form_text(blank.name for blank in sheet.blanks),
         )
@@ -247,12 +257,12 @@ class Briefing:
     def _make_system(self) -> BaseMessage:
         players = self._table.game().players
         text = render(
-            f"dilemma_system_{self._wording}",
+            f"system_{self._wording}",
             players=players,
             others="another player" if players == 2 else f"{players - 1} other players",
             others_again="the other player" if players == 2 else "the other players",
             rules=self._make_rules(),
-            aim="" if self._ablation == "no-aim" else render(f"dilemma_aim_{self._wording}"),
+            aim="" if self._ablation == "no-aim" else render(f"aim_{self._wording}"),
         )
         return Order(KIND, {}, self._labels.text(text)).system()
 

@@ -8,11 +8,14 @@ from dataclasses import dataclass, field
 import numpy as np
 from langchain_core.messages import BaseMessage
 
-from labmates.agents.prompts import render
+from labmates.agents.prompts import Prompts
 from labmates.games.base import Array, Game, in_figures
 from labmates.models.orders import Order
 from labmates.workflows.calls.remarks import form_text
 from labmates.workflows.games.condition import GameCondition
+from labmates.workflows.play.wordings import reasoning_request
+
+render = Prompts(__package__).render
 
 KIND = "behavioural"
 """The kind of the orders."""
@@ -70,7 +73,7 @@ class Briefing:
         self._game = game
         self._names = [player for _, player in condition.seats()]
         self._seats = {player: divmod(number, game.group_size) for number, player in enumerate(self._names)}
-        self._reasoning = render(f"game_reasoning_{condition.reasoning}")
+        self._reasoning = reasoning_request(condition.reasoning)
         self._system = self._make_system()
         self._lines: dict[tuple[int, int, bool], list[str]] = {}
 
@@ -113,7 +116,7 @@ class Briefing:
         last = self._others(player, known[-1]) if known else {}
         facts = {"player": player, "stage": step, "round": len(rounds), "last": last}
         now = render(
-            "game_now",
+            "now",
             step=step,
             round=len(rounds),
             rounds=self._game.rounds,
@@ -139,7 +142,7 @@ class Briefing:
         figures = game.figures()
         named = {name.replace("_", " "): value for name, value in figures.items()}
         text = render(
-            f"game_system_{condition.framing}_{condition.wording}",
+            f"system_{condition.framing}_{condition.wording}",
             players=game.players,
             title=game.title,
             rules=game.rules(condition.framing, remarks=condition.wording == "paper"),
@@ -154,12 +157,12 @@ class Briefing:
         """The requests of all steps of a round."""
         condition, game = self._condition, self._game
         if condition.deliberation:
-            yield render(f"game_deliberate_{condition.wording}")
+            yield render(f"deliberate_{condition.wording}")
         keys = [f'- "{each.name}": {each.low} to {each.high}, {each.about}' for each in game.quantities]
         total = [] if game.total is None else [f"Together they add up to {game.total}."]
-        yield render("game_decide", keys="\n".join([*keys, *total]))
+        yield render("decide", keys="\n".join([*keys, *total]))
         if game.sanction_limit:
-            yield render(f"game_sanction_{condition.wording}", limit=game.sanction_limit)
+            yield render(f"sanction_{condition.wording}", limit=game.sanction_limit)
 
     def _history(self, player: str, past: Sequence[Round]) -> str:
         """The completed rounds of a player's group."""

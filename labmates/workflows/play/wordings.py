@@ -10,7 +10,10 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from labmates.agents.prompts import Prompts
 from labmates.workflows.play.condition import DecisionCondition
+
+_PROMPTS = Prompts(__package__)
 
 Wording = Literal["ours", "paper"]
 Ablation = Literal["none", "neutral", "length-matched", "no-aim", "real-words"]
@@ -30,6 +33,11 @@ _FILLER = (
     "No part of it refers to anything outside of it.",
     "The language of the text is English.",
 )
+
+
+def reasoning_request(reasoning: str) -> str:
+    """The request to reason before a decision: ``none``, ``cot`` or ``tom``."""
+    return _PROMPTS.render(f"reasoning_{reasoning}")
 
 
 class WordedCondition(DecisionCondition, ABC):

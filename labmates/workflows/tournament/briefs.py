@@ -12,7 +12,7 @@ from langchain_core.messages import BaseMessage
 from pydantic import create_model
 
 from labmates.agents.decisions import Form
-from labmates.agents.prompts import render
+from labmates.agents.prompts import Prompts
 from labmates.games.iterated.match import LABELS, Match, Round
 from labmates.games.iterated.questions import OPPONENT, UNDECIDABLE, Question
 from labmates.models.orders import Order
@@ -20,6 +20,8 @@ from labmates.workflows.calls.remarks import form_text
 from labmates.workflows.play.wordings import lengthened, renamed, replaced, word_count
 from labmates.workflows.tournament.condition import TournamentCondition
 from labmates.workflows.tournament.wordings import NEUTRAL, WORDINGS
+
+render = Prompts(__package__).render
 
 _FIRST = "the first round of a match"
 KIND = "tournament"
@@ -144,7 +146,7 @@ class Briefing:
         parts = {"plan": "Your plan"} if self._condition.critique_turns else {}
         parts |= {"messages": "Messages in this match"} if view.messages else {}
         text = self._text(
-            f"tournament_{step}",
+            step,
             {"plan": view.plan or "You have none yet.", "messages": "\n".join(messages)},
             history=self._history(view.rounds),
             told="".join(f"## {head}\n${name}\n\n" for name, head in parts.items()),
@@ -156,7 +158,7 @@ class Briefing:
 
     def introduction(self, player: str) -> list[BaseMessage]:
         """The prompt for a player's introduction."""
-        text = replaced(render("tournament_introduction", who=self._who(player)), self._team_words)
+        text = replaced(render("introduction", who=self._who(player)), self._team_words)
         return self._before_teams(player, "introduction", text)
 
     def wishes(self, player: str, introductions: Mapping[str, str]) -> list[BaseMessage]:
@@ -165,7 +167,7 @@ class Briefing:
         most = len(self._condition.players_of["A"]) - 1
         form = form_text(("wanted", "reasoning"))
         text = replaced(
-            render("tournament_wishes", introductions="$introductions", most=most, who=self._who(player), form=form),
+            render("wishes", introductions="$introductions", most=most, who=self._who(player), form=form),
             self._team_words,
         )
         # One line each, since a further line could pass for another player's introduction.
@@ -183,21 +185,21 @@ class Briefing:
 
     def plan(self, view: View) -> list[BaseMessage]:
         """The planner's prompt for a draft."""
-        return self._planning(view, "plan", "tournament_plan", plan=view.plan or "There is none yet.")
+        return self._planning(view, "plan", "plan", plan=view.plan or "There is none yet.")
 
     def critique(self, view: View, draft: str) -> list[BaseMessage]:
         """The critic's prompt on a draft."""
-        return self._planning(view, "critique", "tournament_critique", draft=draft)
+        return self._planning(view, "critique", "critique", draft=draft)
 
     def improve(self, view: View, draft: str, critique: str) -> list[BaseMessage]:
         """The planner's prompt for an improved plan."""
-        return self._planning(view, "improved plan", "tournament_improve", draft=draft, critique=critique)
+        return self._planning(view, "improved plan", "improve", draft=draft, critique=critique)
 
     def questions(self, view: View, questions: Sequence[Question]) -> list[BaseMessage]:
         """The prompt with comprehension questions on a completed match."""
         lines = (f'- "{question.id}": {question.text} ({_HINTS[question.kind]})' for question in questions)
         text = render(
-            "tournament_questions",
+            "questions",
             number=len(view.memory) + 1,
             matches=self._condition.matches_of(view.player),
             who=self._who(view.player),
@@ -210,7 +212,7 @@ class Briefing:
 
     def _planning(self, view: View, step: str, template: str, **written: str) -> list[BaseMessage]:
         situation = render(
-            f"tournament_situation_{self._condition.wording}",
+            f"situation_{self._condition.wording}",
             memory="\n\n".join(self._remembered(view.player, match) for match in view.memory) or "None yet.",
             history=self._history(view.rounds),
         )
@@ -250,13 +252,13 @@ class Briefing:
         if condition.structure != "ri":
             noun = "group" if wording == "paper" else "team"
             number = f"1 {noun}" if condition.teams == 1 else f"{condition.teams} {noun}s"
-            teams = "\n" + render(f"tournament_team_rules_{wording}", teams=number)
+            teams = "\n" + render(f"team_rules_{wording}", teams=number)
             if condition.team_choice == "wished":
                 rule = "- Teams are formed before the first match, by the wishes of the players."
                 teams += "\n" + replaced(rule, self._team_words)
-        goal = render(f"tournament_goal_{condition.structure}_{wording}")
+        goal = render(f"goal_{condition.structure}_{wording}")
         return render(
-            f"tournament_system_{wording}",
+            f"system_{wording}",
             players=len(condition.players),
             opponents=_opponents(condition),
             rounds=condition.rounds,
@@ -264,7 +266,7 @@ class Briefing:
             budget=condition.budget,
             further_rules=_further_rules(condition),
             team_rules=teams,
-            aim="" if condition.ablation == "no-aim" else render(f"tournament_aim_{wording}", goal=goal),
+            aim="" if condition.ablation == "no-aim" else render(f"aim_{wording}", goal=goal),
         )
 
     def _who(self, player: str) -> str:
@@ -283,7 +285,7 @@ class Briefing:
     def _now(self, view: View, step: str) -> str:
         words = self._words
         return render(
-            f"tournament_now_{self._condition.wording}",
+            f"now_{self._condition.wording}",
             step=step,
             number=len(view.memory) + 1,
             matches=self._condition.matches_of(view.player),
@@ -308,11 +310,11 @@ def _further_rules(condition: TournamentCondition) -> str:
     """The rules on noise, the end of a match and reputation, where they apply."""
     rules = ""
     if condition.continuation < 1:
-        rules += "\n" + render("tournament_end_rule", probability=f"{condition.continuation:g}")
+        rules += "\n" + render("end_rule", probability=f"{condition.continuation:g}")
     if condition.noise:
-        rules += "\n" + render("tournament_noise_rule", probability=f"{condition.noise:g}")
+        rules += "\n" + render("noise_rule", probability=f"{condition.noise:g}")
     if condition.reputation == "shown":
-        rules += "\n" + render("tournament_reputation_rule")
+        rules += "\n" + render("reputation_rule")
     return rules
 
 
