@@ -8,7 +8,7 @@ import pytest
 
 from labmates.models.scripted.base import Draft, Heard
 from labmates.records.store import Store
-from labmates.workflows.games.prediction.sources import read_levels
+from labmates_profiles.prediction.sources import read_levels
 from tests.support.command_line import Labmates
 from tests.support.openai_server import OpenAIServer, fault
 from tests.support.puppet import puppet

@@ -11,8 +11,8 @@ import pytest
 
 from labmates.api import arun
 from sitegen.coverage import PAGE, coverage_page, papers
+from tests.profiles.simulated_studies import write_prediction, write_proximity
 from tests.support.command_line import Labmates
-from tests.support.simulated_studies import write_prediction, write_proximity
 from tests.support.strategies import library
 
 pytestmark = pytest.mark.xdist_group("coverage")

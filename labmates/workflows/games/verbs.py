@@ -1,4 +1,4 @@
-"""``labmates games``, ``labmates profile`` and ``labmates screen``."""
+"""``labmates games`` and ``labmates profile``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,3 @@ from labmates.workflows.protocol.verb import Verb
 
 GAMES = Verb("List the behavioural games, or show or check one.", lazy("labmates.workflows.games.catalog:COMMAND"))
 PROFILE = Verb("Measure models' play in the behavioural games.", lazy("labmates.workflows.games.profiling:PROFILE"))
-SCREEN = Verb(
-    "Predict models' results in the lab from their play in the behavioural games.",
-    lazy("labmates.workflows.games.prediction.screen:SCREEN"),
-)

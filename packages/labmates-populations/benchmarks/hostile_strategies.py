@@ -3,7 +3,7 @@
 Each attack of the tests' corpus sits in every game of a batch; its honest time is that of the same batch with a plain
 strategy in its seats. Times are processor time of all processes, those that were killed included::
 
-    python packages/labmates-populations/benchmarks/hostile_strategies.py [PART OF A NAME]
+    make -C packages/labmates-populations bench NAME=hostile_strategies [ARGS="PART OF A NAME"]
 """
 
 from __future__ import annotations

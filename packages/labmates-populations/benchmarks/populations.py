@@ -2,7 +2,7 @@
 
 Needs a checkout of github.com/willis-richard/emergent_llm, whose own code plays the same groups in this process::
 
-    python packages/labmates-populations/benchmarks/populations.py PATH/TO/emergent_llm
+    make -C packages/labmates-populations bench NAME=populations ARGS=PATH/TO/emergent_llm
 
 A population of 512 evolves by the paper's protocol; the published program plays a part of each generation's groups, and
 games without chance have to be equal move for move. Times are processor time, since other processes disturb the clock;

@@ -1,1 +1,0 @@
-"""Benchmarks, run by hand: `make bench`. They print ratios measured side by side in one run."""

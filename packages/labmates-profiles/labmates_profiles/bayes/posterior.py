@@ -1,0 +1,148 @@
+"""Posteriors of fitted models: draws, summaries, and diagnostics of the draws."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from labmates.stats.arrays import Array
+from labmates.stats.multiplicity import holm
+from labmates_profiles.bayes.importance import LEAST_EFFECTIVE, Sample
+from labmates_profiles.bayes.smoothing import GOOD_K
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Summary of one parameter of a posterior.
+
+    Attributes
+    ----------
+    low, high
+        Ends of the central 95 % interval.
+    positive
+        Probability that it is above 0: the paper's probability of direction.
+    """
+
+    name: str
+    mean: float
+    sd: float
+    low: float
+    high: float
+    positive: float
+
+    @property
+    def credible(self) -> bool:
+        """Whether the 95 % interval excludes 0."""
+        return self.low > 0 or self.high < 0
+
+
+@dataclass(frozen=True)
+class Diagnostics:
+    """Diagnostics of draws from importance sampling.
+
+    Attributes
+    ----------
+    effective
+        Effective number of draws.
+    k_hat
+        Above 0.7 the draws can't be trusted.
+    warnings
+        Problems with their remedies.
+    """
+
+    draws: int
+    effective: float
+    k_hat: float
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """Equally weighted draws from a posterior.
+
+    Attributes
+    ----------
+    names
+        Of the parameters.
+    draws
+        Shape ``(draws, parameters)``.
+    """
+
+    names: tuple[str, ...]
+    draws: Array
+    diagnostics: Diagnostics
+
+    def __getitem__(self, name: str) -> Array:
+        """The draws of one parameter, shape ``(draws,)``."""
+        return np.asarray(self.draws[:, self.names.index(name)])
+
+    def columns(self, names: Sequence[str]) -> Array:
+        """The draws of some parameters, shape ``(draws, len(names))``."""
+        return np.asarray(self.draws[:, [self.names.index(name) for name in names]])
+
+    def first(self, draws: int) -> Posterior:
+        """The same posterior with its first draws only."""
+        return replace(self, draws=self.draws[:draws])
+
+    @cached_property
+    def summaries(self) -> dict[str, Summary]:
+        """Summaries of all parameters, by name."""
+        low, high = np.quantile(self.draws, [0.025, 0.975], axis=0)
+        means, spreads, positive = self.draws.mean(axis=0), self.draws.std(axis=0), (self.draws > 0).mean(axis=0)
+        return {
+            name: Summary(name, *map(float, (means[at], spreads[at], low[at], high[at], positive[at])))
+            for at, name in enumerate(self.names)
+        }
+
+    def frame(self) -> pd.DataFrame:
+        """One row per parameter: ``name``, ``mean``, ``sd``, ``low``, ``high``, ``positive``, ``credible``."""
+        import pandas as pd
+
+        return pd.DataFrame([{**asdict(summary), "credible": summary.credible} for summary in self.summaries.values()])
+
+    def json(self, p_holm: Mapping[str, float] | None = None) -> dict[str, Any]:
+        """Summaries and diagnostics as JSON data, with Holm-adjusted p values where given."""
+        adjusted = p_holm or {}
+        parameters = [
+            {**asdict(summary), "credible": summary.credible, "p_holm": adjusted.get(name)}
+            for name, summary in self.summaries.items()
+        ]
+        return {"parameters": parameters, "diagnostics": asdict(self.diagnostics)}
+
+
+def adjusted(effects: Sequence[tuple[Posterior, str]]) -> list[float]:
+    """Holm-adjusted p values of the effects in one table.
+
+    An effect's p is twice the probability of its less likely sign, and at least 1 over the number of draws; it is below
+    .05 if the 95 % interval excludes 0.
+    """
+    p_values = []
+    for posterior, name in effects:
+        positive = posterior.summaries[name].positive
+        p_values.append(max(2 * min(positive, 1 - positive), 1 / len(posterior.draws)))
+    return [1.0 if p is None else p for p in holm(p_values)]
+
+
+def from_sample(names: Sequence[str], draws: Array, sample: Sample) -> Posterior:
+    """The posterior from importance sampling; `draws` include derived parameters, shape ``(draws, parameters)``."""
+    warnings = []
+    if sample.k_hat > GOOD_K:
+        warnings.append(
+            f"k-hat is {sample.k_hat:.2f}, above {GOOD_K}: a few draws carry most of the weight, even after the "
+            f"proposal was adapted, widened and sampled with more draws ({sample.attempts} attempts), so means and "
+            "intervals can't be trusted. Compare the coefficients with those of least squares beside them. Often the "
+            "cause is too little data for the model: more models or games, or the simpler specification, help."
+        )
+    elif sample.effective < LEAST_EFFECTIVE:
+        warnings.append(
+            f"only {sample.effective:.0f} effective draws, fewer than {LEAST_EFFECTIVE}: the ends of 95 % intervals "
+            "are uncertain; ask for more draws."
+        )
+    return Posterior(tuple(names), draws, Diagnostics(len(draws), sample.effective, sample.k_hat, tuple(warnings)))

@@ -1,0 +1,449 @@
+"""The data of one outcome from profiles and lab runs: selection of models, scales, and exclusions with reasons."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+import numpy as np
+
+from labmates.errors import UsageError
+from labmates.models.roster import KnownModel
+from labmates.stats.arrays import Array
+from labmates.stats.validity import MOST_FAILED
+from labmates_profiles.bayes.covariates import Covariates, covariate_columns
+from labmates_profiles.prediction.data import (
+    PredictionData,
+    Runs,
+    Scale,
+    condition_columns,
+    standardised,
+    summarise,
+)
+from labmates_profiles.prediction.sources import OUTCOMES, SKILL, LeftOut, Level, Observation
+
+GAME_ORDER: Final = (
+    "weakest-link",
+    "collective-risk",
+    "o-ring",
+    "common-pool",
+    "common-pool-sanctions",
+    "public-goods",
+)
+"""The games in the order of the paper's tables."""
+CONTROLS: Final = ("IFEval", "MMLU-Pro", "log(size)", "thinking")
+LEAST_FREEDOM: Final = 10
+"""With fewer models beyond the number of coefficients per model, a note warns of the small sample."""
+LEAST_MODELS: Final = 4
+MEAN_JUDGE: Final = "rubric"
+RULES_ON_WORDS: Final = "heuristic"
+"""Its accuracy matches words that every paper on a task contains, so it is used only on request."""
+VERIFIED: Final = "verified"
+_ACCURACY: Final = "accuracy"
+_DATA_SET: Final = ("task", "difficulty")
+"""The condition keys that, with the seed, determine a data set."""
+Unit = Literal["condition", "run"]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The choice of material to analyse.
+
+    Attributes
+    ----------
+    judges
+        The judge of each outcome; the empty name stands for all other outcomes.
+    games
+        By default all.
+    controls
+        Whether to control for benchmark scores, size and thinking.
+    unit
+        Unit of observation: the mean of a model's runs in a condition (as in the paper), or a run. Default: condition,
+        or run if no model has two conditions.
+    covariates
+        The user's own controls of models; see `labmates_profiles.bayes.covariates`.
+    """
+
+    judges: Mapping[str, str] = field(default_factory=dict)
+    games: tuple[str, ...] = ()
+    controls: bool = True
+    unit: Unit | None = None
+    covariates: Covariates = field(default_factory=dict)
+
+
+class UninformativeError(UsageError):
+    """Lab runs carry no information on an outcome: it is unscored, or constant within each model."""
+
+
+@dataclass(frozen=True)
+class Assembled:
+    """The data of one outcome.
+
+    Attributes
+    ----------
+    runs
+        Scored runs behind the observations.
+    level_scale, control_scale
+        The standardisation of metrics and controls.
+    notes
+        Caveats about the data.
+    """
+
+    outcome: str
+    judge: str
+    unit: Unit
+    runs: int
+    data: PredictionData
+    level_scale: Scale
+    control_scale: Scale
+    left_out: tuple[LeftOut, ...]
+    notes: tuple[str, ...]
+
+
+def assemble(
+    outcome: str,
+    levels: Sequence[Level],
+    observations: Sequence[Observation],
+    traits: Mapping[str, KnownModel],
+    choice: Choice | None = None,
+) -> Assembled:
+    """Profiles and lab runs joined for one outcome.
+
+    Parameters
+    ----------
+    traits
+        Benchmark scores, size and thinking, by the model's name.
+
+    Raises
+    ------
+    UninformativeError
+        If there are no scores, or scores do not vary within any model.
+    UsageError
+        If the choice of judge is ambiguous, or too few models remain.
+    """
+    choice = choice or Choice()
+    notes: list[str] = []
+    judge = choose_judge(outcome, observations, choice.judges, notes)
+    scored, left = _scored(outcome, judge, observations, notes)
+    games = _games(levels, choice.games)
+    by_model: dict[str, dict[str, Level]] = defaultdict(dict)
+    for level in levels:
+        by_model[level.model][level.game] = level
+    models, out = _models(by_model, games, scored, traits, choice.controls)
+    left += out
+    measured = np.array([[by_model[model][game].value for game in games] for model in models])
+    errors = np.array([[by_model[model][game].error or 0.0 for game in games] for model in models])
+    known = (
+        np.array([control_values(traits[model]) for model in models]) if choice.controls else np.empty((len(models), 0))
+    )
+    varying = _varying(measured, games, models, "all of these models play it alike, so it can predict nothing", notes)
+    controls = CONTROLS if choice.controls else ()
+    informative = _varying(known, controls, models, "it is the same for all of these models", notes)
+    more, own = _covariates(choice.covariates, models, (controls, informative, known), (games, varying, measured))
+    _enough(len(models), len(varying), len(informative) + len(more), left, notes, choice.controls)
+    scaled, level_scale = standardised(measured[:, varying])
+    benchmarks, control_scale = standardised(np.column_stack([known[:, informative], own]))
+    place = {model: at for at, model in enumerate(models)}
+    included = [(run, value) for run, value in scored if run.model in place]
+    unit, rows = _rows(included, choice.unit, notes)
+    columns, matrix = condition_columns([row[0][0].condition for row in rows], notes)
+    data = PredictionData(
+        models=tuple(models),
+        games=tuple(games[at] for at in varying),
+        controls=(*(controls[at] for at in informative), *more),
+        columns=tuple(columns),
+        levels=scaled,
+        errors=errors[:, varying] / level_scale.spread,
+        benchmarks=benchmarks,
+        model_of=np.array([place[row[0][0].model] for row in rows]),
+        conditions=matrix,
+        outcome=np.array([sum(value for _, value in row) / len(row) for row in rows]),
+        factors=tuple(columns.values()),
+        runs=_runs(rows, notes),
+    )
+    _varies(outcome, data)
+    return Assembled(outcome, judge, unit, len(included), data, level_scale, control_scale, tuple(left), tuple(notes))
+
+
+def assemble_all(
+    wanted: Sequence[str], assembled: Callable[[str], Assembled], default: Sequence[str] = OUTCOMES
+) -> tuple[list[Assembled], list[LeftOut]]:
+    """The data of the requested outcomes, or of all that can be analysed, and the reasons against the others.
+
+    If the `default` includes skill and no run has it, accuracy takes its place.
+
+    Raises
+    ------
+    UsageError
+        If the data of a requested outcome, or of all default outcomes, are insufficient.
+    """
+    if wanted:
+        return [assembled(outcome) for outcome in dict.fromkeys(wanted)], []
+    assembled_all: list[Assembled] = []
+    left: list[LeftOut] = []
+    outcomes = list(default)
+    for outcome in outcomes:
+        try:
+            assembled_all.append(assembled(outcome))
+        except UninformativeError as error:
+            left.append(LeftOut(outcome, 1, str(error).removeprefix(f"{outcome} ")))
+            if outcome == SKILL:
+                outcomes.append(_ACCURACY)
+    if not assembled_all:
+        raise UsageError("\n".join(f"{item.what}: {item.reason}" for item in left))
+    return assembled_all, left
+
+
+def control_values(known: KnownModel) -> list[float]:
+    """The controls of a model in the order of `CONTROLS`; NaN for a missing score."""
+    scores = [math.nan if score is None else float(score) for score in (known.ifeval, known.mmlu_pro)]
+    return [*scores, math.log10(known.size), float(known.thinking)]
+
+
+def choose_judge(outcome: str, observations: Iterable[Observation], asked: Mapping[str, str], notes: list[str]) -> str:
+    """The single judge whose scores of an outcome count.
+
+    Default: ``verified`` for accuracy; otherwise the only judge of this outcome, or the only judge of all outcomes.
+    Accuracy by rules on words is used only on request.
+
+    Raises
+    ------
+    UsageError
+        If no judge scored the outcome, the requested judge did not, or several did.
+    """
+    counts: Counter[str] = Counter()
+    outcomes: dict[str, set[str]] = defaultdict(set)
+    for observation in observations:
+        for (judge, metric), value in observation.scores.items():
+            if value is not None:
+                outcomes[judge].add(metric)
+                counts[judge] += metric == outcome
+    able = {judge: count for judge, count in counts.items() if count}
+    scorers = ", ".join(f"{judge} ({count} runs)" for judge, count in sorted(able.items()))
+    if not able:
+        raise UninformativeError(f"no lab run has a score of {outcome}; add some with labmates judge")
+    wanted = asked.get(outcome, asked.get("", ""))
+    if wanted:
+        if wanted not in able:
+            raise UsageError(f"the judge '{wanted}' has not scored {outcome}; these have: {scorers}")
+        return wanted
+    judges = [judge for judge in able if judge != MEAN_JUDGE]
+    if outcome == _ACCURACY:
+        judges = [judge for judge in judges if judge != RULES_ON_WORDS]
+        if not judges:
+            raise UninformativeError(
+                f"accuracy was scored by {RULES_ON_WORDS} alone, whose rules match words of any paper on the task; "
+                f"judge the runs with {VERIFIED}, or request it by name: --judge {outcome}={RULES_ON_WORDS}"
+            )
+        judges = [VERIFIED] if VERIFIED in judges else judges
+    if len(judges) > 1:
+        judges = [judge for judge in judges if outcomes[judge].issuperset(OUTCOMES)]
+    if len(judges) != 1:
+        raise UsageError(
+            f"several judges scored {outcome}: {scorers}. Scores of different judges are never mixed: choose one with "
+            f"--judge NAME, or for this outcome only with --judge {outcome}=NAME"
+        )
+    if len(able) > 1:
+        notes.append(f"{outcome} is by {judges[0]}; scored by: {scorers}. To choose another: --judge {outcome}=NAME.")
+    return judges[0]
+
+
+Scored = tuple[Observation, float]
+
+
+def _scored(
+    outcome: str, judge: str, observations: Sequence[Observation], notes: list[str]
+) -> tuple[list[Scored], list[LeftOut]]:
+    scored, unscored, versions = [], Counter[str](), Counter[str]()
+    for observation in observations:
+        value = observation.scores.get((judge, outcome))
+        if value is None:
+            unscored[observation.model] += 1
+        else:
+            scored.append((observation, value))
+            versions[observation.versions.get(judge, "")] += 1
+    if len(versions) > 1:
+        by_version = ", ".join(f"{version or '?'} ({count} runs)" for version, count in sorted(versions.items()))
+        notes.append(f"{outcome} was scored by several versions of {judge}: {by_version}.")
+    if judge == VERIFIED and (unread := [value for run, value in scored if not run.readable]):
+        read = [value for run, value in scored if run.readable]
+        protocol = f"; over the other {len(read)} (per protocol) the mean is {np.mean(read):.3f}" if read else ""
+        notes.append(
+            f"{len(unread)} of {len(scored)} runs have no readable findings and count with their score (intention to "
+            f"treat): the mean {outcome} is {np.mean([value for _, value in scored]):.3f}{protocol}."
+        )
+    left = [
+        LeftOut("runs", count, f"{outcome} unscored by {judge}: runs of {model}") for model, count in unscored.items()
+    ]
+    return scored, left
+
+
+def _games(levels: Iterable[Level], asked: Sequence[str]) -> list[str]:
+    present = dict.fromkeys(level.game for level in levels)
+    if not present:
+        raise UsageError("there are no profiles: no simulation of a game by one model; take some with labmates profile")
+    if missing := [game for game in asked if game not in present]:
+        raise UsageError(f"no model has simulations of {', '.join(missing)}; there are: {', '.join(present)}")
+    known = [game for game in GAME_ORDER if game in present]
+    return [game for game in dict.fromkeys([*known, *present]) if not asked or game in asked]
+
+
+def _models(
+    by_model: Mapping[str, Mapping[str, Level]],
+    games: Sequence[str],
+    scored: Sequence[Scored],
+    traits: Mapping[str, KnownModel],
+    controls: bool,
+) -> tuple[list[str], list[LeftOut]]:
+    runs = Counter(run.model for run, _ in scored)
+    included, left = [], []
+    for model in dict.fromkeys([*by_model, *runs]):
+        reason = _why_not(by_model.get(model, {}), games, runs[model], traits.get(model), controls)
+        if reason:
+            left.append(LeftOut(model, 1, reason))
+        else:
+            included.append(model)
+    return included, left
+
+
+def _why_not(
+    levels: Mapping[str, Level], games: Sequence[str], runs: int, known: KnownModel | None, controls: bool
+) -> str:
+    if not levels:
+        return f"it has {runs} scored lab runs, but no profile"
+    if not runs:
+        return "it has a profile, but no scored lab runs"
+    if missing := [game for game in games if game not in levels]:
+        return f"no simulations of {', '.join(missing)}"
+    if single := [game for game in games if levels[game].error is None]:
+        return f"a single simulation of {', '.join(single)}, so its error is unknown"
+    if failed := unplayed(levels, games):
+        return failed
+    if not controls:
+        return ""
+    if known is None:
+        return "its size and benchmark scores are unknown (add them with --roster, or use --no-benchmarks)"
+    unknown = [name for name, value in zip(CONTROLS, control_values(known), strict=True) if math.isnan(value)]
+    return f"missing benchmark scores: {', '.join(unknown)}" if unknown else ""
+
+
+def unplayed(levels: Mapping[str, Level], games: Sequence[str]) -> str:
+    """The games that count as not played, because too many of the model's decisions failed; empty for none."""
+    failed = [f"{levels[game].failed:.0%} in {game}" for game in games if levels[game].failed > MOST_FAILED]
+    return f"too many of its decisions failed: {', '.join(failed)} (at most {MOST_FAILED:.0%} may)" if failed else ""
+
+
+def _varying(values: Array, names: Sequence[str], models: Sequence[str], why: str, notes: list[str]) -> list[int]:
+    if not models:
+        return []
+    spread = values.std(axis=0)
+    varying = [at for at in range(len(names)) if spread[at] > 1e-9 * max(1.0, float(np.abs(values[:, at]).max()))]
+    notes += [f"{name} is left out of the predictors: {why}." for at, name in enumerate(names) if at not in varying]
+    return varying
+
+
+def _covariates(
+    covariates: Covariates, models: Sequence[str], *known: tuple[Sequence[str], Sequence[int], Array]
+) -> tuple[list[str], Array]:
+    """Names and values of the user's covariates, given other predictors: names, indices of the varying ones, values."""
+    if not covariates or len(models) < LEAST_MODELS:
+        return [], np.empty((len(models), 0))
+    columns = np.column_stack([values[:, places] for _, places, values in known])
+    return covariate_columns(covariates, models, columns, [names[at] for names, places, _ in known for at in places])
+
+
+def _enough(
+    models: int, games: int, controls: int, left: Sequence[LeftOut], notes: list[str], benchmarks: bool
+) -> None:
+    coefficients = 1 + games + controls
+    freedom = models - coefficients
+    advice = "fewer games (--game)" + (" or no benchmark scores (--no-benchmarks)" if benchmarks and controls else "")
+    reasons = "".join(f"\n  {item.what}: {item.reason}" for item in left if item.what not in ("runs", "simulations"))
+    if models < LEAST_MODELS:
+        subject = "1 model has" if models == 1 else f"{models} models have"
+        raise UsageError(
+            f"{subject} both a profile and scored lab runs; at least {LEAST_MODELS} are needed{_list(reasons)}"
+        )
+    if not games:
+        raise UsageError("no game distinguishes these models, so none can predict anything")
+    if freedom < 1:
+        raise UsageError(
+            f"{models} models are too few for {coefficients} coefficients per model (intercept, {games} games, "
+            f"{controls} controls): take {advice}, or more models{_list(reasons)}"
+        )
+    if freedom < LEAST_FREEDOM:
+        notes.append(
+            f"Only {models} models for {coefficients} coefficients per model: {freedom} "
+            f"degree{'s' if freedom > 1 else ''} of freedom. Priors "
+            f"weigh as much as data here; take more models, or {advice}."
+        )
+
+
+def _list(reasons: str) -> str:
+    return f". Left out:{reasons}" if reasons else ""
+
+
+def _rows(scored: Sequence[Scored], unit: Unit | None, notes: list[str]) -> tuple[Unit, list[list[Scored]]]:
+    """The unit of observations, and the runs of each."""
+    cells: dict[tuple[str, str], list[Scored]] = defaultdict(list)
+    for run, value in scored:
+        condition = json.dumps(dict(run.condition), sort_keys=True, default=str)
+        cells[run.model, condition].append((run, value))
+    single = len(cells) == len({run.model for run, _ in scored})
+    if unit == "condition" and single:
+        raise UsageError("no model has lab runs of two conditions, so the noise can't be estimated: use --unit run")
+    chosen: Unit = unit or ("run" if single else "condition")
+    if single:
+        notes.append("Each model has one condition, so its runs are the observations.")
+    if chosen == "run":
+        return chosen, [[scored_run] for scored_run in scored]
+    return chosen, list(cells.values())
+
+
+def _runs(rows: Sequence[Sequence[Scored]], notes: list[str]) -> Runs | None:
+    """The runs behind observations with the data sets that several models share; None if there are none."""
+    runs = [(at, run, value) for at, row in enumerate(rows) for run, value in row]
+    if any(run.seed is None for _, run, _ in runs):
+        notes.append(
+            "The data sets of the runs are unknown (add a column seed), so effects of tasks hold for these data "
+            "sets only."
+        )
+        return None
+    keys = ["/".join(str(run.condition.get(name, "")) for name in _DATA_SET) + f"/{run.seed}" for _, run, _ in runs]
+    models: dict[str, set[str]] = defaultdict(set)
+    for key, (_, run, _) in zip(keys, runs, strict=True):
+        models[key].add(run.model)
+    shared = {key: at for at, key in enumerate(key for key, users in models.items() if len(users) > 1)}
+    if not shared:
+        return None
+    of_task = Counter(key.rpartition("/")[0] for key in shared)
+    if len(of_task) > 1 and set(of_task.values()) == {1}:
+        notes.append(
+            "All runs of a task worked on one data set, so task and data set can't be separated: intervals of "
+            "tasks are wide. More seeds (replicates) help."
+        )
+    return Runs(
+        tuple(shared),
+        np.array([at for at, _, _ in runs]),
+        np.array([shared.get(key, len(shared)) for key in keys]),
+        np.array([value for _, _, value in runs]),
+    )
+
+
+def _varies(outcome: str, data: PredictionData) -> None:
+    spread = float(np.sqrt(np.mean([data.outcome[data.model_of == at].var() for at in range(len(data.models))])))
+    if spread < 1e-9:
+        raise UninformativeError(
+            f"{outcome} does not vary within any model: effects can't be measured without noise. More runs per model "
+            "with other seeds or conditions are needed"
+        )
+    _, left, rank = summarise(data).within
+    if rank < len(data.outcome) - len(data.models) and left < 1e-18 * len(data.outcome):
+        raise UninformativeError(
+            f"the conditions determine {outcome} exactly within each model: effects can't be measured "
+            "without noise. More runs per model with other seeds are needed"
+        )

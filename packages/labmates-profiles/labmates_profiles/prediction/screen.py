@@ -1,0 +1,333 @@
+"""Screening of models: predictions of their lab performance from profiles that are read or played.
+
+A comparison of the usage of a profile and of lab runs shows the savings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import Field
+
+from labmates.budgets.money import format_dollars, parse_dollars, show_dollars
+from labmates.errors import UsageError
+from labmates.models.names import parse_model
+from labmates.records.run import RunRecord
+from labmates.records.store import Store
+from labmates.workflows.games.condition import GameCondition
+from labmates.workflows.games.profiling import FIXED, SIMULATIONS, profile
+from labmates.workflows.protocol.analysis import Result
+from labmates.workflows.protocol.command import Command
+from labmates_profiles.prediction.analysis import MaterialParams
+from labmates_profiles.prediction.design_matrix import Choice
+from labmates_profiles.prediction.material import Material, read_material
+from labmates_profiles.prediction.screened import Screened, Screening, levels_of_profile, screening_table
+from labmates_profiles.prediction.sources import USUAL, Level, check_outcomes, is_lab_run, is_profile_run
+
+if TYPE_CHECKING:
+    from labmates.workflows.protocol.command import Lab
+    from labmates_profiles.prediction.usefulness import Usefulness
+
+
+@dataclass(frozen=True)
+class Effort:
+    """The usage of a group of runs.
+
+    Attributes
+    ----------
+    tokens
+        Total input and output.
+    money
+        Total in micro-dollars: billed, or credits at the price lists of the runs' conditions.
+    """
+
+    runs: int
+    tokens: int
+    money: int
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """The usage of a profile relative to lab runs.
+
+    Attributes
+    ----------
+    paid
+        Whether money is billed by providers; otherwise, as for baselines, it is credits at list prices.
+    """
+
+    profile: Effort
+    lab: Effort
+    paid: bool
+
+    @property
+    def in_tokens(self) -> float | None:
+        """Number of lab runs that use as many tokens as the profile; None if a lab run uses none."""
+        return _over(self.profile.tokens, self.lab.tokens, self.lab.runs)
+
+    @property
+    def in_money(self) -> float | None:
+        """Number of lab runs that cost as much as the profile; None if a lab run costs nothing."""
+        return _over(self.profile.money, self.lab.money, self.lab.runs)
+
+    @property
+    def sentence(self) -> str:
+        """The comparison in a sentence."""
+        profile, lab = self.profile, self.lab
+        what = "as billed" if self.paid else "in credits at the price lists of the conditions"
+        parts = [(self.in_tokens, "tokens"), (self.in_money, "money")]
+        as_many = " and ".join(f"{value:.3g} lab runs in {name}" for value, name in parts if value is not None)
+        per_run = f"{lab.tokens / lab.runs:,.0f} tokens and {show_dollars(round(lab.money / lab.runs))}"
+        return (
+            f"Games : lab. The profile ({profile.runs} simulations) used {profile.tokens:,} tokens and "
+            f"{show_dollars(profile.money)}, a lab run {per_run} (mean of {lab.runs}; money {what})"
+            + (f": the profile costs as much as {as_many}." if as_many else ".")
+        )
+
+    def json(self) -> dict[str, Any]:
+        """The object as JSON data; money is in dollars."""
+        efforts = {
+            name: {**asdict(effort), "money": format_dollars(effort.money)}
+            for name, effort in (("profile", self.profile), ("lab", self.lab))
+        }
+        return {**efforts, "paid": self.paid, "lab_runs_in_tokens": self.in_tokens, "lab_runs_in_money": self.in_money}
+
+
+def _over(profile: int, lab: int, runs: int) -> float | None:
+    return profile * runs / lab if lab else None
+
+
+def profile_beside_lab(
+    store: Store,
+    model: str,
+    games: Sequence[str],
+    *,
+    study: str | None = None,
+    variant: Mapping[str, str] | None = None,
+) -> Ratio | None:
+    """The usage of a model's stored profile relative to the stored lab runs (of a study); None if one is missing.
+
+    `variant` changes the standard condition of profiles.
+    """
+    played = [
+        run
+        for run in store.runs(kind="game")
+        if run.models == [model] and run.condition["game"] in games and is_profile_run(run, variant)
+    ]
+    worked = [run for run in store.runs(kind="science", study=study) if is_lab_run(run)]
+    if not played or not worked:
+        return None
+    bills = [[parse_dollars(run.bill) for run in runs if run.bill is not None] for runs in (played, worked)]
+    # Baselines are free: their usage is shown at list prices.
+    paid = all(len(known) == len(runs) and sum(known) for known, runs in zip(bills, (played, worked), strict=True))
+    return Ratio(_effort(store, played, paid=paid), _effort(store, worked, paid=paid), paid)
+
+
+def _effort(store: Store, runs: Sequence[RunRecord], *, paid: bool) -> Effort:
+    tokens = sum(run.usage.input_tokens + run.usage.output_tokens for run in runs)
+    if paid:
+        money = sum(parse_dollars(run.bill or "0") for run in runs)
+    else:
+        money = sum(store.costs([run.id for run in runs]).values())
+    return Effort(len(runs), tokens, money)
+
+
+def screen(
+    lab: Lab,
+    models: Sequence[str],
+    *,
+    outcomes: Sequence[str] = (),
+    games: Sequence[str] = (),
+    judges: Mapping[str, str] | None = None,
+    benchmarks: bool = True,
+    simulations: int = SIMULATIONS,
+    seed: int = 0,
+    form: Literal["robust", "correlated"] = "correlated",
+) -> list[Screened]:
+    """Predict lab performance of models from how they play the behavioural games.
+
+    The prediction is fitted to the models in the store with both a profile and scored lab runs. Missing simulations of
+    the given models are played and stored.
+
+    Parameters
+    ----------
+    models
+        As ``provider:name``.
+    outcomes
+        ``"skill"``, ``"quality"``, ``"completeness"``, ``"accuracy"`` or ``"provenance"``; by default the first three.
+    games
+        Games to predict from; by default all games with profiles in the store.
+    judges
+        Judge by outcome; ``""`` for all outcomes. Required if several judges scored.
+    benchmarks
+        Control for benchmark scores, size and thinking; models without scores are then excluded.
+    form
+        Form of the statistical model.
+    simulations, seed
+        As for ``profile``.
+
+    Raises
+    ------
+    UsageError
+        If the store has too few data for a prediction, or a profile can't be used.
+    """
+    check_outcomes(outcomes)
+    material = read_material(lab.runs, variant=_variant(lab))
+    screening = Screening(material, Choice(judges or {}, tuple(games), benchmarks), form, outcomes)
+    played = profile(lab, models, games=screening.games(), simulations=simulations, seed=seed)
+    return [screening.of(each.model, levels_of_profile(each)) for each in played]
+
+
+class ScreenParams(MaterialParams):
+    """The parameters of screening, in addition to the condition of the games."""
+
+    models: tuple[str, ...] = Field(description="Models.", json_schema_extra={"argument": True})
+    simulations: int = Field(SIMULATIONS, ge=2, le=10_000, description="Simulations per game.")
+    seed: int = Field(0, ge=0, description="Seed of the first simulation.")
+    stored: bool = Field(False, description="Use only the stored profile; play nothing.")
+    spec: Literal["robust", "correlated"] = Field(
+        "correlated",
+        description="Form of the model. The paper's form is not offered: its intervals for new models are too narrow.",
+    )
+    covariates: tuple[str, ...] = Field((), description="None.", json_schema_extra={"recorded": True})
+
+
+def screen_verb(lab: Lab, params: ScreenParams) -> Iterator[Result]:
+    """Predict models' results in the lab from their play in the behavioural games.
+
+    The prediction is fitted to the models in the store (or in two CSV files) with both a profile and scored lab runs.
+    MODEL itself is excluded from the fit. Its profile comes from the store or the file; missing simulations are played
+    and stored, as in labmates profile. The output first states whether games predict better than the mean of the fitted
+    models. If they do, the prediction from games comes first, otherwise the mean; both have 95 % intervals. The output
+    also shows how far MODEL lies outside the range of the fitted models.
+    """
+    if params.games is None and not params.stored:
+        for reference in params.models:
+            parse_model(lab.catalog.name_of(reference))
+    material = params.material(lab.runs, _variant(lab))
+    screening = Screening(material, params.choice(), params.spec, params.outcomes, seed=params.draws_seed)
+    screened: list[Screened] = []
+    several = len(set(params.models)) > 1
+    for reference in dict.fromkeys(params.models):
+        model = lab.catalog.name_of(reference)
+        profiled = _profile_of(lab, params, material, screening.games(), model, reference)
+        if profiled.levels:
+            screened.append(screening.of(model, profiled.levels))
+            yield _result(screened[-1], profiled, several=several)
+    if several:
+        yield Result([screening_table(screened)], objects=())
+
+
+def _variant(lab: Lab) -> dict[str, str]:
+    """The user's changes to the standard condition of profiles."""
+    return {name: str(lab.given[name]) for name in USUAL if name in lab.given}
+
+
+@dataclass(frozen=True)
+class _Profiled:
+    """A model's profile and its cost.
+
+    Attributes
+    ----------
+    cost, tokens
+        Of all simulations, the cost in dollars as text; None if no simulation was played now.
+    ratio
+        None if profile or lab runs are from a file.
+    """
+
+    levels: Sequence[Level]
+    cost: str | None = None
+    tokens: int | None = None
+    ratio: Ratio | None = None
+
+
+def _profile_of(
+    lab: Lab, params: ScreenParams, material: Material, games: Sequence[str], model: str, reference: str
+) -> _Profiled:
+    """The profile of a model from the file or store, or played now; UsageError if it is missing with `stored`."""
+
+    def ratio(levels: Sequence[Level]) -> Ratio | None:
+        if params.games or params.lab:
+            return None
+        names = [level.game for level in levels]
+        return profile_beside_lab(lab.store, model, names, study=lab.runs.study, variant=_variant(lab))
+
+    levels = [level for level in material.levels if level.model == model]
+    if levels and (params.stored or params.games):
+        return _Profiled(levels, ratio=ratio(levels))
+    if params.stored:
+        raise UsageError(f"there is no profile of {model} ({material.told}); omit --stored to take it now")
+    played = profile(lab, [reference], games=games, simulations=params.simulations, seed=params.seed)
+    levels = [level for each in played for level in levels_of_profile(each)]
+    summaries = [game for each in played for game in each.games]
+    tokens = sum(game.simulations * (game.input_tokens + game.output_tokens) for game in summaries)
+    return _Profiled(levels, format_dollars(sum(game.cost for game in summaries)), round(tokens), ratio(levels))
+
+
+def _result(screened: Screened, profiled: _Profiled, *, several: bool) -> Result:
+    simulations = sum(level.simulations for level in profiled.levels)
+    paid = "" if profiled.cost is None else f", {profiled.tokens:,} tokens, ${profiled.cost}"
+    basis = [f"Fitted on {screened.source}, form {screened.form}. Profile: {simulations} simulations{paid}."]
+    basis += [] if profiled.ratio is None else [profiled.ratio.sentence]
+    basis += ["The model is part of the study and was excluded from the fit."] if screened.observed else []
+    basis += _standings(screened)
+    basis += dict.fromkeys(note for study in screened.studies.values() for note in study.notes)
+    of_studies = (left for study in screened.studies.values() for left in study.left_out)
+    table = screening_table([screened])
+    profile_data = {
+        "levels": [asdict(level) for level in profiled.levels],
+        "cost": profiled.cost,
+        "tokens": profiled.tokens,
+        "games_to_lab": None if profiled.ratio is None else profiled.ratio.json(),
+    }
+    return Result(
+        [] if several else [table],
+        verdict=[f"{name.capitalize()}. {use.sentence} {_headline(use)}" for name, use in screened.useful.items()],
+        objects=[{**screened.json(), "profile": profile_data}],
+        details=[table] if several else [],
+        remarks={
+            "Basis": basis,
+            "Left out": [left.sentence for left in dict.fromkeys([*screened.left_out, *of_studies])],
+        },
+        warnings=screened.doubts,
+    )
+
+
+def _headline(use: Usefulness) -> str:
+    if use.answer == "yes":
+        return "The headline is the prediction with games."
+    return "So the headline is the models' mean; the prediction with games comes second."
+
+
+def _standings(screened: Screened) -> list[str]:
+    """The model's distance from the study; outcomes with the same answer share a sentence."""
+    outcomes: dict[str, list[str]] = {}
+    for outcome, standing in screened.standings.items():
+        where = standing.where.replace("within", "within the range")
+        why = f": {'; '.join(standing.reasons)}" if standing.reasons else ""
+        trust = " The prediction is an extrapolation: do not rely on it." if where == "far outside" else ""
+        z = ", ".join(f"{name} {value:+.1f}" for name, value in standing.z.items())
+        distance = standing.distance
+        together = "" if distance is None else f" Mahalanobis distance {distance:.1f} (p = {standing.p:.2g})."
+        reach = f"leverage {standing.leverage:.2f} (fitted models: at most {standing.largest_leverage:.2f})"
+        text = f"lies {where} of the fitted models{why}.{trust} z: {z}.{together} {reach}."
+        outcomes.setdefault(text, []).append(outcome)
+    if len(outcomes) == 1:
+        return [f"It {text}" for text in outcomes]
+    return [f"For {', '.join(names)} it {text}" for text, names in outcomes.items()]
+
+
+SCREEN = Command(
+    screen_verb,
+    ScreenParams,
+    function=screen,
+    example="labmates screen openai:qwen3-8b --base-url http://127.0.0.1:8000/v1",
+    kind=GameCondition.kind,
+    fixed=FIXED,
+    has_store=True,
+    has_tables=True,
+    choices=("study",),
+    objects="per model",
+)

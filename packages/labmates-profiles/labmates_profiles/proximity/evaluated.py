@@ -1,0 +1,141 @@
+"""Predictions of fits of proximity for each cell and model, for checks and exports."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from labmates.stats.arrays import Array
+from labmates_profiles.bayes.blocks import Block, Evaluated, Kind, Parameter, Prior, evaluate
+from labmates_profiles.proximity.cells import INTERCEPT, Cells
+from labmates_profiles.proximity.fit import DEVIATION, FAMILY_PREFIX, R_SQUARED, Fit
+from labmates_profiles.proximity.mixed import CELL, FAMILY, GAME, MODEL, RESIDUAL
+
+
+def evaluated(fit: Fit, outcome: str, *, draws: int, seed: int = 0) -> Evaluated:
+    """Evaluate the first draws of a fit."""
+    rng = np.random.default_rng([seed, 4])
+    fit = replace(fit, posterior=fit.posterior.first(draws))
+    cells, noise = fit.cells, fit.posterior[DEVIATION + RESIDUAL]
+    blocks = [block(fit, cells, at) for at in range(len(cells.models))]
+    return Evaluated(
+        name=fit.specification,
+        outcome=outcome,
+        posterior=fit.posterior,
+        models=cells.models,
+        cells=_labels(cells),
+        count=cells.count,
+        **evaluate(blocks, cells.model, noise, rng, _within(cells, noise)),
+        parameters=_parameters(fit, rng),
+    )
+
+
+def block(fit: Fit, cells: Cells, at: int) -> Block:
+    """The prediction of a model's cells, which need not be part of the fit; the level of an unknown family is redrawn.
+
+    Parameters
+    ----------
+    cells
+        Cells that include the model, with the predictors of the fit.
+    at
+        The model's index.
+    """
+    posterior, model = fit.posterior, fit.model
+    mine = cells.model == at
+    kept = [cells.names.index(name) for name in model.cells.names]
+    design = np.column_stack([np.ones(int(mine.sum())), cells.predictors[mine][:, kept]])
+    fixed = posterior.columns((INTERCEPT, *model.cells.names)) @ design.T
+    terms: list[Array] = []
+    variances: list[Array] = []
+    for name in model.components:
+        deviation = _deviation(fit, name)
+        if name == FAMILY:
+            family = FAMILY_PREFIX + cells.families[int(cells.family[mine][0])]
+            if family in posterior.names:
+                fixed = fixed + posterior[family][:, None]
+                continue
+        if name == CELL:
+            continue
+        columns = (
+            np.eye(len(cells.games))[cells.block[mine] % len(cells.games)]
+            if name == GAME
+            else np.ones((len(design), 1))
+            if name in (FAMILY, MODEL)
+            else (cells.predictors[mine, cells.names.index(name)] - model.centre(name))[:, None]
+        )
+        terms.append(columns)
+        variances += [deviation**2] * columns.shape[1]
+    noise = (_deviation(fit, RESIDUAL) ** 2)[:, None] / cells.count[mine]
+    noise = noise + (_deviation(fit, CELL) ** 2)[:, None]
+    return Block(
+        cells.mean[mine],
+        fixed,
+        np.column_stack(terms) if terms else np.empty((len(design), 0)),
+        np.column_stack(variances) if variances else np.empty((len(fixed), 0)),
+        noise,
+    )
+
+
+def without(cells: Cells, at: int) -> Cells:
+    """Cells without those of a model, given by its index."""
+    kept = cells.model != at
+    model = cells.model[kept]
+    model = model - (model > at)
+    families, family = np.unique(cells.family[kept], return_inverse=True)
+    return replace(
+        cells,
+        count=cells.count[kept],
+        mean=cells.mean[kept],
+        squares=cells.squares[kept],
+        predictors=cells.predictors[kept],
+        model=model,
+        family=family,
+        block=model * len(cells.games) + cells.block[kept] % len(cells.games),
+        models=tuple(name for place, name in enumerate(cells.models) if place != at),
+        families=tuple(cells.families[place] for place in families),
+    )
+
+
+def _deviation(fit: Fit, name: str) -> Array:
+    known = name in fit.model.deviations
+    return fit.posterior[DEVIATION + name] if known else np.zeros(len(fit.posterior.draws))
+
+
+def _within(cells: Cells, noise: Array) -> Array:
+    """The log density of simulations in cells, given the cells' means; shape (s, cells)."""
+    freedom = cells.count - 1
+    density = -freedom * (np.log(noise)[:, None] + 0.5 * np.log(2 * np.pi)) - 0.5 * np.log(cells.count)
+    return np.asarray(density - 0.5 * cells.squares / (noise**2)[:, None])
+
+
+def _labels(cells: Cells) -> tuple[str, ...]:
+    labels = []
+    for at, model in enumerate(cells.model):
+        game = cells.games[int(cells.block[at] % len(cells.games))]
+        values = [
+            f"{name}={value:g}"
+            for name, value in zip(cells.names, cells.predictors[at], strict=True)
+            if name in ("cot", "tom", "group_size", "standard") and value
+        ]
+        labels.append(", ".join([cells.models[model], game, *values]))
+    return tuple(labels)
+
+
+def _parameters(fit: Fit, rng: np.random.Generator) -> dict[str, Parameter]:
+    posterior, model, priors = fit.posterior, fit.model, fit.model.priors
+    deviations = [DEVIATION + name for name in model.deviations]
+    kinds = [
+        Kind("intercept", [INTERCEPT], Prior(priors.intercept_mean, priors.intercept_sd)),
+        Kind("beta", model.cells.names, Prior(0.0, priors.coefficient_sd), "predictor"),
+        Kind("sigma", deviations, Prior(0.0, priors.component_sd, positive=True), "component", model.deviations),
+    ]
+    parameters = {kind.key: kind.parameter(posterior, rng) for kind in kinds}
+    if FAMILY in model.components:
+        families = posterior.columns([FAMILY_PREFIX + name for name in model.cells.families])
+        spread = parameters["sigma"].prior[:, [model.deviations.index(FAMILY)]]
+        prior = spread * rng.standard_normal(families.shape)
+        parameters["family"] = Parameter("family_name", model.cells.families, families, prior, None)
+    r2 = posterior.columns([R_SQUARED])
+    parameters["r2"] = Parameter("", (), r2, np.full_like(r2, np.nan), None)
+    return parameters

@@ -1,0 +1,73 @@
+"""Posteriors and what is said of their quality."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from labmates.stats.multiplicity import mark
+from labmates.stats.tables import ADJUSTED, CREDIBLE
+from labmates_profiles.bayes.importance import Sample
+from labmates_profiles.bayes.posterior import adjusted, from_sample
+
+GOOD = Sample(np.zeros((4000, 1)), effective=3000.0, k_hat=0.2, evaluations=1, attempts=1)
+
+
+def _draws(seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal([1.0, 0.0], [0.1, 2.0], size=(20_000, 2))
+
+
+def test_summaries_tell_mean_spread_interval_and_direction() -> None:
+    found = from_sample(("size", "tom"), _draws(), GOOD).summaries
+
+    size, tom = found["size"], found["tom"]
+    assert (size.mean, size.sd) == pytest.approx((1.0, 0.1), abs=0.01)
+    assert (size.low, size.high) == pytest.approx((0.804, 1.196), abs=0.01)
+    assert size.positive == 1
+    assert size.credible
+    assert tom.positive == pytest.approx(0.5, abs=0.02)
+    assert not tom.credible
+
+
+def test_p_of_effects_is_adjusted_for_all_that_are_shown_together() -> None:
+    found = from_sample(("size", "tom"), _draws() - np.array([0.78, 0.0]), GOOD)
+    size, tom = found.summaries["size"], found.summaries["tom"]
+    alone = 2 * (1 - size.positive)
+    assert 0.025 < alone < 0.05
+    assert size.credible
+    assert adjusted([(found, "size")]) == pytest.approx([alone])
+    assert adjusted([(found, "size"), (found, "tom")]) == pytest.approx(
+        [2 * alone, max(2 * alone, 2 * min(tom.positive, 1 - tom.positive))]
+    )
+    assert mark(size.credible, 2 * alone) == CREDIBLE
+    assert mark(size.credible, alone) == ADJUSTED
+    assert mark(tom.credible, 1.0) == ""
+
+
+def test_a_good_sample_has_no_warning() -> None:
+    assert from_sample(("a", "b"), _draws(), GOOD).diagnostics.warnings == ()
+
+
+def test_a_bad_k_hat_is_told_with_its_number_and_what_to_do() -> None:
+    [warning] = from_sample(("a", "b"), _draws(), replace(GOOD, k_hat=0.93, attempts=4)).diagnostics.warnings
+
+    assert "0.93" in warning
+    assert "least squares" in warning
+
+
+def test_few_effective_draws_are_told() -> None:
+    [warning] = from_sample(("a", "b"), _draws(), replace(GOOD, effective=120.0)).diagnostics.warnings
+
+    assert "120 effective draws" in warning
+
+
+def test_frame_and_json_have_one_entry_per_parameter() -> None:
+    posterior = from_sample(("a", "b"), _draws(), GOOD)
+
+    assert list(posterior.frame()["name"]) == ["a", "b"]
+    data = json.loads(json.dumps(posterior.json()))
+    assert [one["name"] for one in data["parameters"]] == ["a", "b"]
+    assert data["diagnostics"]["k_hat"] == 0.2
