@@ -139,11 +139,11 @@ class Registry(Generic[T]):
         """The entry points of an entry; our own only, if there is one."""
         if name in self._replaced:
             return []
-        points = self._points.get(name) or self._points.get(self._family(name) or "", [])
+        points = self._points.get(self._family(name) or name, [])
         return [point for point in points if point.distribution in _ours()] or points
 
     def _family(self, name: str) -> str | None:
-        if name in self._points:
+        if name in self._points and not name.endswith("/"):
             return None
         return next((start for start in self._points if start.endswith("/") and name.startswith(start)), None)
 
