@@ -1,30 +1,62 @@
-"""How long the command line takes to answer, against a Python that does nothing."""
+"""Processor time until the command line has answered: a Python that does nothing, then ``--help`` of each verb."""
 
 from __future__ import annotations
 
+import resource
 import statistics
 import subprocess
 import sys
-import time
+from collections.abc import Iterator, Sequence
 
-COMMANDS = {
-    "python -c pass": ["-c", "pass"],
-    "labmates --help": ["-m", "labmates.cli.main", "--help"],
-    "labmates run science --help": ["-m", "labmates.cli.main", "run", "science", "--help"],
-}
+import click
+
+from labmates.cli.main import labmates
+
+HEAVY = (
+    *("aiohttp", "alembic", "docker", "highspy", "httpx", "httpx2", "IPython", "jax", "jinja2", "jupyter_client"),
+    *("langchain", "langchain_core", "langchain_openai", "langgraph", "langsmith", "matplotlib", "networkx", "numba"),
+    *("numpy", "openai", "pandas", "pyarrow", "ray", "requests", "scipy", "seaborn", "sklearn", "sqlalchemy"),
+    *("starlette", "statsmodels", "uvicorn", "uvloop", "zmq"),
+)
+"""Libraries that no ``--help`` imports."""
+TIMES = 5
+
+
+def verbs() -> Iterator[tuple[str, ...]]:
+    """All verbs and the verbs below them, the program itself first."""
+
+    def below(command: click.Command, context: click.Context, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+        yield path
+        if isinstance(command, click.Group):
+            for name in command.list_commands(context):
+                if (found := command.get_command(context, name)) is not None:
+                    yield from below(found, click.Context(found, parent=context, info_name=name), (*path, name))
+
+    return below(labmates, click.Context(labmates, info_name="labmates"), ())
+
+
+def seconds(arguments: Sequence[str]) -> float:
+    """The median processor time of some processes, user and system."""
+
+    def used() -> float:
+        usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return usage.ru_utime + usage.ru_stime
+
+    times = []
+    for _ in range(TIMES):
+        before = used()
+        subprocess.run([sys.executable, *arguments], capture_output=True, check=True)
+        times.append(used() - before)
+    return statistics.median(times)
 
 
 def main() -> None:
-    times: dict[str, list[float]] = {name: [] for name in COMMANDS}
-    for _ in range(7):
-        for name, arguments in COMMANDS.items():
-            start = time.perf_counter()
-            subprocess.run([sys.executable, *arguments], capture_output=True, check=True)
-            times[name].append(time.perf_counter() - start)
-    nothing = statistics.median(times["python -c pass"])
-    for name, seconds in times.items():
-        middle = statistics.median(seconds)
-        print(f"{name}: median {middle:.3f} s of {len(seconds)}, {middle / nothing:.1f} times python -c pass")
+    """Print the processor time of each verb's help."""
+    print(f"{seconds(['-c', 'pass']):.2f} s  python -c pass")
+    for verb in verbs():
+        print(
+            f"{seconds(['-m', 'labmates.cli.main', *verb, '--help']):.2f} s  {' '.join(('labmates', *verb, '--help'))}"
+        )
 
 
 if __name__ == "__main__":

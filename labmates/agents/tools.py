@@ -10,15 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache, lru_cache
 from inspect import iscoroutinefunction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from langchain_core.tools import BaseTool, StructuredTool
-from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import BaseModel, ConfigDict, Field, RootModel, ValidationError
 
 from labmates.agents.findings import FindingsForm
 from labmates.agents.sections import excerpt
 from labmates.registry import Registry
+
+if TYPE_CHECKING:
+    from langchain_core.tools import BaseTool
 
 
 class ToolError(Exception):
@@ -219,6 +220,8 @@ def own_tool(name: str) -> BaseTool:
     UsageError
         If it is unknown, or is neither a LangChain tool nor a function with a docstring.
     """
+    from langchain_core.tools import BaseTool, StructuredTool
+
     with OWN_TOOLS.guarded(name, "is not a tool"):
         entry = OWN_TOOLS.get(name)
         if isinstance(entry, BaseTool):
@@ -230,6 +233,8 @@ def own_tool(name: str) -> BaseTool:
 
 def own_schema(name: str) -> dict[str, Any]:
     """The description of a tool of another package, in OpenAI's format."""
+    from langchain_core.utils.function_calling import convert_to_openai_tool
+
     schema = convert_to_openai_tool(own_tool(name))
     return {**schema, "function": {**schema["function"], "name": name}}
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from labmates.workflows.protocol.analysis import Choice
 
-_LONGEST_SUMMARY = 300
+LONGEST_SUMMARY = 300
 """Maximum characters; by default, click cuts summaries to one line."""
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -39,10 +39,13 @@ class SuggestingGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands with uncut first sentences."""
-        commands = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
-        rows = [(name, command.get_short_help_str(limit=_LONGEST_SUMMARY)) for name, command in commands if command]
         with formatter.section("Commands"):
-            formatter.write_dl(rows)
+            formatter.write_dl([(name, self.summary(ctx, name)) for name in self.list_commands(ctx)])
+
+    def summary(self, ctx: click.Context, name: str) -> str:
+        """The first sentence of a command's help. Override it where making a command takes long."""
+        command = self.get_command(ctx, name)
+        return command.get_short_help_str(limit=LONGEST_SUMMARY) if command is not None else ""
 
 
 class SectionedCommand(click.Command):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import signal
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -23,6 +22,7 @@ def run_until_stopped(
     The first Ctrl-C pulls the stop signal, so that the work ends by itself, and `notify` reports that; a second Ctrl-C
     (without a stop signal, the first) stops it at once.
     """
+    import asyncio
 
     async def watched() -> T:
         task = asyncio.current_task()

@@ -16,6 +16,7 @@ from labmates.cli.common import SuggestingGroup, refuse_repeated_options
 from labmates.cli.console import NO_ROOM, complain, make_streams_safe
 from labmates.errors import LabmatesError, UsageError
 from labmates.registry import lazy, look_at_all
+from labmates.util.garbage import rare_collection
 from labmates.util.safe_text import without_password
 from labmates.workflows.protocol.verb import PAUSED_CODE, VERBS, InterruptedWorkError, PausedWorkError
 
@@ -101,7 +102,8 @@ def labmates() -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit."""
     make_streams_safe()
-    sys.exit(run_command(arguments))
+    with rare_collection():
+        sys.exit(run_command(arguments))
 
 
 def run_command(arguments: Sequence[str] | None = None) -> int:

@@ -9,7 +9,14 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from labmates.cli.common import SectionedCommand, SuggestingGroup, json_option, store_option, verbose_option
+from labmates.cli.common import (
+    LONGEST_SUMMARY,
+    SectionedCommand,
+    SuggestingGroup,
+    json_option,
+    store_option,
+    verbose_option,
+)
 from labmates.cli.lab import CommandLab, condition_sections
 from labmates.cli.options import condition_given
 from labmates.workflows.protocol.experiment import EXPERIMENTS
@@ -25,6 +32,11 @@ class Kinds(SuggestingGroup):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of one kind."""
         return _command(cmd_name) if cmd_name in EXPERIMENTS else None
+
+    def summary(self, ctx: click.Context, name: str) -> str:
+        """The first sentence about an experiment's conditions, without making its hundred options."""
+        described = click.Command(name, help=EXPERIMENTS.get(name).condition.__doc__)
+        return described.get_short_help_str(limit=LONGEST_SUMMARY)
 
 
 @click.group(cls=Kinds, epilog="Example: labmates run game --game o-ring --model scripted:random")

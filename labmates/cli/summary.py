@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from labmates.budgets.money import parse_dollars, show_dollars
 from labmates.cli.console import clean, complain, out
 from labmates.cli.tables import print_grid
-from labmates.records.events import ChargeEvent, Event, LLMCallEvent, ScoreEvent
 from labmates.workflows.protocol.experiment import EXPERIMENTS
 
 if TYPE_CHECKING:
+    from labmates.records.events import Event, ScoreEvent
     from labmates.records.run import RunRecord, Usage
     from labmates.records.store import Store
     from labmates.studies.judging import JudgingUsage
@@ -43,6 +43,7 @@ def print_summary(store: Store, runs: list[RunRecord]) -> None:
 def warn_of_thinking(store: Store, runs: Iterable[RunRecord]) -> None:
     """Warn about models whose reasoning contradicts the roster."""
     from labmates.models.roster import thinking_warnings, traits_of
+    from labmates.records.events import LLMCallEvent
 
     known = [run for run in runs if traits_of(run.models)]
     used = [(run.models[0], run.usage.llm_calls, run.usage.reasoning_tokens) for run in known if len(run.models) == 1]
@@ -60,6 +61,8 @@ def show_bill(run: RunRecord) -> str:
 
 def _sources(events: Iterable[Event]) -> str:
     """The sources of a run's bill, in words; empty if no provider charges anything."""
+    from labmates.records.events import ChargeEvent
+
     sources = {
         event.bill_from for event in events if isinstance(event, ChargeEvent) and event.bill and not event.cached
     }
@@ -80,6 +83,7 @@ def _parts(usage: Usage) -> str:
 
 def print_run(store: Store, run: RunRecord) -> None:
     """Print one run's status, budget and scores."""
+    from labmates.records.events import ScoreEvent
     from labmates.studies.judging import judging_usage
 
     usage = run.usage
@@ -119,6 +123,8 @@ def print_run(store: Store, run: RunRecord) -> None:
 
 
 def _print_budget(run: RunRecord, events: list[Event]) -> None:
+    from labmates.records.events import ChargeEvent
+
     assert run.budget is not None
     spent: dict[str, list[int]] = {}
     for event in events:

@@ -12,15 +12,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from string import Template
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 Decision = tuple[int, ...]
 """One player's decision: a number for each quantity, in their order."""
-Array = NDArray[Any]
+Array: TypeAlias = "NDArray[Any]"
 
 
 # Python would compute every digit of a number such as 1e1000000000.
@@ -282,6 +283,8 @@ class Game(BaseModel, ABC):
 
     def uniform(self, strategy: Sequence[int | Fraction]) -> Array:
         """The profile in which all players use one strategy, in exact numbers."""
+        import numpy as np
+
         profile = np.empty((self.groups, self.group_size, len(strategy)), dtype=object)
         for place, value in enumerate(strategy):
             profile[..., place] = Fraction(value)

@@ -9,12 +9,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import product
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from math import prod
+from typing import TYPE_CHECKING, Any
 
 from labmates.errors import UsageError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 Profile = tuple[int, ...]
 """An action of every player, by its index among the player's actions."""
@@ -69,6 +71,8 @@ class NormalForm:
 
     def expected(self, mixes: Sequence[Sequence[float]]) -> NDArray[np.float64]:
         """The expected payoff of each player when each draws its action from a distribution."""
+        import numpy as np
+
         payoffs = self.table
         for mix in mixes:
             payoffs = np.tensordot(np.asarray(mix, dtype=float), payoffs, axes=(0, 0))
@@ -84,6 +88,8 @@ class NormalForm:
 
     def is_weakly_dominant(self, player: int, action: int) -> bool:
         """Whether an action weakly dominates all other actions of the player."""
+        import numpy as np
+
         payoffs = np.moveaxis(self.payoffs[..., player], player, 0)
         gains = [payoffs[action] - payoffs[other] for other in range(len(payoffs)) if other != action]
         return all((gain >= 0).all() and (gain > 0).any() for gain in gains)
@@ -167,6 +173,8 @@ def eliminations(game: NormalForm) -> list[Elimination]:
 
 def _dominated(game: NormalForm, left: Sequence[Sequence[int]], player: int, number: int) -> Iterator[Elimination]:
     """A player's dominated actions among the remaining ones."""
+    import numpy as np
+
     payoffs = np.moveaxis(game.payoffs[np.ix_(*left)][..., player], player, 0)
     for place, action in enumerate(left[player]):
         gains = {by: payoffs[other] - payoffs[place] for other, by in enumerate(left[player]) if other != place}
@@ -211,7 +219,7 @@ def check_size(actions: Sequence[int]) -> None:
     """Check that a game with these numbers of actions has a playable size; a `UsageError` if not."""
     if len(actions) < 2 or min(actions) < 2:
         raise UsageError("a game needs at least two players and two actions for each")
-    if np.prod([float(number) for number in actions]) > MOST_PROFILES:
+    if prod(actions) > MOST_PROFILES:
         raise UsageError(f"a game can have at most {MOST_PROFILES:,} combinations of actions")
 
 

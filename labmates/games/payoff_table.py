@@ -24,7 +24,6 @@ from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from labmates.errors import UsageError, explain
@@ -182,6 +181,8 @@ class PayoffTable(BaseModel):
         return _game(self.model_dump_json())
 
     def _make(self) -> NormalForm:
+        import numpy as np
+
         shape = tuple(len(own) for own in self.actions)
         payoffs = np.empty((*shape, self.players), dtype=object)
         for key, numbers in self.payoffs.items():

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from labmates.agents.mcp_servers import McpServer, McpSession
+from labmates.agents.mcp_servers import McpServer
+from labmates.agents.mcp_sessions import McpSession
 from labmates.agents.organisation import Organisation
 from labmates.agents.organisation_files import find_organisation, read_organisation
 from labmates.agents.tools import ToolError
@@ -128,7 +129,7 @@ async def test_what_a_program_writes_to_its_standard_error_is_bounded_and_holds_
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("PAPERS_KEY", "1234-key")
-    caplog.set_level("INFO", "labmates.agents.mcp_servers")
+    caplog.set_level("INFO", "labmates.agents.mcp_sessions")
     code = "import os, sys; sys.stderr.write('x' * 10**6 + '\\n' + 'again\\n' * 10**4 + os.environ['PAPERS_KEY'])"
     session = McpSession("papers", McpServer(command=(sys.executable, "-c", code), env=("PAPERS_KEY",)), MANY_SECONDS)
     with pytest.raises(ToolError, match=r"Connection closed; it wrote: again / again / \[secret\]$"):

@@ -6,25 +6,13 @@ import inspect
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
 from labmates.cli.catalogue.tasks import using_task
 from labmates.errors import UsageError
-from labmates.judges.conformance import (
-    RULES,
-    SAMPLE_RULES,
-    JudgeTrial,
-    metrics_of,
-    run_cases,
-    sample_cases,
-    try_judge,
-)
-from labmates.judges.promises import PREFIX as PROMISES
-from labmates.judges.promises import PromisesJudge
 from labmates.judges.registry import JUDGES, get_judge
-from labmates.judges.rubric import PREFIX, RubricJudge
 from labmates.models.names import PROVIDERS, SCRIPTED
 from labmates.stats.tables import Column, Table
 from labmates.tasks.base import Difficulty
@@ -34,14 +22,23 @@ from labmates.workflows.protocol.catalogue import Named, NewParams, catalogue, v
 from labmates.workflows.protocol.command import Command
 
 if TYPE_CHECKING:
+    from labmates.judges.conformance import JudgeTrial
     from labmates.workflows.protocol.command import Lab
 
-MODEL_JUDGES: Final[Mapping[str, type[Any]]] = {"MODEL": RubricJudge, f"{PROMISES}MODEL": PromisesJudge}
-"""Judge models by name, with MODEL in place of ``provider:name``."""
+
+def _model_judges() -> Mapping[str, type[Any]]:
+    """Judge models by name, with MODEL in place of ``provider:name``."""
+    from labmates.judges.promises import PREFIX as PROMISES
+    from labmates.judges.promises import PromisesJudge
+    from labmates.judges.rubric import RubricJudge
+
+    return {"MODEL": RubricJudge, f"{PROMISES}MODEL": PromisesJudge}
 
 
 def _facts(judge: Any) -> dict[str, Any]:
     """Facts about a judge or a class of judges."""
+    from labmates.judges.conformance import metrics_of
+
     about = inspect.getdoc(judge) or ""
     return {"title": about.partition("\n")[0], "metrics": list(metrics_of(judge)), "version": judge.version}
 
@@ -69,9 +66,13 @@ def show(_lab: Lab, params: Named) -> Iterator[Result]:
 
 
 def _judge_named(name: str) -> Any:
+    from labmates.judges.promises import PREFIX as PROMISES
+    from labmates.judges.rubric import PREFIX
+
+    of_models = _model_judges()
     if name.startswith(PROMISES):
-        return PromisesJudge
-    return RubricJudge if name in (*MODEL_JUDGES, PREFIX.removesuffix(":")) or ":" in name else get_judge(name)
+        return of_models[f"{PROMISES}MODEL"]
+    return of_models["MODEL"] if name in (*of_models, PREFIX.removesuffix(":")) or ":" in name else get_judge(name)
 
 
 class CheckParams(Params):
@@ -94,6 +95,10 @@ def check(lab: Lab, params: CheckParams) -> Iterator[Result]:
     report, reports with missing or wrong parts, empty talk, reports with prompt injections, and a missing report. The
     exit code is 1 if there are errors, else 0. To check a judge model, use labmates judge calibrate.
     """
+    from labmates.judges.conformance import RULES, SAMPLE_RULES, run_cases, sample_cases, try_judge
+    from labmates.judges.promises import PREFIX as PROMISES
+    from labmates.judges.rubric import PREFIX
+
     if params.judge.partition(":")[0] in (*PROVIDERS, SCRIPTED, PREFIX.removesuffix(":"), PROMISES.removesuffix(":")):
         raise UsageError(f"'{params.judge}' is a model; try: labmates judge calibrate --judge {params.judge}")
     if params.run:
@@ -147,5 +152,5 @@ JUDGES_COMMAND = catalogue(
     },
     example="labmates judges show verified",
     objects="per judge",
-    more=lambda: {name: _facts(judge) for name, judge in MODEL_JUDGES.items()},
+    more=lambda: {name: _facts(judge) for name, judge in _model_judges().items()},
 )

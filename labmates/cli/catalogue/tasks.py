@@ -12,17 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import Field
 
 from labmates.errors import LabmatesError, UsageError
-from labmates.judges.base import SKILL, Report
-from labmates.judges.verified import VerifiedJudge
 from labmates.tasks.base import Difficulty, accuracy
-from labmates.tasks.conformance.examine import exception_text
-from labmates.tasks.conformance.trial import try_task
 from labmates.tasks.registry import TASKS, get_task, load_task, resolve_reference
-from labmates.tasks.report import oracle_report, prior_report
 from labmates.tasks.salt import data_seed
 from labmates.tasks.scaffold import new_package
-from labmates.tasks.schema import findings_schema_text
-from labmates.tasks.table import ANSWERS, DATA, read_answers, read_table
 from labmates.util.safe_text import clean
 from labmates.workflows.protocol.analysis import Params, Result
 from labmates.workflows.protocol.catalogue import Facts, Named, NewParams, catalogue, verdict, written
@@ -44,6 +37,8 @@ class ShowParams(Named):
 
 def show(_lab: Lab, params: ShowParams) -> Iterator[Result]:
     """Show a task: the agents' brief, the findings to state, the first rows of a sample, and the score of a guess."""
+    from labmates.tasks.schema import findings_schema_text
+
     task = get_task(params.name)
     with TASKS.guarded(params.name, "can't be shown"):
         sample = task.generate(data_seed(params.seed), params.difficulty)
@@ -80,6 +75,8 @@ def oracle(_lab: Lab, params: DataParams) -> Iterator[Result]:
 
     TASK is a name, or path/to/file.py:Class or module:Class for a task that is not installed.
     """
+    from labmates.tasks.report import oracle_report
+
     with using_task(params.task) as task:
         text = oracle_report(task, task.generate(data_seed(params.seed), params.difficulty).truth)
     yield Result((), document=clean(text))
@@ -91,6 +88,8 @@ def prior(_lab: Lab, params: DataParams) -> Iterator[Result]:
     TASK is a name, or path/to/file.py:Class or module:Class for a task that is not installed. The seed determines only
     the column names.
     """
+    from labmates.tasks.report import prior_report
+
     with using_task(params.task) as task:
         columns = task.generate(data_seed(params.seed), params.difficulty).columns
         text = prior_report(task, columns, params.difficulty)
@@ -118,6 +117,8 @@ def score(lab: Lab, params: ScoreParams) -> Iterator[Result]:
 @contextmanager
 def using_task(reference: str) -> Iterator[Task[Any, Any]]:
     """Use a task by its reference; exceptions of its code become usage errors that name it."""
+    from labmates.tasks.conformance.examine import exception_text
+
     try:
         yield load_task(resolve_reference(reference))
     except LabmatesError:
@@ -156,6 +157,9 @@ def _read(path: Path) -> str:
 
 def _scored(lab: Lab, task: Task[Any, Any], text: str, params: ScoreParams) -> dict[str, Any]:
     """The scores of the judge ``verified`` for a text on the data set of a seed, as JSON values."""
+    from labmates.judges.base import SKILL, Report
+    from labmates.judges.verified import VerifiedJudge
+
     data = task.generate(data_seed(params.seed), params.difficulty)
     report = Report(text, task, data.truth, columns=data.columns, difficulty=params.difficulty)
     scores = {score.metric: score for score in lab.finish(VerifiedJudge().score(report))}
@@ -205,6 +209,8 @@ def new(_lab: Lab, params: NewTaskParams) -> Iterator[Result]:
 
     With --csv and --answers the task needs no code: it asks the questions in the YAML file about the table.
     """
+    from labmates.tasks.table import ANSWERS, DATA, read_answers, read_table
+
     folder = Path(params.folder or params.name)
     if params.csv is not None and params.answers is not None:
         read_table(params.csv)
@@ -237,6 +243,8 @@ def check(lab: Lab, params: CheckParams) -> Iterator[Result]:
     TASK is a name, or path/to/file.py:Class or module:Class for a task that is not installed. The check tries several
     seeds at every difficulty, in separate processes. The exit code is 1 if there are errors, else 0.
     """
+    from labmates.tasks.conformance.trial import try_task
+
     trial = try_task(
         params.task,
         range(params.seeds),

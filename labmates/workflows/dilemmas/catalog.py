@@ -11,8 +11,6 @@ from pydantic import Field
 from labmates.games.dilemmas import DILEMMAS, get_dilemma
 from labmates.games.normal_form import eliminations, find_dilemma
 from labmates.games.payoff_table import PayoffTable, load_table
-from labmates.mechanisms.conformance import check_mechanism, untested
-from labmates.mechanisms.play import calls_of
 from labmates.mechanisms.registry import MECHANISMS, make_mechanisms
 from labmates.stats.tables import Column, Table
 from labmates.workflows.protocol.analysis import Result
@@ -32,6 +30,8 @@ class MechanismParams(Named):
 
 def show_mechanism(_lab: Lab, params: MechanismParams) -> Iterator[Result]:
     """Show a mechanism: parameters, the players' texts, and number of calls."""
+    from labmates.mechanisms.play import calls_of
+
     parts = make_mechanisms(params.name, params.terms)
     table = _table(params.games[0] if params.games else "prisoners")
     game = table.game()
@@ -66,6 +66,8 @@ def show_mechanism(_lab: Lab, params: MechanismParams) -> Iterator[Result]:
 
 def check(_lab: Lab, params: MechanismParams) -> Iterator[Result]:
     """Check a mechanism, or nested ones (contract+repetition). The exit code is 1 if there are problems."""
+    from labmates.mechanisms.conformance import check_mechanism, untested
+
     parts = make_mechanisms(params.name, params.terms)
     games = {table.name: table.game() for table in map(_table, params.games)} or None
     yield Result((), verdict=list(untested(parts, games or {})))

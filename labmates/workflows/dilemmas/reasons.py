@@ -11,16 +11,12 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
-
-from pydantic import Field
 
 from labmates.budgets.ledger import Ledger
 from labmates.budgets.prices import PriceList
 from labmates.judges.interview import Interviewer
 from labmates.models.check import check_models
 from labmates.models.hub import ModelHub
-from labmates.models.names import parse_model
 from labmates.models.options import ModelOptions
 from labmates.models.tracing import traced
 from labmates.records.bodies import Bodies
@@ -31,13 +27,7 @@ from labmates.records.store import Store
 from labmates.util.seeds import derive
 from labmates.workflows.calls.judging import JudgeCall, JudgeCaller, add_events, judge_call_event, money_left
 from labmates.workflows.dilemmas.reason_judge import PREFIX, VERSION, Labelled, ReasonsJudge
-from labmates.workflows.protocol.analysis import Params, Result
-from labmates.workflows.protocol.command import Command
 from labmates.workflows.protocol.experiment import condition_of
-from labmates.workflows.protocol.verb import InterruptedWorkError
-
-if TYPE_CHECKING:
-    from labmates.workflows.protocol.command import Lab
 
 _TOGETHER, _RUNS_OF_A_BATCH = 32, 64
 """Choices whose labels are written together, and runs whose choices form one provider batch."""
@@ -169,47 +159,3 @@ def _events(
 
 def _text(data: object) -> str:
     return str(data["content"]) if isinstance(data, dict) and "content" in data else str(data)
-
-
-class ReasonsParams(Params):
-    """Parameters of labelling reasons."""
-
-    judge: str = Field(description="Model that labels, provider:name.")
-    most: int | None = Field(None, ge=1, description="Maximum number of choices to label per run, drawn at random.")
-
-
-def reasons(lab: Lab, params: ReasonsParams) -> Iterator[Result]:
-    """Have a model label the reasons that players give for their choices.
-
-    Each choice in a social dilemma gets any number of 15 labels, or "other"; a reply without reasons gets none. Labels
-    are added to the runs, and labelled choices are skipped. See the result with: labmates analyze dilemmas --table
-    reasons
-    """
-    model = str(parse_model(lab.catalog.name_of(params.judge)))
-    options = lab.catalog.options()
-    runs = lab.runs.completed("dilemma")
-
-    def watch(run: RunRecord, done: int, whole: int) -> None:
-        lab.notify(f"run {run.id}: {done} of {whole} choices")
-
-    store = lab.runs.store
-    try:
-        work = label_reasons(store, runs, model, options, most=params.most, watch=watch, notify=lab.notify)
-        added = lab.finish(work)
-    except InterruptedWorkError:
-        lab.notify("Interrupted. Labels so far are kept; the same command resumes.")
-        raise
-    sentence = f"{added} choices of {len(runs)} runs labelled by {model}."
-    yield Result((), verdict=[sentence], objects=[{"runs": len(runs), "judge": model, "labelled": added}])
-
-
-# A command of its own, since analyses never call models or add to runs.
-REASONS = Command(
-    reasons,
-    ReasonsParams,
-    example="labmates analyze reasons --judge openai:gpt-5.4-mini --most 200",
-    asks_models=True,
-    has_store=True,
-    choices=("runs", "study"),
-    objects="",
-)

@@ -12,5 +12,5 @@ MECHANISMS = Verb(
 DILEMMAS = Verb("List the social dilemmas, or show one.", lazy("labmates.workflows.dilemmas.catalog:DILEMMAS_COMMAND"))
 REASONS = Verb(
     "Have a model label the reasons that players give for their choices.",
-    lazy("labmates.workflows.dilemmas.reasons:REASONS"),
+    lazy("labmates.workflows.dilemmas.reasons_command:REASONS"),
 )

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field
 
 from labmates.games.base import Game
-from labmates.games.conformance import check_game
-from labmates.games.references import references
 from labmates.games.registry import GAMES, make_game
 from labmates.stats.tables import Column, Table
 from labmates.workflows.protocol.analysis import Result
@@ -44,10 +42,14 @@ def show(_lab: Lab, params: ShowParams) -> Iterator[Result]:
 
 def check(_lab: Lab, params: CheckParams) -> Iterator[Result]:
     """Check a game, such as your own. The exit code is 1 if there are problems."""
+    from labmates.games.conformance import check_game
+
     yield checked(params.name, check_game(make_game(params.name, params.rules)))
 
 
 def _json(game: Game) -> dict[str, Any]:
+    from labmates.games.references import references
+
     reference_plays = references(game)
     plays = {
         name: {"level": float(play.level), "payoff": float(play.payoff)}
@@ -92,6 +94,8 @@ def _payoffs(sized: Sequence[Game]) -> Table:
 
 
 def _references(sized: Sequence[Game]) -> Table:
+    from labmates.games.references import references
+
     all_plays = list(map(references, sized))
     rows = [
         {

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from labmates.games.references import References
+if TYPE_CHECKING:
+    from labmates.games.references import References
 
 AXES: Final = {
     "cooperation": "cooperation (0: equilibrium, 1: social optimum)",

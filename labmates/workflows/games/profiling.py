@@ -11,13 +11,9 @@ from pydantic import Field
 
 from labmates.budgets.money import format_dollars, show_dollars
 from labmates.errors import UsageError
-from labmates.games.references import references_or_none
-from labmates.games.registry import GAMES
 from labmates.stats.figures import paged
 from labmates.stats.tables import Column, Table
 from labmates.workflows.games.condition import GameCondition
-from labmates.workflows.games.profile_figures import profile_figure, profile_pages
-from labmates.workflows.games.profiles import Profile, exclusion_notes, profiles, profiles_table
 from labmates.workflows.protocol.analysis import Params, Result
 from labmates.workflows.protocol.command import Command
 
@@ -25,6 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from labmates.games.base import Game
+    from labmates.workflows.games.profiles import Profile
     from labmates.workflows.protocol.command import Lab
 
 SIMULATIONS: Final = 20
@@ -39,6 +36,8 @@ FIXED: Final = ("game", "model", "model_for", "rounds", "rules")
 
 def profile_games() -> list[str]:
     """The games of a profile: the six built-in ones."""
+    from labmates.games.registry import GAMES
+
     return [name for name in GAMES.names() if GAMES.is_own(name)]
 
 
@@ -63,6 +62,8 @@ def profile(
     UsageError
         If a model, a game or a number is invalid.
     """
+    from labmates.workflows.games.profiles import profiles
+
     if simulations < 1:
         raise UsageError("simulations must be at least 1")
     names = list(dict.fromkeys(games)) or profile_games()
@@ -100,6 +101,9 @@ def profile_verb(lab: Lab, params: ProfileParams) -> Iterator[Result]:
     optimum), and the failed decisions. A game with more than 20 % failed decisions is excluded from a model's profile;
     the exit code is then 1, as for an invalid run.
     """
+    from labmates.workflows.games.profile_figures import profile_figure, profile_pages
+    from labmates.workflows.games.profiles import exclusion_notes
+
     play = partial(profile, lab, games=params.games, seed=params.seed)
     measured = play(params.models, simulations=params.simulations)
     if not measured:
@@ -145,6 +149,9 @@ def _json(profile: Profile) -> dict[str, Any]:
 
 def _played_table(profiles: Sequence[Profile], games: Mapping[tuple[str, str], Game]) -> Table:
     """Profiles with the reference plays of their games and their usage."""
+    from labmates.games.references import references_or_none
+    from labmates.workflows.games.profiles import profiles_table
+
     table = profiles_table(profiles)
     played = [game for each in profiles for game in each.games]
     rows = []

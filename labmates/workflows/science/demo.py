@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from labmates.agents.organisation_parts import REPORT
 from labmates.errors import UsageError
-from labmates.records.run_files import newest_artifact
 from labmates.workflows.protocol.analysis import Params, Result
 from labmates.workflows.protocol.command import Command
 
@@ -38,6 +36,9 @@ def demo(lab: Lab, params: DemoParams) -> Iterator[Result]:
     Four teams of scripted agents analyse a synthetic data set with known truth under one budget, and write a report;
     two judges score it. No model is called and no key is needed: the agents are the baseline scripted:diligent.
     """
+    from labmates.agents.organisation_parts import REPORT
+    from labmates.records.run_files import newest_artifact
+
     condition = lab.condition("science", {"task": params.task, "model": "scripted:diligent"})
     try:
         params.reports.mkdir(parents=True, exist_ok=True)

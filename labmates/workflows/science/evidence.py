@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from functools import lru_cache
-from typing import Annotated, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple
 
 from pydantic import AfterValidator
 
@@ -13,7 +13,9 @@ from labmates.agents.organisation import Organisation
 from labmates.agents.organisation_files import find_organisation
 from labmates.agents.organisation_parts import FlowPhase, Step
 from labmates.tasks.base import Dataset, Difficulty, Task
-from labmates.tasks.evidence import ALL, Part, divide, union
+
+if TYPE_CHECKING:
+    from labmates.tasks.evidence import Part
 
 SHARED: Final = "shared"
 Arm = Literal["oracle", "restricted", "team", "mute"]
@@ -55,6 +57,8 @@ def prepare(task: Task[Any, Any], seed: int, difficulty: Difficulty, evidence: s
 
 @lru_cache(maxsize=_MATERIALS_KEPT)
 def _prepared(kind: type[Task[Any, Any]], seed: int, difficulty: Difficulty, evidence: str, arm: Arm) -> Materials:
+    from labmates.tasks.evidence import ALL, Part, divide, union
+
     task = kind()
     dataset = task.generate(seed, difficulty)
     if evidence == SHARED:

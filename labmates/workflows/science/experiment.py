@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from labmates.records.events import ScoreEvent
 from labmates.registry import lazy
 from labmates.stats.domains import AT_MOST_ONE, COUNT, SHARE
 from labmates.workflows.protocol.experiment import Estimate, Experiment, Metric
 from labmates.workflows.science.condition import ScienceCondition
+
+if TYPE_CHECKING:
+    from labmates.records.events import ScoreEvent
 
 SOURCES: Final[Mapping[str, tuple[str, str]]] = {
     "skill": ("verified", "skill"),

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-from labmates.agents.mcp_servers import McpServer, McpSession
+from labmates.agents.mcp_servers import McpServer
+from labmates.agents.mcp_sessions import McpSession
 from labmates.agents.sections import excerpt
 from labmates.agents.tools import MOST_CHARS, ToolError
 from labmates.errors import unknown_name

@@ -15,19 +15,18 @@ from labmates.budgets.money import format_dollars, parse_dollars, show_dollars
 from labmates.errors import UsageError
 from labmates.models.names import parse_model
 from labmates.records.run import RunRecord
-from labmates.records.store import Store
 from labmates.workflows.games.condition import GameCondition
 from labmates.workflows.games.profiling import FIXED, SIMULATIONS, profile
 from labmates.workflows.protocol.analysis import Result
 from labmates.workflows.protocol.command import Command
 from labmates_profiles.prediction.analysis import MaterialParams
-from labmates_profiles.prediction.design_matrix import Choice
-from labmates_profiles.prediction.material import Material, read_material
-from labmates_profiles.prediction.screened import Screened, Screening, levels_of_profile, screening_table
-from labmates_profiles.prediction.sources import USUAL, Level, check_outcomes, is_lab_run, is_profile_run
 
 if TYPE_CHECKING:
+    from labmates.records.store import Store
     from labmates.workflows.protocol.command import Lab
+    from labmates_profiles.prediction.material import Material
+    from labmates_profiles.prediction.screened import Screened
+    from labmates_profiles.prediction.sources import Level
     from labmates_profiles.prediction.usefulness import Usefulness
 
 
@@ -111,6 +110,8 @@ def profile_beside_lab(
 
     `variant` changes the standard condition of profiles.
     """
+    from labmates_profiles.prediction.sources import is_lab_run, is_profile_run
+
     played = [
         run
         for run in store.runs(kind="game")
@@ -173,6 +174,11 @@ def screen(
     UsageError
         If the store has too few data for a prediction, or a profile can't be used.
     """
+    from labmates_profiles.prediction.design_matrix import Choice
+    from labmates_profiles.prediction.material import read_material
+    from labmates_profiles.prediction.screened import Screening, levels_of_profile
+    from labmates_profiles.prediction.sources import check_outcomes
+
     check_outcomes(outcomes)
     material = read_material(lab.runs, variant=_variant(lab))
     screening = Screening(material, Choice(judges or {}, tuple(games), benchmarks), form, outcomes)
@@ -203,6 +209,8 @@ def screen_verb(lab: Lab, params: ScreenParams) -> Iterator[Result]:
     models. If they do, the prediction from games comes first, otherwise the mean; both have 95 % intervals. The output
     also shows how far MODEL lies outside the range of the fitted models.
     """
+    from labmates_profiles.prediction.screened import Screening, screening_table
+
     if params.games is None and not params.stored:
         for reference in params.models:
             parse_model(lab.catalog.name_of(reference))
@@ -222,6 +230,8 @@ def screen_verb(lab: Lab, params: ScreenParams) -> Iterator[Result]:
 
 def _variant(lab: Lab) -> dict[str, str]:
     """The user's changes to the standard condition of profiles."""
+    from labmates_profiles.prediction.sources import USUAL
+
     return {name: str(lab.given[name]) for name in USUAL if name in lab.given}
 
 
@@ -247,6 +257,7 @@ def _profile_of(
     lab: Lab, params: ScreenParams, material: Material, games: Sequence[str], model: str, reference: str
 ) -> _Profiled:
     """The profile of a model from the file or store, or played now; UsageError if it is missing with `stored`."""
+    from labmates_profiles.prediction.screened import levels_of_profile
 
     def ratio(levels: Sequence[Level]) -> Ratio | None:
         if params.games or params.lab:
@@ -267,6 +278,8 @@ def _profile_of(
 
 
 def _result(screened: Screened, profiled: _Profiled, *, several: bool) -> Result:
+    from labmates_profiles.prediction.screened import screening_table
+
     simulations = sum(level.simulations for level in profiled.levels)
     paid = "" if profiled.cost is None else f", {profiled.tokens:,} tokens, ${profiled.cost}"
     basis = [f"Fitted on {screened.source}, form {screened.form}. Profile: {simulations} simulations{paid}."]
