@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from textwrap import dedent
 from typing import Any
 
 import click
 
-from labmates.cli.common import SuggestingGroup, choosing, json_option, store_option
-from labmates.cli.console import err
-from labmates.cli.figures import figure_options
-from labmates.cli.options import flag, options_of, with_arguments_first
-from labmates.cli.results import chosen_runs, parsed, present
-from labmates.cli.tables import out_option
-from labmates.cli.verbs import verb_command
+from labmates.cli.common import SuggestingGroup
+from labmates.cli.options import flag
+from labmates.cli.verbs import made, verb_command
 from labmates.errors import UsageError
-from labmates.workflows.protocol.analysis import ANALYSES, Analysis, Export, Result
+from labmates.workflows.protocol.analysis import ANALYSES, Analysis, Export, Params, Result
+from labmates.workflows.protocol.command import Command, Lab
 from labmates.workflows.protocol.verb import VERBS
 
 
@@ -59,29 +54,26 @@ def analyze() -> None:
 
 
 def _command(name: str, analysis: Analysis[Any]) -> click.Command:
-    def callback(**values: Any) -> int:
-        params = parsed(analysis.params, values)
-        exports = _exports(analysis, values)
+    def run(lab: Lab, params: Params) -> Iterator[Result]:
+        exports = _exports(analysis, click.get_current_context().params)
+        result = analysis.result(lab.runs, params)
+        yield result
+        for export, path in exports.items():
+            for written in result.exports[export](path):
+                lab.notify(f"Written to {written}")
 
-        def results() -> Iterator[Result]:
-            with closing(chosen_runs(values, watch=lambda step: err().print(step))) as runs:
-                result = analysis.result(runs, params)
-                yield result
-                for export, path in exports.items():
-                    for written in result.exports[export](path):
-                        err().print(f"Written to {written}")
-
-        return present(results(), values)
-
-    decorators: list[Callable[[Any], Any]] = [choosing(analysis.choices)]
-    decorators += [figure_options] if analysis.has_figures else []
-    decorators += [json_option(analysis.objects), out_option]
-    decorators += [store_option] if analysis.choices else []
-    for decorate in reversed(decorators):
-        callback = decorate(callback)
-    example = f"Example: {analysis.example}" if analysis.example else None
-    command = click.command(name, help=dedent(analysis.compute.__doc__ or ""), epilog=example)(callback)
-    return with_arguments_first(command, [*options_of(analysis.params), *map(_export_option, analysis.exports)])
+    run.__doc__ = analysis.compute.__doc__
+    command = Command(
+        run,
+        analysis.params,
+        example=analysis.example,
+        has_store=bool(analysis.choices),
+        has_tables=True,
+        has_figures=analysis.has_figures,
+        choices=analysis.choices,
+        objects=analysis.objects,
+    )
+    return made(name, command, more=list(map(_export_option, analysis.exports)))
 
 
 def _export_option(export: Export) -> click.Option:

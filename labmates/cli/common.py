@@ -56,7 +56,8 @@ class SectionedCommand(click.Command):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the sections in order, then the other options."""
         sectioned = [parameter for parameters in self.sections.values() for parameter in parameters]
-        others = [parameter for parameter in self.get_params(ctx) if parameter not in sectioned]
+        options = [each for each in self.get_params(ctx) if not isinstance(each, click.Argument)]
+        others = [option for option in options if option not in sectioned]
         for title, parameters in (self.sections | {"Options": others}).items():
             records = [record for parameter in parameters if (record := parameter.get_help_record(ctx)) is not None]
             if records:

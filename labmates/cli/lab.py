@@ -37,9 +37,11 @@ class CommandLab(StudyLab):
     """The lab of one command; `code` is the exit code from runs, `again` the command that takes ``--resume RUN``."""
 
     def __init__(self, values: dict[str, Any], given: Mapping[str, Any], *, again: str) -> None:
-        super().__init__(values.get("store"), partial(settings_of, values), given, chosen_runs(values), flags_of)
-        self.code = 0
         self._status: Status | None = None
+        super().__init__(
+            values.get("store"), partial(settings_of, values), given, chosen_runs(values, watch=self.step), flags_of
+        )
+        self.code = 0
         self.hint = f". Try '{click.get_current_context().command_path} --help'."
         self.as_json = bool(values.get("as_json"))
         self._again = again

@@ -22,9 +22,8 @@ from labmates.errors import UsageError
 )
 @click.option("--kind", metavar="KIND", help="Report on all runs of this experiment, of any study.")
 @click.option("--all", "every", is_flag=True, help="Report on all runs of the store.")
-@click.option("--pdf", is_flag=True, help="Also print the page to a .pdf beside it; needs Chromium or Chrome.")
 @store_option
-def report(study: str | None, path: Path, kind: str | None, every: bool, pdf: bool, store: str | None) -> None:
+def report(study: str | None, path: Path, kind: str | None, every: bool, store: str | None) -> None:
     """Write a study's results as one self-contained HTML page.
 
     The page shows the design, outcomes, results with intervals, figures, agreement of judges, cost, and the commands
@@ -33,7 +32,6 @@ def report(study: str | None, path: Path, kind: str | None, every: bool, pdf: bo
     """
     from labmates.cli.study import stored_study
     from labmates.records.store import Store
-    from labmates.reports.page import find_browser, print_page
     from labmates.reports.report import check_report, store_report, study_report, write_report
     from labmates.workflows.protocol.experiment import EXPERIMENTS
 
@@ -42,7 +40,6 @@ def report(study: str | None, path: Path, kind: str | None, every: bool, pdf: bo
     if kind is not None:
         EXPERIMENTS.get(kind)
     check_report(path)
-    browser = find_browser() if pdf else ""
     with Store(store, must_exist=True) as database, err().status("reading runs …"):
         if kind is not None or every:
             made = store_report(database, kind=kind)
@@ -50,7 +47,3 @@ def report(study: str | None, path: Path, kind: str | None, every: bool, pdf: bo
             made = study_report(database, stored_study(database.database, study).name)
     write_report(made, path)
     err().print(f"Written to {path}")
-    if pdf:
-        with err().status("printing …"):
-            print_page(path, path.with_suffix(".pdf"), browser)
-        err().print(f"Printed to {path.with_suffix('.pdf')}")

@@ -11,15 +11,26 @@ import click
 from labmates.cli.common import store_option
 from labmates.cli.console import clean, out, print_json
 from labmates.errors import UsageError
-from labmates.records.event_text import heading
 
 if TYPE_CHECKING:
     from labmates.records.bodies import Bodies
     from labmates.records.events import Event, LLMCallEvent
     from labmates.records.run import RunRecord
     from labmates.records.store import Store
+    from labmates.viewer.event_items import Text
 
-MOST_CHARS = 60
+MOST_CHARS = 100
+_STYLES = {
+    **dict.fromkeys(("llm_call", "judge_call", "environment"), "cyan"),
+    **dict.fromkeys(("tool_call", "decision"), "green"),
+    **dict.fromkeys(("message", "request", "approval"), "yellow"),
+    **dict.fromkeys(("artifact", "findings"), "magenta"),
+    **dict.fromkeys(("phase", "payoff"), "bold"),
+    **dict.fromkeys(("failed_reply", "warning", "error"), "red"),
+}
+_SUMMED_UP = ("charge", "score", "label")
+"""Types that are shown at the end of the run."""
+_ASIDE = ("reasoning", "the text as sent")
 
 
 def list_events(store: Store, run: RunRecord, *, as_json: bool) -> None:
@@ -35,49 +46,31 @@ def list_events(store: Store, run: RunRecord, *, as_json: bool) -> None:
             where = {"team": event.team, "agent": event.agent, "type": event.type, "step": event.step}
             print_json({"number": number, "seconds": round(seconds, 3), **where, "text": words})
         else:
-            where_ = "/".join(filter(None, (event.team, event.agent)))
-            line = f"{number:>5} {seconds:>9.2f} s  {where_:<24} {event.type:<12} {event.step:<36} {words}"
+            line = f"{number:>5} {seconds:>9.2f} s  {_who(event):<24} {event.type:<12} {event.step:<36} {words}"
             out().print(clean(line).rstrip(), soft_wrap=True)
 
 
 def _words(event: Event, bodies: Bodies) -> str:
     from labmates.budgets.money import show_dollars
+    from labmates.viewer.event_items import bodies_of, title_of
 
-    text = ""
-    match event.type:
-        case "phase":
-            text = f"phase {event.number + 1} ({event.reason}) {event.status}"
-        case "llm_call":
-            calls = [call["name"] for call in bodies[event.reply].get("tool_calls", ())]
-            content = f"calls {', '.join(calls)}" if calls else bodies[event.reply]["content"]
-            text = f"{event.input_tokens} + {event.output_tokens} tokens: {content}"
-        case "tool_call":
-            text = f"{event.tool} ({event.status or ('ok' if event.ok else 'error')})"
-        case "charge":
-            text = show_dollars(event.amount)
-        case "message":
-            text = f"to {event.to}: {bodies.text(event.text)}"
-        case "request":
-            text = f"{event.kind} to {event.to}: {event.request}"
-        case "approval" | "environment":
-            text = heading(event)
-        case "artifact":
-            text = f"{event.name}, version {event.version}{' (partial)' if event.partial else ''}"
-        case "findings":
-            text = f"version {event.version}: {', '.join(bodies[event.findings]) or 'nothing was found'}"
-        case "judge_call":
-            text = f"{event.judge}, {event.input_tokens} + {event.output_tokens} tokens"
-        case "score":
-            text = f"{event.judge} {event.metric}: {'unscored' if event.value is None else f'{event.value:.3f}'}"
-        case "label":
-            text = f"{event.judge}: {event.reason if event.labels is None else ', '.join(event.labels)}"
-        case "failed_reply":
-            text = event.reason
-        case "warning" | "error":
-            text = event.text
-    line = " ".join(text.split())
+    title = title_of(event, {number: bodies[number] for number in bodies_of(event)})
+    texts = [text.body for text in _texts(event, bodies)] if event.type in ("llm_call", "message", "request") else []
+    line = show_dollars(event.amount) if event.type == "charge" else " ".join(": ".join([title, *texts[:1]]).split())
     short = line if len(line) <= MOST_CHARS else f"{line[:MOST_CHARS]} …"
     return f"[cached] {short}" if getattr(event, "cached", False) else short
+
+
+def _texts(event: Event, bodies: Bodies) -> list[Text]:
+    """The texts of an event, without those of other events and what the model thought."""
+    from labmates.viewer.event_items import bodies_of, texts_of
+
+    texts = texts_of(event, {number: bodies[number] for number in bodies_of(event)}, whole=False)
+    return [text for text in texts if text.body.strip() and text.label not in _ASIDE]
+
+
+def _who(event: Event) -> str:
+    return "/".join(filter(None, (event.team, event.agent)))
 
 
 SHORT_CHARS = 400
@@ -114,7 +107,7 @@ def show(
     """Show a run: phases, messages, code and its output, artifacts, budget, scores."""
     from labmates.agents.organisation_parts import REPORT
     from labmates.budgets.money import format_dollars
-    from labmates.cli.summary import print_handoff, print_run
+    from labmates.cli.summary import print_run
     from labmates.records.bodies import Bodies
     from labmates.records.events import LLMCallEvent
     from labmates.records.run_files import newest_artifact, save_material
@@ -151,7 +144,6 @@ def show(
                 _prompts(event, bodies, shown, most)
             _tell(event, bodies, most)
         print_run(database, run)
-        print_handoff(database.scores(run.id))
         if run.error:
             out().print(f"Error: {clean(run.error)}")
     return 0
@@ -161,7 +153,7 @@ def _prompts(event: LLMCallEvent, bodies: Bodies, shown: set[int], most: int | N
     """Print a call's new messages, without replies and tool results, which are printed as events."""
     from labmates.pages.rendering import as_text
 
-    who = "/".join(filter(None, (event.team, event.agent or event.judge)))
+    who = _who(event) or event.judge
     for number in event.messages:
         message = bodies[number]
         if number not in shown and message["role"] in ("system", "user"):
@@ -172,50 +164,19 @@ def _prompts(event: LLMCallEvent, bodies: Bodies, shown: set[int], most: int | N
 
 def _tell(event: Event, bodies: Bodies, most: int | None) -> None:
     """Print one event; texts are indented under its line."""
-    from labmates.records.event_text import artifact_text, findings_text, heading
+    from labmates.records.event_text import heading
     from labmates.studies.progress import team_title
 
-    title = heading(event)
-    who = f"{event.team}/{event.agent}" if event.agent else event.team
-    match event.type:
-        case "phase":
-            _head(f"\n== {team_title(event.team)}, {title} ==", "bold")
-        case "llm_call":
-            _head(f"{who}: {title}", "cyan")
-            _text(bodies[event.reply]["content"], most)
-        case "tool_call":
-            _head(f"{who}: {title}", "green")
-            for name, value in bodies[event.arguments].items():
-                _text(f"{name}: {value}", most)
-            _text("→ " + bodies.text(event.result), most)
-        case "decision":
-            _head(f"{who}{',' if event.round or event.match else ':'} {title}", "red" if event.failed else "green")
-        case "payoff":
-            _head(title, "bold")
-        case "message":
-            _head(f"{who} {title}:", "yellow")
-            _text(bodies.text(event.text), most)
-        case "request":
-            _head(f"{who} {title}:", "yellow")
-            _text(event.request, most)
-        case "approval":
-            _head(f"{who}: {title}", "yellow")
-            _text(event.question, most)
-        case "artifact":
-            _head(f"{who} {title}", "magenta")
-            _text(artifact_text(bodies[event.content]), most)
-        case "findings":
-            _head(f"{who} {title}", "magenta")
-            _text(findings_text(bodies[event.findings]), most)
-        case "judge_call":
-            _head(title, "cyan")
-            _text(bodies[event.reply]["content"], most)
-        case "failed_reply":
-            _head(f"{who}: {title}", "red")
-        case "environment":
-            _head(title, "cyan")
-        case "warning" | "error":
-            _head(f"{who} {title}".strip(), "red")
+    title, who = heading(event), _who(event)
+    if event.type in _SUMMED_UP:
+        return
+    if event.type == "phase":
+        who, title = "", f"\n== {team_title(event.team)}, {title} =="
+    comma = "," if event.type == "decision" and (event.round or event.match) else ":"
+    style = "red" if event.type == "decision" and event.failed else _STYLES[event.type]
+    _head(f"{who}{comma} {title}" if who else title, style)
+    for text in _texts(event, bodies):
+        _text(f"{text.label}: {text.body}" if text.label else text.body, most)
 
 
 def _head(text: str, style: str) -> None:

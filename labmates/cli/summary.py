@@ -161,25 +161,5 @@ def _print_judging(used: list[JudgingUsage]) -> None:
     )
 
 
-def print_handoff(scores: list[ScoreEvent]) -> None:
-    """Print the handoff of true findings between teams, by finding; nothing if unknown."""
-    from collections import Counter
-
-    from labmates.judges.handoff import is_unseen
-
-    details = next((s.details for s in reversed(scores) if "findings" in s.details.get("handoff", {})), None)
-    if details is None:
-        return
-    audit = details["handoff"]
-    findings = Counter((entry["finding"], entry["first"], entry["lost"]) for entry in audit["findings"])
-    missing = ("never found", "another right value is stated")
-    rows = [
-        (finding, str(number), first or missing[is_unseen(details, finding)], lost or "")
-        for (finding, first, lost), number in findings.items()
-    ]
-    title = f"Handoff: {audit['traced']} of {audit['claims']} claims of the paper occur in earlier work"
-    print_grid(["finding", "true", "first at", "lost at"], rows, [False, True, False, False], title=title)
-
-
 def _number(value: float | None) -> str:
     return "unscored" if value is None else f"{value:.3f}"

@@ -76,7 +76,7 @@ def items(
 
     `whole` shows texts in full, and the arguments of tool calls in replies, which are otherwise shown as events.
     """
-    wanted = {number for event in events.values() for number in _shown_bodies(event)}
+    wanted = {number for event in events.values() for number in bodies_of(event)}
     bodies = reader.values(wanted)
     costs = {event.step: event.amount for event in events.values() if isinstance(event, ChargeEvent)}
     return [
@@ -108,7 +108,7 @@ def _item(
     return Item(
         number=number,
         event=event,
-        title=plain(cut(_title(event, bodies), most)),
+        title=plain(cut(title_of(event, bodies), most)),
         tone=_tone(event),
         seconds=max(0.0, event.at - start),
         cost=event.cost if event.type == "judge_call" else cost,
@@ -184,7 +184,8 @@ def changes(before: Value | None, after: Value) -> list[tuple[str, str]]:
     return [({"+": "add", "-": "del", "@": "at"}.get(line[:1], ""), plain(line)) for line in lines]
 
 
-def _shown_bodies(event: Event) -> Iterable[int]:
+def bodies_of(event: Event) -> Iterable[int]:
+    """The numbers of the bodies that `texts_of` and `title_of` show."""
     match event.type:
         case "llm_call" | "judge_call":
             return [number for number in (event.reply, event.reasoning, event.raw) if number is not None]
@@ -200,7 +201,7 @@ def _shown_bodies(event: Event) -> Iterable[int]:
             return []
 
 
-def _title(event: Event, bodies: Mapping[int, Value]) -> str:
+def title_of(event: Event, bodies: Mapping[int, Value]) -> str:
     """The heading of an event, without the parts that a page shows separately."""
     if event.type == "llm_call":
         calls = [str(call.get("name")) for call in _calls(bodies.get(event.reply))]

@@ -41,31 +41,6 @@ def test_a_report_of_the_only_study_is_written(labmates: Labmates, store: Store)
     assert "All runs of the store" in (labmates.folder / "all.html").read_text()
 
 
-@pytest.mark.needs("browser")
-def test_a_report_is_printed_by_the_browser(labmates: Labmates, store: Store) -> None:
-    done = labmates("report", "--out", "report.html", "--pdf")
-    assert (done.code, "Printed to report.pdf" in done.err) == (0, True)
-    assert (labmates.folder / "report.pdf").read_bytes().startswith(b"%PDF")
-
-
-def test_without_a_browser_nothing_is_written(
-    labmates: Labmates, store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATH", str(labmates.folder))
-    done = labmates("report", "--out", "report.html", "--pdf")
-    assert (done.code, "neither Chromium nor Chrome is installed" in done.err) == (2, True)
-    assert not (labmates.folder / "report.html").exists()
-
-
-def test_a_browser_that_fails_is_told(labmates: Labmates, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    broken = labmates.folder / "chromium"
-    broken.write_text("#!/bin/sh\necho no display >&2\n")
-    broken.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{labmates.folder}:/usr/bin:/bin")
-    done = labmates("report", "--out", "report.html", "--pdf")
-    assert (done.code, "printed nothing: no display" in done.err) == (2, True)
-
-
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
