@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from labmates.cli.calibrate import calibrate
-from labmates.cli.common import json_option, refuse_repeated_options, run_choice, store_option, verbose_option
+from labmates.cli.common import json_option, run_choice, store_option, verbose_option
 from labmates.cli.console import clean, complain, err, notify, out, print_json
 from labmates.cli.interrupt import run_until_stopped
 from labmates.cli.options import model_options, options_of
@@ -23,24 +22,8 @@ if TYPE_CHECKING:
     from labmates.studies.judging import Judged
 
 
-class Judge(click.Command):
-    """The verb, with ``calibrate`` as a subcommand."""
-
-    def make_context(
-        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
-    ) -> click.Context:
-        """Parse the arguments; those of ``calibrate`` by that command."""
-        if args[:1] == ["calibrate"]:
-            name = f"{info_name} calibrate"
-            refuse_repeated_options(calibrate, click.Context(calibrate, parent, name), args[1:])
-            return calibrate.make_context(name, args[1:], parent, **extra)
-        return super().make_context(info_name, args, parent, **extra)
-
-
 @click.command(
-    cls=Judge,
-    epilog="Examples: labmates judge 3f9a2c41d7 --judge openai:gpt-5.4-mini --judge google_genai:gemini-3.1-flash; "
-    "labmates judge calibrate --judge openai:gpt-5.4-mini",
+    epilog="Example: labmates judge 3f9a2c41d7 --judge openai:gpt-5.4-mini --judge google_genai:gemini-3.1-flash"
 )
 @run_choice
 @click.option(

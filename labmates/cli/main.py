@@ -29,14 +29,14 @@ OWN = {
     "view": ("labmates.cli.view:view", "Browse studies and runs."),
     "replay": ("labmates.cli.replay:replay", "Re-run from the recording without model calls, and compare."),
     "fork": ("labmates.cli.fork:fork", "Branch a run at an event, with something changed."),
-    "judge": ("labmates.cli.judge:judge", "Judge ended runs, or calibrate a judge."),
+    "judge": ("labmates.cli.judge:judge", "Judge ended runs."),
     "analyze": ("labmates.cli.analyses:analyze", "Analyse the runs in a store."),
     "report": ("labmates.cli.report:report", "Write a study's results as one self-contained HTML page."),
     "gateway": ("labmates.cli.gateway:gateway", "Share one budget among programs that call models over HTTP."),
     "tasks": ("labmates.cli.catalogue.tasks:TASKS_COMMAND", "List the tasks, or show, check or create one."),
     "judges": (
         "labmates.cli.catalogue.judges:JUDGES_COMMAND",
-        "List the judges of reports, or show, check or create one.",
+        "List the judges of reports, or show, check, calibrate or create one.",
     ),
     "models": (
         "labmates.cli.catalogue.models:MODELS_COMMAND",

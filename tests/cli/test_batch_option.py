@@ -154,7 +154,7 @@ def test_judges_go_in_batches(labmates: Labmates) -> None:
 
 def test_a_killed_calibration_finds_its_batch_again(labmates: Labmates, tmp_path: Path) -> None:
     rating = answer(completeness=4, quality=3, accuracy=2)
-    words = ("judge", "calibrate", "--task", "anomaly", "--seeds", "1", "--json", *QUICK)
+    words = ("judges", "calibrate", "--task", "anomaly", "--seeds", "1", "--json", *QUICK)
     with BatchServer(Answer(text=rating), [Fate(looks=20)]) as server:
         environment = labmates._environment(words, {})
         with Child(command(*words, "--judge", at(server)), environment, tmp_path) as child:

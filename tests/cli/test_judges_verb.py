@@ -70,7 +70,7 @@ def test_a_broken_judge_fails_the_check(labmates: Labmates, tmp_path: Path) -> N
     [
         (("show", "verifed"), "Did you mean 'verified'?"),
         (("check", "nowhere.py"), "there is no file 'nowhere.py'; give a judge's name, path/to/file.py:Class"),
-        (("check", "scripted:referee"), "try: labmates judge calibrate --judge scripted:referee"),
+        (("check", "scripted:referee"), "try: labmates judges calibrate --judge scripted:referee"),
         (("check", "heuristic", "--task", "alchemy"), "unknown task 'alchemy'"),
         (("check", "heuristic", "--run", "nowhere"), "nowhere"),
         (("check", "heuristic", "--step-timeout", "0"), "--step-timeout"),

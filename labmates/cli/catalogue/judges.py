@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
+from labmates.cli.catalogue.calibration import CALIBRATE
 from labmates.cli.catalogue.tasks import using_task
 from labmates.errors import UsageError
 from labmates.judges.registry import JUDGES, get_judge
@@ -93,14 +94,14 @@ def check(lab: Lab, params: CheckParams) -> Iterator[Result]:
 
     JUDGE is a name, or path/to/file.py:Class or module:Class for a judge that is not installed. It scores a correct
     report, reports with missing or wrong parts, empty talk, reports with prompt injections, and a missing report. The
-    exit code is 1 if there are errors, else 0. To check a judge model, use labmates judge calibrate.
+    exit code is 1 if there are errors, else 0. To check a judge model, use labmates judges calibrate.
     """
     from labmates.judges.conformance import RULES, SAMPLE_RULES, run_cases, sample_cases, try_judge
     from labmates.judges.promises import PREFIX as PROMISES
     from labmates.judges.rubric import PREFIX
 
     if params.judge.partition(":")[0] in (*PROVIDERS, SCRIPTED, PREFIX.removesuffix(":"), PROMISES.removesuffix(":")):
-        raise UsageError(f"'{params.judge}' is a model; try: labmates judge calibrate --judge {params.judge}")
+        raise UsageError(f"'{params.judge}' is a model; try: labmates judges calibrate --judge {params.judge}")
     if params.run:
         report = lab.report(params.run)
         if report.is_missing:
@@ -139,7 +140,7 @@ def new(_lab: Lab, params: NewParams) -> Iterator[Result]:
 
 
 JUDGES_COMMAND = catalogue(
-    """List the judges of reports, or show, check or create one.
+    """List the judges of reports, or show, check, calibrate or create one.
 
     Any model can judge: name it as provider:name.
     """,
@@ -149,6 +150,7 @@ JUDGES_COMMAND = catalogue(
         "show": Command(show, Named, example="labmates judges show MODEL", objects=""),
         "check": Command(check, CheckParams, example="labmates judges check heuristic", objects="", has_store=True),
         "new": Command(new, NewParams, example="labmates judges new clarity"),
+        "calibrate": CALIBRATE,
     },
     example="labmates judges show verified",
     objects="per judge",
