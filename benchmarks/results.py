@@ -33,7 +33,7 @@ from labmates.studies.settings import RunSettings
 
 BASELINES = ("scripted:random", "scripted:fair-share", "scripted:defect")
 ANALYST = "scripted:diligent"
-GAME = {"groups": 2, "group_size": 2, "rounds": 2, "repair_turns": 1, "max_output_tokens": 128}
+GAME = {"groups": 2, "group_size": 2, "rounds": 2, "repair_turns": 3, "max_output_tokens": 128}
 SIMULATIONS = 2
 LAB = {"task": "anomaly", "difficulty": "easy", "budget": "0.2", "max_turns": 3, "max_output_tokens": 384}
 GAME_METRICS = ("level", "cooperation", "efficiency", "failed_decision_rate")

@@ -6,6 +6,7 @@ such as ``reasoning``, is an error.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, ClassVar, Self, TypeVar
@@ -53,7 +54,7 @@ def read_decision(reply: Reply, form: type[FormT], *, reasoned: bool = False) ->
     if "cut" in reply.faults:
         limit = f" of {reply.limit} tokens" if reply.limit else ""
         problem = f"it was cut off at its length limit{limit}, before it ended; be shorter"
-        raise UnusableAnswerError(problem, form=form_request(form, reasoned=reasoned))
+        raise UnusableAnswerError(problem, form=form_request(form, reasoned=reasoned), omits_reply=not reasoned)
     if "filtered" in reply.faults and not reply.text.strip():
         problem = "a content filter of the provider blocked it"
         raise UnusableAnswerError(problem, form=form_request(form, reasoned=reasoned))
@@ -65,7 +66,6 @@ def read_decision(reply: Reply, form: type[FormT], *, reasoned: bool = False) ->
 def numbers_form(
     bounds: Mapping[str, tuple[int, int]],
     *,
-    total: int | None = None,
     most: int | None = None,
     not_keys: Mapping[str, str] | None = None,
 ) -> type[Numbers]:
@@ -75,28 +75,26 @@ def numbers_form(
     ----------
     bounds
         Lower and upper bound of each number, by name.
-    total
-        Required sum; None for any.
     most
         Upper bound of the sum.
     not_keys
         Names that could be taken for keys, and why they are none.
     """
     named = tuple((name, *limits) for name, limits in bounds.items())
-    return _numbers_form(named, total, most, tuple((not_keys or {}).items()))
+    return _numbers_form(named, most, tuple((not_keys or {}).items()))
 
 
 @lru_cache(maxsize=1024)
 def _numbers_form(
-    bounds: tuple[tuple[str, int, int], ...], total: int | None, most: int | None, others: tuple[tuple[str, str], ...]
+    bounds: tuple[tuple[str, int, int], ...], most: int | None, others: tuple[tuple[str, str], ...]
 ) -> type[Numbers]:
     class Sum(Numbers):
-        rule = sum_rule(total, most)
+        rule = sum_rule(None, most)
         not_keys = dict(others)
 
         @model_validator(mode="after")
         def _adds_up(self) -> Self:
-            check_sum(self.values, total, most)
+            check_sum(self.values, None, most)
             return self
 
     fields: dict[str, Any] = {name: (int, Field(ge=low, le=high)) for name, low, high in bounds}
@@ -111,13 +109,16 @@ def sum_rule(total: int | None, most: int | None = None) -> str:
 
 
 def check_sum(values: Mapping[str, int], total: int | None, most: int | None = None) -> None:
-    """Check the sum of an answer's numbers; a `ValueError` shows how they add up."""
+    """Check the sum of an answer's numbers; a `ValueError` shows how they add up, and each change that mends them."""
     actual = sum(values.values())
-    added = " + ".join(map(str, values.values()))
-    if total is not None and actual != total:
-        beyond = f"{actual - total} too many" if actual > total else f"{total - actual} too few"
-        raise ValueError(f"the numbers have to add up to {total}, not {actual} ({added} is {beyond})")
-    if most is not None and actual > most:
-        raise ValueError(
-            f"the numbers may add up to {most} at the most, not {actual} ({added} is {actual - most} too many)"
-        )
+    beyond = actual - total if total is not None else max(actual - most, 0) if most is not None else 0
+    if not beyond:
+        return
+    limit, end = (
+        (f"have to add up to {total}", "") if most is None else (f"may add up to {most} at the most", " at the most")
+    )
+    added = f"{' + '.join(map(str, values.values()))} is {abs(beyond)} too {'many' if beyond > 0 else 'few'}"
+    # Small models repeat a sum that is too large until they read which numbers to write instead.
+    changes = [f"{json.dumps(name)} to {value - beyond}{end}" for name, value in values.items() if value >= beyond]
+    change = f"change one of them: {', or '.join(changes)}" if changes else "lower several of them"
+    raise ValueError(f"the numbers {limit}, not {actual} ({added}); {change}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from string import Template
@@ -109,6 +109,9 @@ class Game(BaseModel, ABC):
         Remarks of the paper's prompts beside the rules; used only in the paper's wording.
     primary
         Name of the quantity whose mean over players and rounds is the game's primary metric.
+    rest
+        Name of the quantity that gets what the others leave of `total`; players are not asked for it. Empty without
+        a total.
     span
         The period that a strategy of the reduced game covers if not a round, for instance ``in all rounds together``.
     source
@@ -126,6 +129,7 @@ class Game(BaseModel, ABC):
     prose: ClassVar[str]
     remarks: ClassVar[tuple[str, ...]] = ()
     primary: ClassVar[str]
+    rest: ClassVar[str] = ""
     span: ClassVar[str] = ""
     source: ClassVar[str] = ""
     people: ClassVar[tuple[People, ...]] = ()
@@ -146,12 +150,22 @@ class Game(BaseModel, ABC):
 
     @property
     def total(self) -> int | None:
-        """The required sum of a decision's quantities; None if there is none."""
+        """The sum of a decision's quantities, one of them the `rest`; None if they are independent."""
         return None
 
     @abstractmethod
     def payoffs(self, decisions: Array) -> Array:
         """The payoff of each player in a round, before sanctions and before a possible loss at the end."""
+
+    @property
+    def asked(self) -> tuple[Quantity, ...]:
+        """The quantities that players are asked for."""
+        return tuple(quantity for quantity in self.quantities if quantity.name != self.rest)
+
+    def completed(self, numbers: Mapping[str, int]) -> dict[str, int]:
+        """A decision by quantity, in their order, from the asked numbers."""
+        left = 0 if self.total is None else self.total - sum(numbers.values())
+        return {quantity.name: numbers.get(quantity.name, left) for quantity in self.quantities}
 
     @property
     @abstractmethod

@@ -54,6 +54,8 @@ def _of_decisions(game: Game) -> Iterator[str]:
         yield f"two quantities have the same name: {', '.join(names)}"
     if game.primary not in names:
         yield f"the primary quantity '{game.primary}' is unknown; the game has: {', '.join(names) or 'none'}"
+    if (game.rest in names) is (game.total is None):
+        yield "a game with a total needs the name of the quantity that is its rest, and one without has none"
     for quantity in game.quantities:
         if quantity.low > quantity.high:
             yield f"'{quantity.name}' has no allowed value: minimum {quantity.low}, maximum {quantity.high}"

@@ -21,9 +21,9 @@ class PublicGoods(Game):
         "content of each pool is multiplied and divided equally among the players who share it."
     )
     formal: ClassVar[tuple[str, ...]] = (
-        "In each round each player has $endowment units and divides all of them into three parts, whole numbers "
-        "that add up to $endowment: keep, group and global.",
-        "You keep the first part.",
+        "In each round each player has $endowment units. You put a whole number of them into your group's pool (group) "
+        "and another into the global pool (global), at most $endowment in all.",
+        "You keep the rest (keep).",
         "The units that the $group_size members of your group put into the group's pool are multiplied by "
         "$group_multiplier and divided equally among these $group_size.",
         "The units that the $players players of all groups put into the global pool are multiplied by "
@@ -38,6 +38,7 @@ class PublicGoods(Game):
         "among all $players players. You receive your share of both pools even if you gave nothing to them."
     )
     primary: ClassVar[str] = "group"
+    rest: ClassVar[str] = "keep"
     source: ClassVar[str] = "Cooperative profiles, section 3 and appendix G"
     people: ClassVar[tuple[People, ...]] = (
         People(

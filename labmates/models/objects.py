@@ -43,13 +43,15 @@ _MEANT = re.compile(r"""\{\s*(?:["'“”„‘’`]|//|/\*|\#|[^\W\d]\w*\s*:)""
 class UnusableAnswerError(Exception):
     """A reply without a usable answer; the reason goes back to the model.
 
-    `form` says what a usable answer looks like; `remark` replaces the whole message to the model.
+    `form` says what a usable answer looks like; `remark` replaces the whole message to the model. `omits_reply` keeps
+    the reply itself out of it: small models continue what they read, so a reply that was cut brings the next one.
     """
 
-    def __init__(self, problem: str, *, form: str = "", remark: str = "") -> None:
+    def __init__(self, problem: str, *, form: str = "", remark: str = "", omits_reply: bool = False) -> None:
         super().__init__(problem)
         self.form = form
         self.remark = remark
+        self.omits_reply = omits_reply
 
 
 class NoAnswerError(UnusableAnswerError):

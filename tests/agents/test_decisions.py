@@ -13,7 +13,6 @@ from labmates.models.objects import UnusableAnswerError
 from labmates.models.reply import Fault, Reply
 
 EFFORT = numbers_form({"effort": (0, 10)})
-SPLIT = numbers_form({"keep": (0, 10), "group": (0, 10), "global": (0, 10)}, total=10)
 TOKENS = numbers_form({"A2": (0, 10), "A3": (0, 10)}, most=10)
 
 
@@ -74,10 +73,8 @@ def test_a_cut_reply_is_refused_even_with_an_object_in_it() -> None:
         read_decision(reply('{"effort": 7}', "cut"), EFFORT)
 
 
-def test_a_split_has_to_add_up() -> None:
-    assert read_decision(reply('{"keep": 1, "group": 2, "global": 7}'), SPLIT).values["global"] == 7
-    with pytest.raises(UnusableAnswerError, match="add up to 10, not 9"):
-        read_decision(reply('{"keep": 1, "group": 2, "global": 6}'), SPLIT)
+def test_a_sum_has_a_limit() -> None:
+    assert read_decision(reply('{"A2": 1, "A3": 9}'), TOKENS).values["A3"] == 9
     with pytest.raises(UnusableAnswerError, match="10 at the most, not 11"):
         read_decision(reply('{"A2": 1, "A3": 10}'), TOKENS)
 

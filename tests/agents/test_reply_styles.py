@@ -10,19 +10,22 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 
 from labmates.agents.decisions import Numbers, numbers_form, read_decision
+from labmates.mechanisms.play import mixture
 from labmates.models.normalise import normalise
 from labmates.models.objects import UnusableAnswerError
+from labmates.workflows.dilemmas.briefs import Filled, form_of
 
 EFFORT = numbers_form({"effort": (0, 10)})
-MIX = numbers_form({"A0": (0, 100), "A1": (0, 100)}, total=100)
+MIX = form_of(mixture(("A0", "A1")))
 CONTRACT = numbers_form({"A0": (-1000, 1000), "A1": (-1000, 1000)})
 LONG = "Let me go through the payoffs once more. " * 1_000
 FORMULAS = r"Let $x_{i} \in \{0, 1\}$, so $\frac{1}{2} \sum_{i} {x}_{i}$ counts. "
 
 
-def read(text: str, form: type[Numbers]) -> list[int]:
+def read(text: str, form: type[Numbers] | type[Filled]) -> list[int]:
     message = AIMessage(text, response_metadata={"finish_reason": "stop"})
-    return list(read_decision(normalise(message, sent=[HumanMessage("?")]), form).values.values())
+    decision: Numbers | Filled = read_decision(normalise(message, sent=[HumanMessage("?")]), form)
+    return list(decision.values.values())
 
 
 READ = {

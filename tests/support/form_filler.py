@@ -13,7 +13,7 @@ from labmates.models.scripted.base import Draft, Heard, ScriptedModel
 _KEY = re.compile(r'"([^"]+)": …')
 _HINT = re.compile(r'^- "([^"]+)": (.*)$', re.MULTILINE)
 _RANGE = re.compile(r"(-?\d+) to (-?\d+)")
-_TOTAL = re.compile(r"Together they add up to (\d+)")
+_TOTAL = re.compile(r"Together they add up to (?:at most )?(\d+)")
 
 
 class FormFiller(ScriptedModel):

@@ -8,17 +8,20 @@ import pytest
 
 from labmates.agents.decisions import numbers_form, read_decision
 from labmates.agents.prompts import render
+from labmates.mechanisms.play import mixture
 from labmates.models.objects import NoAnswerError, UnusableAnswerError, read_object
 from labmates.tasks.findings import read_findings
 from labmates.tasks.registry import TASKS
 from labmates.tasks.schema import findings_example
 from labmates.util.forms import form_words
+from labmates.workflows.dilemmas.briefs import form_of
 from labmates.workflows.play.playing import decision_of
 from labmates.workflows.tournament.briefs import move_form
 from tests.agents.test_decisions import reply
 
 EFFORT = numbers_form({"effort": (0, 10)})
-SPLIT = numbers_form({"keep": (0, 10), "group": (0, 10), "global": (0, 10)}, total=10)
+SPLIT = numbers_form({"keep": (0, 10), "group": (0, 10), "global": (0, 10)}, most=10)
+MIX = form_of(mixture(("A0", "A1")))
 TOKENS = numbers_form({"A2": (0, 5), "A3": (0, 5)}, most=5, not_keys={"A1": "is yourself: tokens go to others only"})
 MOVE = move_form(("action_a", "action_b"), may_leave=True)
 
@@ -34,9 +37,17 @@ FAULTS: list[tuple[Any, str, str]] = [
     (SPLIT, '{"Keep": 3, "Group": 3, "Global": 4}', 'the key has to be "keep", not "Keep"; the key has to be "group", '
      'not "Group"; the key has to be "global", not "Global"'),
     (SPLIT, '{"keep": 3, "group": 4, "global": 5}',
-     "the numbers have to add up to 10, not 12 (3 + 4 + 5 is 2 too many)"),
-    (SPLIT, '{"keep": 3, "group": 4, "global": 1}', "the numbers have to add up to 10, not 8 (3 + 4 + 1 is 2 too few)"),
-    (TOKENS, '{"A2": 4, "A3": 4}', "the numbers may add up to 5 at the most, not 8 (4 + 4 is 3 too many)"),
+     'the numbers may add up to 10 at the most, not 12 (3 + 4 + 5 is 2 too many); change one of them: "keep" to 1 at '
+     'the most, or "group" to 2 at the most, or "global" to 3 at the most'),
+    (TOKENS, '{"A2": 5, "A3": 2}', "the numbers may add up to 5 at the most, not 7 (5 + 2 is 2 too many); change one "
+     'of them: "A2" to 3 at the most, or "A3" to 0 at the most'),
+    (SPLIT, '{"keep": 10, "group": 10, "global": 10}',
+     "the numbers may add up to 10 at the most, not 30 (10 + 10 + 10 is 20 too many); lower several of them"),
+    (MIX, '{"A0": 30, "A1": 60}', "the numbers have to add up to 100, not 90 (30 + 60 is 10 too few); change one of "
+     'them: "A0" to 40, or "A1" to 70'),
+    (MIX, '{"A0": 5, "A1": 100}',
+     "the numbers have to add up to 100, not 105 (5 + 100 is 5 too many); change one of them: "
+     '"A0" to 0, or "A1" to 95'),
     (TOKENS, '{"A1": 1, "A2": 1, "A3": 0}', 'the key "A1" is yourself: tokens go to others only'),
     (MOVE, '{"move": "cooperate"}', '"move" is "cooperate", but it has to be "action_a", "action_b" or "leave"'),
     (EFFORT, '{"effort": 3} or {"effort": 4}',
@@ -61,7 +72,7 @@ def test_the_form_says_what_has_to_add_up() -> None:
     whole = "<whole number from 0 to 10>"
     assert raised.value.form == (
         "Answer with one JSON object and nothing else, in this form: "
-        f'{{"keep": {whole}, "group": {whole}, "global": {whole}}}\nThe numbers have to add up to exactly 10.'
+        f'{{"keep": {whole}, "group": {whole}, "global": {whole}}}\nThe numbers may add up to 10 at the most.'
     )
     assert (
         render("repair", problem="it has no text", form="Write.")

@@ -31,12 +31,12 @@ def remark_on(problem: UnusableAnswerError) -> str:
 def sent_back(messages: list[BaseMessage], reply: Reply, problem: UnusableAnswerError) -> list[BaseMessage]:
     """The transcript with a reply and a remark on it, which answers each tool call of the reply.
 
-    Empty replies are omitted, since servers reject empty messages.
+    Empty replies are omitted, since servers reject empty messages, and those that the problem says to omit.
     """
     remark = remark_on(problem)
     if reply.tool_calls:
         return [*messages, *answered(reply, remark)]
-    if not reply.text.strip():
+    if problem.omits_reply or not reply.text.strip():
         return [*messages[:-1], append_line(messages[-1], remark)]
     reply_sent = reply.message.model_copy(update={"tool_calls": [], "content": reply.text})
     return [*messages, reply_sent, HumanMessage(remark)]

@@ -88,7 +88,7 @@ class Briefing:
 
     def decide(self, player: str, rounds: Sequence[Round]) -> list[BaseMessage]:
         """The prompt for the decision in the last of `rounds`."""
-        keys = [quantity.name for quantity in self._game.quantities]
+        keys = [quantity.name for quantity in self._game.asked]
         said = self._said(player, rounds) if self._condition.deliberation else ""
         return self._order(player, rounds, "decide", [said, self._status(rounds[:-1])], self._reasoning, keys)
 
@@ -158,9 +158,9 @@ class Briefing:
         condition, game = self._condition, self._game
         if condition.deliberation:
             yield render(f"deliberate_{condition.wording}")
-        keys = [f'- "{each.name}": {each.low} to {each.high}, {each.about}' for each in game.quantities]
-        total = [] if game.total is None else [f"Together they add up to {game.total}."]
-        yield render("decide", keys="\n".join([*keys, *total]))
+        keys = [f'- "{each.name}": {each.low} to {each.high}, {each.about}' for each in game.asked]
+        rest = f"Together they add up to at most {game.total}; {game.rest} is the rest and has no key."
+        yield render("decide", keys="\n".join([*keys, *([rest] if game.rest else [])]))
         if game.sanction_limit:
             yield render(f"sanction_{condition.wording}", limit=game.sanction_limit)
 

@@ -112,8 +112,8 @@ async def decide(state: GameState, runtime: Runtime[GameContext]) -> Update:
     decided = await _decisions(
         ctx, len(state["rounds"]), "decide", asked, dict.fromkeys(asked, form), default_words(game)
     )
-    default = dict(zip(form.model_fields, game.default_decision, strict=True))
-    played = [decision or default for decision in decided]
+    default = _default(game)
+    played = [default if decision is None else game.completed(decision) for decision in decided]
     decisions = np.array([list(each.values()) for each in played]).reshape(game.groups, game.group_size, -1)
     now = replace(
         now,
@@ -145,13 +145,18 @@ async def sanction(state: GameState, runtime: Runtime[GameContext]) -> Update:
 
 def decision_form(game: Game) -> type[Numbers]:
     """The form of a decision in a game."""
-    return numbers_form({each.name: (each.low, each.high) for each in game.quantities}, total=game.total)
+    return numbers_form({each.name: (each.low, each.high) for each in game.asked}, most=game.total)
 
 
 def default_words(game: Game) -> str:
     """What a player without a decision is told."""
-    default = dict(zip((each.name for each in game.quantities), game.default_decision, strict=True))
-    return f"Without a valid answer, this is played for you: {json.dumps(default)}"
+    default = _default(game)
+    played = {each.name: default[each.name] for each in game.asked}
+    return f"Without a valid answer, this is played for you: {json.dumps(played)}"
+
+
+def _default(game: Game) -> dict[str, int]:
+    return dict(zip((each.name for each in game.quantities), game.default_decision, strict=True))
 
 
 def sanction_form(game: Game, player: str, others: Iterable[str]) -> type[Numbers]:

@@ -156,10 +156,11 @@ def answer(situation: Situation, decision: Decision) -> str:
     """A decision as a reply."""
     if situation.stage == "sanction":
         return json.dumps(dict.fromkeys(situation.last, 0))
-    decided = {quantity.name: value for quantity, value in zip(situation.game.quantities, decision, strict=True)}
+    game = situation.game
+    decided = {quantity.name: value for quantity, value in zip(game.quantities, decision, strict=True)}
     if situation.stage == "deliberation":
         return f"I am going to play {json.dumps(decided)}."
-    return json.dumps(decided)
+    return json.dumps({quantity.name: decided[quantity.name] for quantity in game.asked})
 
 
 def play(situation: Situation, mine: Disposition, chance: random.Random) -> str:

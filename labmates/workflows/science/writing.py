@@ -270,7 +270,10 @@ def take(workspace: Workspace, reply: Reply, name: str, *, last: bool) -> None:
         If the reply has no artifact; the agent gets the text.
     """
     wrong, misnamed, before = "", None, len(workspace.written)
-    form = f"Answer with one call of write_artifact: its name is `{name}`, and its content the whole text."
+    form = (
+        f"Answer with one call of write_artifact: its name is `{name}`, and its content the whole text, each section "
+        "under its heading."
+    )
     for call in reply.tool_calls:
         if call.name in (READ, STATE):
             continue

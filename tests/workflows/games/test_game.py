@@ -225,7 +225,7 @@ async def test_the_fallback_does_not_enter_the_welfare_of_what_was_decided(store
     def split(heard: Heard) -> Draft:
         if player_of(heard) in ("A1", "B2"):
             return Draft("no")
-        return Draft(json.dumps({"keep": 0, "group": 10, "global": 0}))
+        return Draft(json.dumps({"group": 10, "global": 0}))
 
     with puppet(split) as model:
         run = await play(store, "public-goods", model, group_size=4, rounds=2, repair_turns=0)
@@ -267,9 +267,9 @@ def test_tokens_by_distance_come_back_and_own_ones_stay_first(size: int, seed: i
 @pytest.mark.parametrize(
     ("split", "said"),
     [
-        ({"keep": 3, "group": 3, "global": 3}, "add up to 10, not 9"),
-        ({"keep": 5, "group": 5, "global": 1}, "add up to 10, not 11"),
-        ({"keep": 10, "group": 0}, 'the key "global" is missing'),
+        ({"group": 5, "global": 6}, "add up to 10 at the most, not 11"),
+        ({"keep": 0, "group": 5, "global": 5}, 'the key "keep" is not part of the form'),
+        ({"group": 0}, 'the key "global" is missing'),
     ],
 )
 async def test_a_split_that_is_off_is_told_so(store: Store, split: dict[str, int], said: str) -> None:
@@ -282,6 +282,26 @@ async def test_a_split_that_is_off_is_told_so(store: Store, split: dict[str, int
     [(reason, times)] = sent.items()
     assert said in reason
     assert times == 8
+
+
+async def test_a_reply_that_was_cut_is_not_shown_again(store: Store) -> None:
+    def ramble(heard: Heard) -> Draft:
+        texts = [text_of(message.content) for message in heard.messages]
+        told = [place for place, text in enumerate(texts) if "it was cut off at its length limit of 64" in text]
+        assert told in ([], [1])
+        return Draft('{"effort": 3}' if told else "I think of many things. " * 40)
+
+    with puppet(ramble) as model:
+        run = await play(store, "weakest-link", model, rounds=1, repair_turns=1, max_output_tokens=64)
+    assert (run.metrics["failed_decision_rate"], run.metrics["level"]) == (0, 3)
+
+
+async def test_what_players_put_nowhere_is_kept_and_recorded(store: Store) -> None:
+    with puppet(lambda _heard: Draft('{"group": 2, "global": 3}')) as model:
+        run = await play(store, "public-goods", model, group_size=2, rounds=2, repair_turns=0)
+    decided = [event.decision for event in store.events(run.id) if event.type == "decision"]
+    assert decided == [{"keep": 5, "group": 2, "global": 3}] * 8
+    assert (run.metrics["kept_share"], run.metrics["failed_decision_rate"]) == (0.5, 0)
 
 
 async def test_the_same_seed_gives_the_same_game_whatever_the_concurrency(store: Store) -> None:
