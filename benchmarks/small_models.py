@@ -1,12 +1,14 @@
 """What small models get wrong, and what a repair turn mends: counts by game and kind of fault, and first tool calls.
 
     python -m benchmarks.small_models games --model openai:qwen --base-url http://127.0.0.1:8080/v1 --store first.db
+    python -m benchmarks.small_models counts --store sqlite:///build/results.db
     python -m benchmarks.small_models repairs --base-url http://127.0.0.1:8080/v1 --store first.db
     python -m benchmarks.small_models tools --model openai:qwen --base-url http://127.0.0.1:8080/v1
 
 ``games`` plays the behavioural games and prints decisions, failed decisions, unusable replies by kind of fault, and how
-many of them the next reply mended. ``repairs`` takes the first unusable reply of each decision in that store and asks
-the same model again with the present repair text, so that two texts are compared on the same contexts and seeds.
+many of them the next reply mended; ``counts`` prints the same of a store's games, by model. ``repairs`` takes the first
+unusable reply of each decision in that store and asks the same model again with the present repair text, so that two
+texts are compared on the same contexts and seeds.
 ``tools`` asks for the first reply of the lab's work step, in contexts of the diligent baseline, and after a
 reply without a tool call once more with the reminder.
 """
@@ -28,6 +30,7 @@ from labmates.api import arun
 from labmates.budgets.tokens import text_of
 from labmates.games.registry import GAMES
 from labmates.models.hub import ModelHub
+from labmates.models.names import SCRIPTED
 from labmates.models.objects import UnusableAnswerError, find_objects
 from labmates.models.options import ModelOptions
 from labmates.models.scripted import BASELINES
@@ -75,22 +78,21 @@ def kind_of(text: str, reason: str) -> str:
     return "other keys"
 
 
-def print_faults(game: str, run: Run) -> Counter[str]:
-    """Print the counts of a run, and return them."""
-    calls = {event.step: event for event in run.events if isinstance(event, LLMCallEvent)}
-    failed = {event.step: event.reason for event in run.events if isinstance(event, FailedReplyEvent)}
-    decisions = [event for event in run.events if isinstance(event, DecisionEvent)]
-    kinds: Counter[str] = Counter()
-    mended: Counter[str] = Counter()
-    for step, reason in failed.items():
-        kind = kind_of(str(run.bodies[calls[step].reply]["content"]), reason)
-        kinds[kind] += 1
-        conversation, _, number = step.rpartition("/")
-        following = f"{conversation}/{int(number) + 1}"
-        mended[kind] += following in calls and following not in failed
-    counts = Counter(
-        decisions=len(decisions), lost=sum(event.failed for event in decisions), calls=len(calls), unusable=len(failed)
-    )
+def print_faults(game: str, runs: Iterable[Run]) -> Counter[str]:
+    """Print the counts of runs of a game, and return them."""
+    kinds, mended, counts = Counter[str](), Counter[str](), Counter[str]()
+    for run in runs:
+        calls = {event.step: event for event in run.events if isinstance(event, LLMCallEvent)}
+        failed = {event.step: event.reason for event in run.events if isinstance(event, FailedReplyEvent)}
+        decisions = [event for event in run.events if isinstance(event, DecisionEvent)]
+        for step, reason in failed.items():
+            kind = kind_of(str(run.bodies[calls[step].reply]["content"]), reason)
+            kinds[kind] += 1
+            conversation, _, number = step.rpartition("/")
+            following = f"{conversation}/{int(number) + 1}"
+            mended[kind] += following in calls and following not in failed
+        lost = sum(event.failed for event in decisions)
+        counts.update(decisions=len(decisions), lost=lost, calls=len(calls), unusable=len(failed))
     print(
         f"{game}: {counts['lost']} of {counts['decisions']} decisions failed; "
         f"{counts['unusable']} of {counts['calls']} replies unusable",
@@ -107,11 +109,22 @@ async def play(model: str, base_url: str, store: str, games: Iterable[str], cond
     settings = {"models": {"base_url": base_url, "call_timeout": TIMEOUT, "max_concurrent_calls": 2}}
     for game in games:
         [run] = await arun("game", store=store, settings=settings, game=game, model=model, **condition)
-        total += print_faults(game, run)
+        total += print_faults(game, [run])
     print(
         f"all: {total['lost']} of {total['decisions']} decisions failed; "
         f"{total['unusable']} of {total['calls']} replies unusable"
     )
+
+
+def count(url: str) -> None:
+    """Print the counts of a store's games by model, without baselines."""
+    with Store(url, must_exist=True) as store:
+        runs = [Run.of(record, store) for record in store.runs(kind="game")]
+    cells = {(run.condition["model"], run.condition["game"]): 0 for run in runs}
+    for model, game in sorted(cells):
+        if not model.startswith(SCRIPTED):
+            cell = [run for run in runs if (run.condition["model"], run.condition["game"]) == (model, game)]
+            print_faults(f"{model} {game}", cell)
 
 
 async def repair(url: str, base_url: str) -> None:
@@ -219,16 +232,18 @@ async def first_call(
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Faults of small models, and what repair turns mend.")
-    parser.add_argument("what", choices=["games", "repairs", "tools"])
+    parser.add_argument("what", choices=["games", "counts", "repairs", "tools"])
     parser.add_argument("--model", help="The model, openai:NAME.")
-    parser.add_argument("--base-url", required=True, help="Address of the server.")
+    parser.add_argument("--base-url", default="", help="Address of the server; not for counts.")
     parser.add_argument("--store", default="sqlite:///small_models.db")
     parser.add_argument("--game", action="append", choices=GAMES.names(), help="Repeatable; by default all.")
     parser.add_argument("--reasoning", default="none", choices=["none", "cot", "tom"])
     parser.add_argument("--seeds", type=int, default=2, help="Seeds of each context of tools.")
     parser.add_argument("--structured", action="store_true")
     asked = parser.parse_args()
-    if asked.what == "repairs":
+    if asked.what == "counts":
+        count(asked.store)
+    elif asked.what == "repairs":
         asyncio.run(repair(asked.store, asked.base_url))
     elif asked.what == "games":
         condition = {

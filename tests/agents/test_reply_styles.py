@@ -6,14 +6,16 @@ message of a chat model to the values.
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 
-from labmates.agents.decisions import Numbers, numbers_form, read_decision
+from labmates.agents.decisions import numbers_form, read_decision
 from labmates.mechanisms.play import mixture
 from labmates.models.normalise import normalise
 from labmates.models.objects import UnusableAnswerError
-from labmates.workflows.dilemmas.briefs import Filled, form_of
+from labmates.workflows.dilemmas.briefs import form_of
 
 EFFORT = numbers_form({"effort": (0, 10)})
 MIX = form_of(mixture(("A0", "A1")))
@@ -22,10 +24,9 @@ LONG = "Let me go through the payoffs once more. " * 1_000
 FORMULAS = r"Let $x_{i} \in \{0, 1\}$, so $\frac{1}{2} \sum_{i} {x}_{i}$ counts. "
 
 
-def read(text: str, form: type[Numbers] | type[Filled]) -> list[int]:
+def read(text: str, form: Any) -> list[int]:
     message = AIMessage(text, response_metadata={"finish_reason": "stop"})
-    decision: Numbers | Filled = read_decision(normalise(message, sent=[HumanMessage("?")]), form)
-    return list(decision.values.values())
+    return list(read_decision(normalise(message, sent=[HumanMessage("?")]), form).values.values())
 
 
 READ = {

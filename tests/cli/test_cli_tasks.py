@@ -209,6 +209,19 @@ def test_a_report_is_scored_as_a_paper_is_with_what_was_mended_and_left_out(
     assert labmates("tasks", "score", "anomaly", "-", "--seed", "3").out == done.out
 
 
+def test_a_run_is_scored_and_solved_on_its_own_data(labmates: Labmates) -> None:
+    chosen = ("--task", "anomaly", "--difficulty", "easy", "--model", "scripted:diligent", "--solo")
+    [run] = labmates("run", "science", *chosen, "--json").records
+    scored = labmates("tasks", "score", "--run", run["id"], "--json")
+    [record] = scored.records
+    assert record["accuracy"] == pytest.approx(run["metrics"]["accuracy"])
+    assert (record["task"], record["run"], record["difficulty"]) == ("anomaly", run["id"], "easy")
+    solved = labmates("tasks", "oracle", "--run", run["id"])
+    assert solved.out.startswith("# ")
+    other = labmates("tasks", "oracle", "anomaly", "--seed", str(run["seed"]), "--difficulty", "easy")
+    assert solved.out != other.out
+
+
 def test_tasks_that_are_not_installed_are_scored_by_reference(labmates: Labmates) -> None:
     (labmates.folder / "mine.py").write_text(CODE)
     reference = "mine.py:Good"
@@ -226,7 +239,11 @@ def test_tasks_that_are_not_installed_are_scored_by_reference(labmates: Labmates
         (("score", "ecology", "missing.md", "--seed", "1"), "REPORT: can't read 'missing.md': No such file"),
         (("score", "ecology", ".", "--seed", "1"), "REPORT: can't read '.': Is a directory"),
         (("score", "ecology", "binary", "--seed", "1"), "REPORT: 'binary' is not UTF-8 text (byte 1)"),
-        (("score", "ecology", "report.md"), "Missing option '--seed'"),
+        (("score", "ecology", "report.md"), "--seed is missing"),
+        (("score", "ecology", "--seed", "1"), "REPORT is missing"),
+        (("oracle", "--seed", "1"), "TASK is missing"),
+        (("oracle", "ecology", "--run", "abc"), "--run has a task and a data set of its own"),
+        (("score", "--run", "abc"), "there is no such file"),
         (("score", "ecology", "report.md", "--seed", "-1"), "--seed"),
         (("oracle", "ecology", "--seed", "1", "--difficulty", "mild"), "'mild' is not one of"),
         (("oracle", "nowhere.py:Task", "--seed", "1"), "there is no file 'nowhere.py'"),

@@ -22,6 +22,7 @@ from labmates.workflows.protocol.catalogue import Facts, Named, NewParams, catal
 from labmates.workflows.protocol.command import Command
 
 if TYPE_CHECKING:
+    from labmates.judges.base import Report
     from labmates.tasks.base import Dataset, Task
     from labmates.workflows.protocol.command import Lab
 
@@ -63,26 +64,29 @@ def _guessing(task: Task[Any, Any], sample: Dataset[Any], difficulty: Difficulty
 
 
 class DataParams(Params):
-    """A task, and the data set of a seed."""
+    """A task and the data set of a seed, or those of a run."""
 
-    task: str = Field(json_schema_extra={"argument": True})
-    seed: int = Field(ge=0, description="Seed of the data set.")
+    task: str | None = Field(None, json_schema_extra={"argument": True})
+    seed: int | None = Field(None, ge=0, description="Seed of the data set.")
     difficulty: Difficulty = Field("medium", description="Difficulty of the data set.")
+    run: str | None = Field(
+        None, description="Take the task and the data set of this ended run instead of TASK, --seed and --difficulty."
+    )
 
 
-def oracle(_lab: Lab, params: DataParams) -> Iterator[Result]:
+def oracle(lab: Lab, params: DataParams) -> Iterator[Result]:
     """Print the report of a team that knows the truth.
 
     TASK is a name, or path/to/file.py:Class or module:Class for a task that is not installed.
     """
     from labmates.tasks.report import oracle_report
 
-    with using_task(params.task) as task:
-        text = oracle_report(task, task.generate(data_seed(params.seed), params.difficulty).truth)
+    with _report(lab, params) as report:
+        text = oracle_report(report.task, report.truth)
     yield Result((), document=clean(text))
 
 
-def prior(_lab: Lab, params: DataParams) -> Iterator[Result]:
+def prior(lab: Lab, params: DataParams) -> Iterator[Result]:
     """Print the report of a team that never looks at the data: the task's prior.
 
     TASK is a name, or path/to/file.py:Class or module:Class for a task that is not installed. The seed determines only
@@ -90,28 +94,49 @@ def prior(_lab: Lab, params: DataParams) -> Iterator[Result]:
     """
     from labmates.tasks.report import prior_report
 
-    with using_task(params.task) as task:
-        columns = task.generate(data_seed(params.seed), params.difficulty).columns
-        text = prior_report(task, columns, params.difficulty)
+    with _report(lab, params) as report:
+        text = prior_report(report.task, report.columns, report.difficulty)
     yield Result((), document=clean(text))
 
 
 class ScoreParams(DataParams):
-    """A report on the data set of a seed."""
+    """A report on the data set of a seed, or that of a run."""
 
-    report: Path = Field(json_schema_extra={"argument": True})
+    report: Path | None = Field(None, json_schema_extra={"argument": True})
 
 
 def score(lab: Lab, params: ScoreParams) -> Iterator[Result]:
     """Score the findings in a text like those in a run's paper, with the credit of each finding.
 
     TASK is a name, or path/to/file.py:Class or module:Class for a task that is not installed. REPORT is a file, or -
-    for standard input. Seed and difficulty select the data set of the report.
+    for standard input. Seed and difficulty select the data set of the report. With --run the run's own paper and the
+    findings that its team stated are scored.
     """
-    text = _read(params.report)
-    with using_task(params.task) as task:
-        scored = _scored(lab, task, text, params)
+    if not params.run and params.report is None:
+        raise UsageError("REPORT is missing: name a file, - for standard input, or a run with --run")
+    text = None if params.report is None else _read(params.report)
+    with _report(lab, params, text) as report:
+        scored = _scored(lab, report)
+    scored |= {"run": params.run, "seed": params.seed}
     yield Result((), verdict=list(_score_lines(scored)), objects=[scored])
+
+
+@contextmanager
+def _report(lab: Lab, params: DataParams, text: str | None = None) -> Iterator[Report]:
+    """A report with this text on the chosen data set, or the report of the chosen run."""
+    if params.run:
+        if params.task is not None or params.seed is not None:
+            raise UsageError("--run has a task and a data set of its own; leave out TASK, REPORT and --seed")
+        yield lab.report(params.run)
+        return
+    if params.task is None or params.seed is None:
+        missing = "TASK" if params.task is None else "--seed"
+        raise UsageError(f"{missing} is missing: give a task and --seed, or a run with --run")
+    with using_task(params.task) as task:
+        from labmates.judges.base import Report
+
+        data = task.generate(data_seed(params.seed), params.difficulty)
+        yield Report(text, task, data.truth, columns=data.columns, difficulty=params.difficulty)
 
 
 @contextmanager
@@ -155,23 +180,21 @@ def _read(path: Path) -> str:
         raise UsageError(f"REPORT: {name} is not UTF-8 text (byte {error.start}); save it as UTF-8") from error
 
 
-def _scored(lab: Lab, task: Task[Any, Any], text: str, params: ScoreParams) -> dict[str, Any]:
-    """The scores of the judge ``verified`` for a text on the data set of a seed, as JSON values."""
-    from labmates.judges.base import SKILL, Report
+def _scored(lab: Lab, report: Report) -> dict[str, Any]:
+    """The scores of the judge ``verified`` for a report, as JSON values."""
+    from labmates.judges.base import SKILL
     from labmates.judges.verified import VerifiedJudge
 
-    data = task.generate(data_seed(params.seed), params.difficulty)
-    report = Report(text, task, data.truth, columns=data.columns, difficulty=params.difficulty)
+    task = report.task
     scores = {score.metric: score for score in lab.finish(VerifiedJudge().score(report))}
     stated, skill = scores["accuracy"], scores[SKILL]
     if skill.failed:
         raise UsageError(skill.reason)
-    unstated = [asdict(credit) for credit in task.score(task.findings(), data.truth)]
+    unstated = [asdict(credit) for credit in task.score(task.findings(), report.truth)]
     return {
         "task": task.name,
         "version": task.version,
-        "seed": params.seed,
-        "difficulty": params.difficulty,
+        "difficulty": report.difficulty,
         "accuracy": stated.value,
         "skill": skill.value,
         "prior": skill.details.get("prior"),
@@ -266,9 +289,19 @@ TASKS_COMMAND = catalogue(
     _facts,
     {
         "show": Command(show, ShowParams, example="labmates tasks show ecology --seed 3"),
-        "oracle": Command(oracle, DataParams, example="labmates tasks oracle ecology --seed 3 > perfect.md"),
-        "prior": Command(prior, DataParams, example="labmates tasks prior ecology --seed 3 > guessed.md"),
-        "score": Command(score, ScoreParams, example="labmates tasks score ecology report.md --seed 3", objects=""),
+        "oracle": Command(
+            oracle, DataParams, example="labmates tasks oracle ecology --seed 3 > perfect.md", has_store=True
+        ),
+        "prior": Command(
+            prior, DataParams, example="labmates tasks prior ecology --seed 3 > guessed.md", has_store=True
+        ),
+        "score": Command(
+            score,
+            ScoreParams,
+            example="labmates tasks score ecology report.md --seed 3",
+            objects="",
+            has_store=True,
+        ),
         "new": Command(new, NewTaskParams, example="labmates tasks new soil_moisture"),
         "check": Command(
             check, CheckParams, example="labmates tasks check labmates_soil/task.py:SoilTask --seeds 5", objects=""
