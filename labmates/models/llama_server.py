@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 _SERVERS: dict[Weights, LlamaServer] = {}
 _LOCK = threading.Lock()
-_ADDRESS: Final = b"listening "
+# The log shares the pipe, and a part of its line may stand before.
+_ADDRESS: Final = re.compile(rb"listening (http\S+)$")
 _STAMP: Final = re.compile(r"^[\d.]+ [A-Z] ")
 _NO_MEMORY: Final = re.compile(r"insufficient memory|failed to allocate|bad_alloc|out of memory", re.IGNORECASE)
 
@@ -99,8 +100,8 @@ class LlamaServer:
                 self._process = process = self._spawn()
             assert process.stdout is not None
             for line in process.stdout:
-                if line.startswith(_ADDRESS):
-                    self.address = line.removeprefix(_ADDRESS).decode().strip()
+                if found := _ADDRESS.search(line):
+                    self.address = found[1].decode()
                     threading.Thread(target=self._read_rest, args=(process,), daemon=True).start()
                     return
                 self._note(line)

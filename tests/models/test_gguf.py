@@ -6,6 +6,8 @@ import asyncio
 import os
 import signal
 import struct
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -200,6 +202,16 @@ async def test_a_file_is_served_once_without_key_or_network_until_the_work_ends(
         assert (reply.bill, reply.errors, reply.usage.estimated) == (0, (), False)
     assert has_ended(pid)
     assert not llama_server._SERVERS
+
+
+def test_the_address_is_read_behind_a_part_of_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = "0.00.1 I listening on http://x\\n0.00.2 I srv  listening http://127.0.0.1:9\\n"
+    child = subprocess.Popen([sys.executable, "-c", f"print('{said}')"], stdout=subprocess.PIPE)
+    server = llama_server.LlamaServer(gguf.Weights(tmp_path / "tiny.gguf", 1024, 1, 1))
+    monkeypatch.setattr(server, "_spawn", lambda: child)
+    server.start()
+    assert server.address == "http://127.0.0.1:9"
+    server.stop()
 
 
 @pytest.mark.needs("gguf")

@@ -88,7 +88,7 @@ def test_the_form_of_an_answer_is_shown_and_favours_no_number(game: str, framing
     asked = [players.decide("A1", [Round()])]
     if made.sanction_limit:
         asked.append(players.sanction("A1", rounds_of(game, [3, 3, 3, 3], group_size=2)[:1]))
-    for messages, names in zip(asked, ([one.name for one in made.quantities], ["A2"]), strict=False):
+    for messages, names in zip(asked, ([one.name for one in made.asked], ["A2"]), strict=False):
         order = text_of(messages[1].content)
         dots = ", ".join(f'"{name}": …' for name in names)
         assert order.endswith(f"Use this form, with your numbers in place of the dots: {{{dots}}}")
