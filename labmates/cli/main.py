@@ -29,7 +29,7 @@ OWN = {
     "view": ("labmates.cli.view:view", "Browse studies and runs."),
     "replay": ("labmates.cli.replay:replay", "Re-run from the recording without model calls, and compare."),
     "fork": ("labmates.cli.fork:fork", "Branch a run at an event, with something changed."),
-    "judge": ("labmates.cli.judge:judge", "Judge ended runs."),
+    "judge": ("labmates.cli.judge:JUDGE_COMMAND", "Judge ended runs."),
     "analyze": ("labmates.cli.analyses:analyze", "Analyse the runs in a store."),
     "report": ("labmates.cli.report:report", "Write a study's results as one self-contained HTML page."),
     "gateway": ("labmates.cli.gateway:gateway", "Share one budget among programs that call models over HTTP."),

@@ -149,7 +149,7 @@ def _unusual(model: BaseModel, usual: BaseModel) -> dict[str, Any]:
 def options_for(values: Mapping[str, Any]) -> Iterator[str]:
     """The options of a command line for these values."""
     for name, value in values.items():
-        if name == "prices":
+        if name == "prices" and not isinstance(value, str):  # a verb's own option is the file
             yield from (flag(name), _prices(value))
         elif value is True:
             yield flag(name)

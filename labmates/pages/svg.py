@@ -174,18 +174,11 @@ class Plot:
         return drawing(self.width, self.height, title, *inside, series=series)
 
 
-def line_plot(
-    series: Series,
-    title: str,
-    *,
-    x_label: str,
-    y_range: tuple[float, float] | None = None,
-) -> Markup:
+def line_plot(series: Series, title: str, *, x_label: str) -> Markup:
     """Lines over a common axis of counts, such as rounds."""
     points = [point for line in series.values() for point in line] or [(0.0, 0.0)]
     xs, ys = [x for x, _ in points], [y for _, y in points]
-    low, high = y_range or (min(ys), max(ys))
-    plot = Plot((min(xs), max(xs)), (low, high))
+    plot = Plot((min(xs), max(xs)), (min(ys), max(ys)))
     lines = [plot.line(line, place, name) for place, (name, line) in enumerate(series.items())]
     if len(points) <= _MOST_POINTS:
         lines += [plot.points(line, name) for name, line in series.items()]

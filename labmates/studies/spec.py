@@ -59,13 +59,8 @@ class Concurrency(_Part):
     """The concurrency of each worker process."""
 
     runs: int = RunSettings.model_fields["max_concurrent_runs"]  # type: ignore[assignment]
-    calls: int = Field(32, ge=1, le=4096, description="Model calls in flight at once, per endpoint.")
-    sandboxes: int | None = Field(
-        None,
-        ge=1,
-        le=1024,
-        description="Maximum number of open sandboxes; by default limited by the machine's memory.",
-    )
+    calls: int = ModelOptions.model_fields["max_concurrent_calls"]  # type: ignore[assignment]
+    sandboxes: int | None = RunSettings.model_fields["max_sandboxes"]  # type: ignore[assignment]
     processes: int = Field(1, ge=1, le=256, description="Worker processes that the command starts on this machine.")
 
 
