@@ -10,7 +10,7 @@ IMAGE_REQUIREMENTS := labmates/sandboxes/image/requirements.txt
 # Where Python was told to keep no compiled modules (many images do), each process would compile ours and the tests anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: setup develop demo test tests test-oldest lint format docs sample bench results constraints image-requirements clean
+.PHONY: setup develop demo test test-all tests test-oldest lint format docs sample bench results constraints image-requirements clean
 
 setup: .venv/.ready
 
@@ -33,9 +33,13 @@ develop: .venv/.develop
 demo: setup
 	$(BIN)/labmates demo
 
-# Checks of the code need one processor, and run beside the tests.
+# The core's quick tests, which hold all its rules. Checks of the code need one processor, and run beside the tests.
 test: develop
 	@$(MAKE) --no-print-directory -j 2 lint tests
+
+# With the slow tests (`.venv/bin/pytest --collect-only -q -m slow` lists them) and those of the other packages.
+test-all: TESTS :=
+test-all: test
 
 # The oldest versions that pyproject.toml allows, in an environment of their own, with the tests that need no engine.
 OLDEST := .venv-oldest
@@ -55,8 +59,10 @@ MACHINE := packages/labmates-populations/labmates_populations/engine/kernel/mach
 	@touch $@
 
 # Tests wait for engines, servers and one another's locks: one more than two processors keeps these busy, two more gain nothing.
+TESTS ?= -m "not slow" tests
+export TESTS
 tests: .venv/.compiled
-	$(BIN)/pytest -n 3 --dist loadgroup --no-loadscope-reorder --durations 15
+	$(BIN)/pytest -n 3 --dist loadgroup --no-loadscope-reorder --durations 15 $(TESTS)
 
 lint: develop
 	$(BIN)/ruff check

@@ -88,8 +88,14 @@ def pytest_make_parametrize_id(val: object) -> str | None:
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep tests that share what a module makes with one worker; slow tests begin first, then groups."""
+    """Keep tests that share what a module makes with one worker; slow tests begin first, then groups.
+
+    A slow test names the quick ones that hold its rule without it, a file or a folder: no rule is left out of them.
+    """
     for item in items:
+        for mark in item.iter_markers("slow"):
+            if not (mark.args and (item.config.rootpath / mark.args[0]).exists()):
+                raise pytest.UsageError(f"{item.nodeid}: slow(QUICK) names the tests that hold its rule, not {mark}")
         if _shares_fixtures(item) and item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
     items.sort(

@@ -151,6 +151,7 @@ def test_wrong_input_is_told_and_changes_nothing(
     assert [path.read_text() for path in (tmp_path / "full").iterdir()] == ["mine"]
 
 
+@pytest.mark.slow("tests/tasks")
 def test_a_new_package_says_what_comes_next_passes_its_test_and_the_check(labmates: Labmates, tmp_path: Path) -> None:
     (tmp_path / "my packages").mkdir()
     done = labmates("tasks", "new", "soil_moisture", "--folder", "my packages")

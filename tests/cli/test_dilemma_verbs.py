@@ -51,6 +51,7 @@ def test_dilemmas_are_listed_and_shown(labmates: Labmates, tmp_path: Path) -> No
     assert found["dilemma"] is None
 
 
+@pytest.mark.slow("tests/workflows/dilemmas")
 def test_a_cross_play_is_run_rated_and_told(labmates: Labmates, tmp_path: Path) -> None:
     path = tmp_path / "chicken.yaml"
     path.write_text(CHICKEN)

@@ -43,6 +43,7 @@ def ask(url: str, path: str, body: Any = None, key: str = "") -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow("tests/gateway")
 def test_the_gateway_serves_until_ctrl_c_and_resumes_its_run(labmates: Labmates) -> None:
     usage = {"prompt_tokens": 10, "completion_tokens": 100, "total_tokens": 110}
     with OpenAIServer(Answer(text="money", usage=usage)) as server:

@@ -90,6 +90,7 @@ def test_a_run_that_wrote_nothing_is_refused(labmates: Labmates, store: Store) -
     assert "has no report to judge" in done.err
 
 
+@pytest.mark.slow("tests/judges")
 def test_a_new_package_passes_the_check_and_its_own_test(labmates: Labmates, tmp_path: Path) -> None:
     done = labmates("judges", "new", "clarity")
     assert "labmates judge RUN --judge clarity" in done.out

@@ -75,6 +75,7 @@ def test_installed_plug_ins_are_listed_with_their_packages(command: Run, environ
     assert "scripted:kineticist" in command("labmates", "models").stdout
 
 
+@pytest.mark.slow("tests/tasks")
 @pytest.mark.parametrize("name", ["inhibitors", "springs"])
 def test_installed_tasks_pass_the_check(command: Run, name: str) -> None:
     checked = command("labmates", "tasks", "check", name, "--seeds", "2")
@@ -82,12 +83,14 @@ def test_installed_tasks_pass_the_check(command: Run, name: str) -> None:
     assert checked.stdout.splitlines()[-1] == "passed: 0 errors, 0 warnings"
 
 
+@pytest.mark.slow("tests/test_registry.py")
 def test_the_example_passes_its_own_tests(command: Run) -> None:
     options = ("-q", "-p", "no:cacheprovider", "-p", "no:asyncio", "-p", "no:hypothesispytest")
     tested = command("python", "-m", "pytest", *options, str(EXAMPLE))
     assert tested.returncode == 0, tested.stdout
 
 
+@pytest.mark.slow("tests/test_registry.py")
 def test_a_run_with_task_judge_and_baseline_of_a_plug_in_is_scored_by_all_judges(command: Run) -> None:
     arguments = (
         "--task",

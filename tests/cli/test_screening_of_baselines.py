@@ -17,7 +17,10 @@ from tests.support.command_line import Labmates
 GENEROUS = (0.25, 0.31, 0.36, 0.42, 0.47, 0.53, 0.58, 0.64, 0.69, 0.75)
 TRUSTING = (0.47, 0.75, 0.31, 0.58, 0.25, 0.64, 0.42, 0.69, 0.36, 0.53)
 CAREFUL = (0.4, 0.7, 0.6, 0.3, 0.5, 0.3, 0.6, 0.7, 0.4, 0.5)
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("screening")]  # one worker makes the study
+pytestmark = [
+    pytest.mark.slow("packages/labmates-profiles/tests"),
+    pytest.mark.xdist_group("screening"),
+]  # one worker makes the study
 COLLEAGUES = tuple(
     f"scripted:colleague/generosity={generosity}/trust={trust}/care={care}"
     for generosity, trust, care in zip(GENEROUS, TRUSTING, CAREFUL, strict=True)

@@ -56,6 +56,7 @@ def test_wrong_input_is_told_with_exit_code_2(labmates: Labmates, more: list[str
     assert done.out == ""
 
 
+@pytest.mark.slow("tests/workflows/tournament")
 def test_a_tournament_is_one_trace_with_readable_names(tmp_path: Path) -> None:
     arguments = [*RUN, *SHORT, "--store", f"sqlite:///{tmp_path}/runs.db"]
     code = textwrap.dedent(f"""
@@ -82,6 +83,7 @@ def test_a_tournament_is_one_trace_with_readable_names(tmp_path: Path) -> None:
     assert not {"Unnamed", "RunnableLambda", "LangGraph"} & names
 
 
+@pytest.mark.slow("tests/workflows/tournament")
 def test_tournaments_are_analysed_with_tables_figures_and_json(labmates: Labmates) -> None:
     for structure in ("ri", "gc", "sa"):
         short = ["--structure", structure, "--team-size", "2", "--rounds", "3", "--critique-turns", "0"]

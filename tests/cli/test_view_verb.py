@@ -130,6 +130,7 @@ def test_an_export_without_events_leads_to_the_story_instead(labmates: Labmates,
     assert f'href="../../runs/{run}/story-1.html#e1"' in (folder / "story-1.html").read_text()
 
 
+@pytest.mark.slow("tests/viewer")
 def test_the_sample_store_opens_in_this_version_and_is_exported(labmates: Labmates) -> None:
     done = labmates("view", "--sample", "--export", "pages", "--no-events")
     assert done.code == 0

@@ -81,7 +81,7 @@ NOT_RUN: dict[str, list[str]] = {
 WALKED = [page for page in pages() if any(block.is_command or block.first for block in blocks_of(page))]
 
 
-@pytest.mark.slow
+@pytest.mark.slow("tests/cli")
 @pytest.mark.needs("docker")
 @pytest.mark.needs("postgres")
 @pytest.mark.needs("bubblewrap")

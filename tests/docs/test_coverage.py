@@ -59,6 +59,7 @@ def test_the_page_is_made_of_its_data() -> None:
     assert PAGE.read_text("utf-8") == coverage_page(), "run: python docs/hooks/sitegen/coverage.py"
 
 
+@pytest.mark.slow("tests/cli")
 @pytest.mark.parametrize("command", COMMANDS)
 def test_each_command_on_the_page_runs(labmates: Labmates, command: str) -> None:
     rows = [one for one in ELEMENTS if one.command == command]

@@ -37,7 +37,7 @@ def test_every_example_is_executed() -> None:
     assert PRINTED.keys() == SCRIPTS.keys()
 
 
-@pytest.mark.slow
+@pytest.mark.slow("tests/cli")
 @pytest.mark.parametrize("name", PRINTED)
 def test_an_example_runs_offline(name: str, forge: Path, tmp_path: Path) -> None:
     walk = Walk(tmp_path, forge, "http://127.0.0.1:9/v1")

@@ -144,7 +144,7 @@ def test_replacements_and_exceptions_are_about_existing_examples() -> None:
         assert new in rest, old
 
 
-@pytest.mark.slow
+@pytest.mark.slow("tests/cli")
 @pytest.mark.needs("docker")
 @pytest.mark.needs("bubblewrap")
 def test_examples_of_help_work(forge: Path, models: str, tmp_path: Path) -> None:

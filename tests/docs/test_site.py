@@ -22,7 +22,7 @@ from tests.support.plugins import ROOT
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("site")]  # one worker builds it
+pytestmark = [pytest.mark.slow("tests/docs/test_reference.py"), pytest.mark.xdist_group("site")]  # one worker builds it
 LOOKED_AT = ("index", "tutorial", "reference/conditions/science", "explanations/ratings", "reference/commands/study")
 
 

@@ -12,7 +12,7 @@ from tests.docs.walk import NO_ENGINE
 from tests.support.plugins import ROOT
 
 
-@pytest.mark.slow
+@pytest.mark.slow("tests/test_api.py")
 @pytest.mark.needs("bubblewrap")
 def test_the_notebook_ends_with_a_table_that_compares(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     notebook = nbformat.read(ROOT / "docs" / "tutorial.ipynb", as_version=4)  # type: ignore[no-untyped-call]

@@ -143,7 +143,7 @@ async def test_the_engine_is_asked_for_the_runtime_of_gvisor(data: Path) -> None
         choose_backend("gvisor", trusted_code=True)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("tests/sandboxes/test_sandbox_conformance.py")
 @pytest.mark.timeout(400)
 async def test_sessions_eight_at_a_time_leak_nothing(data: Path) -> None:
     before = leftovers("docker")

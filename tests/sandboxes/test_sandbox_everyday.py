@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -18,6 +18,7 @@ from labmates.sandboxes.libraries import LIBRARIES
 from labmates.sandboxes.local import local_environment
 from labmates.sandboxes.session import KernelBackend
 from labmates.sandboxes.warmup import warm_up
+from tests.sandboxes.backends import make_backend
 from tests.support.shared import making
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -67,6 +68,25 @@ def plain(table: Path) -> Mapping[str, Given]:
             given = {library: json.loads((table.parent / f"out/{library}.json").read_text()) for library in CALLS}
             made.write_text(json.dumps(given))
         return dict(json.loads(made.read_text()))
+
+
+QUICK = "tests/sandboxes/test_sandbox_everyday.py"
+"""All sandboxes offer the same libraries; the one that needs no image stands for them in the quick tests."""
+
+
+@pytest_asyncio.fixture(
+    scope="module",
+    loop_scope="module",
+    params=[
+        pytest.param("bubblewrap", marks=pytest.mark.needs("bubblewrap")),
+        pytest.param("docker", marks=[pytest.mark.needs("docker"), pytest.mark.slow(QUICK)]),
+        pytest.param("unsafe-local", marks=pytest.mark.slow(QUICK)),
+    ],
+)
+async def backend(request: pytest.FixtureRequest) -> AsyncIterator[KernelBackend]:
+    backend = make_backend(request.param)
+    yield backend
+    await backend.close()
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

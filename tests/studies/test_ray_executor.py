@@ -30,7 +30,7 @@ from labmates.workflows.protocol.stop_signal import StopSignal
 from tests.docs.pages import SHELL, blocks_of
 from tests.support.plugins import ROOT
 
-pytestmark = [pytest.mark.needs("ray"), pytest.mark.slow, pytest.mark.xdist_group("ray")]
+pytestmark = [pytest.mark.needs("ray"), pytest.mark.slow("tests/studies/test_study.py"), pytest.mark.xdist_group("ray")]
 
 WORKERS = 2
 STUDY = """

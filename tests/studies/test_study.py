@@ -172,7 +172,7 @@ def wait_for(store: Store, *statuses: str, at_least: int = 1) -> None:
         time.sleep(0.02)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("tests/studies/test_study.py")
 async def test_dying_workers_and_a_lost_database_lose_nothing_and_pay_nothing_twice(store: Store) -> None:
     spec = study(replicates=3, concurrency={"runs": 3}, attempts=50)
     enter(store, spec)

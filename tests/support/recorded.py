@@ -20,7 +20,7 @@ from labmates.records.store import Store
 from labmates.studies.settings import RunSettings
 from tests.support.plays import busy_without_code
 from tests.support.puppet import agent_of, dutiful, puppet, step_of, turn_of
-from tests.support.shared import making
+from tests.support.shared import keeping
 from tests.support.strategies import library
 
 FIGURE = """import matplotlib.pyplot as plt
@@ -57,9 +57,9 @@ def storied(heard: Heard) -> Draft:
 def every_kind() -> Recorded:
     """A real run of each kind; in a thread of its own, since the caller's may have a browser open.
 
-    They are made once for all workers; the model of the lab's run is known to each, since some judge or replay it.
+    They are made once a checkout; the model of the lab's run is known to each, since some judge or replay it.
     """
-    with puppet(storied) as model, making("kinds") as folder:
+    with puppet(storied) as model, keeping("kinds") as folder:
         url, ids = f"sqlite:///{folder}/runs.db", folder / "ids.json"
         if not ids.exists():
             shutil.rmtree(folder, ignore_errors=True)

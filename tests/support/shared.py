@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import atexit
 import fcntl
+import hashlib
 import os
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 from tests.support.plugins import ROOT
@@ -36,6 +38,31 @@ def making(name: str) -> Iterator[Path]:
     with (FOLDER / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield FOLDER / name
+
+
+@contextmanager
+def keeping(name: str) -> Iterator[Path]:
+    """As `making`, for what the checkout keeps until the code that makes it changes: of the packages and of tests."""
+    folder = ROOT / "build" / "tests"
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        kept = folder / f"{name}-{_code()}"
+        for old in {*folder.glob(f"{name}-*")} - {kept}:
+            shutil.rmtree(old)
+        yield kept
+
+
+@cache
+def _code() -> str:
+    """The hash of all that runs are made by; plug-ins that are installed elsewhere take no part."""
+    found = hashlib.sha256()
+    for root in ("labmates", "packages", "tests/support"):
+        for path in sorted(
+            path for path in (ROOT / root).rglob("*") if path.is_file() and "__pycache__" not in path.parts
+        ):
+            found.update(f"{path.relative_to(ROOT)} {path.stat().st_size} ".encode() + path.read_bytes())
+    return found.hexdigest()[:16]
 
 
 def shared_server(name: str, command: Sequence[str], environment: Callable[[], Mapping[str, str]]) -> Path:

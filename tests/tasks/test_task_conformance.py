@@ -19,7 +19,7 @@ from labmates.tasks.words import says_all
 from tests.support.line_task import LineFindings, LineTask, LineTruth
 
 
-@pytest.mark.parametrize("name", ["ecology", "anomaly"])
+@pytest.mark.parametrize("name", [pytest.param("ecology", marks=pytest.mark.slow("tests/tasks")), "anomaly"])
 def test_our_tasks_conform(name: str) -> None:
     errors = [problem for problem in check_task(get_task(name), seeds=(0, 11)) if problem.severity == "error"]
     assert errors == []

@@ -13,9 +13,10 @@ from tests.support.browser import page_of
 from tests.support.recorded import Recorded
 from tests.support.site import Site
 
-pytestmark = [pytest.mark.slow, pytest.mark.needs("browser"), pytest.mark.xdist_group("viewer")]
+pytestmark = [pytest.mark.needs("browser"), pytest.mark.xdist_group("viewer")]
 
 
+@pytest.mark.slow("tests/viewer/test_accessibility.py")
 def test_no_page_has_a_serious_fault(browser: Browser, site: Site, recorded: Recorded) -> None:
     ids = recorded.ids
     kinds = [f"/runs/{run}" for name, run in ids.items() if name not in ("repetition", "long")]
@@ -32,6 +33,7 @@ def test_no_page_has_a_serious_fault(browser: Browser, site: Site, recorded: Rec
     assert not found
 
 
+@pytest.mark.slow("tests/viewer/test_accessibility.py")
 def test_no_other_page_is_wider_than_a_phone(browser: Browser, site: Site, recorded: Recorded) -> None:
     found = {}
     with page_of(browser, site.url) as (page, _):

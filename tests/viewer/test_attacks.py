@@ -32,7 +32,7 @@ from tests.support.browser import page_of
 from tests.support.recorded import add
 from tests.support.site import TOKEN, Site, served
 
-pytestmark = [pytest.mark.slow, pytest.mark.needs("browser"), pytest.mark.xdist_group("viewer")]
+pytestmark = [pytest.mark.needs("browser"), pytest.mark.xdist_group("viewer")]
 
 EVIL = "http://127.0.0.1:9/evil"
 HOSTILE = "\n\n".join(

@@ -17,7 +17,7 @@ from tests.support.browser import page_of
 from tests.support.recorded import Recorded, a_record, long_run
 from tests.support.site import TOKEN, Site, served
 
-pytestmark = [pytest.mark.slow, pytest.mark.needs("browser"), pytest.mark.xdist_group("viewer")]
+pytestmark = [pytest.mark.needs("browser"), pytest.mark.xdist_group("viewer")]
 
 
 def test_a_user_finds_a_run_reads_it_and_comes_back(browser: Browser, site: Site, recorded: Recorded) -> None:

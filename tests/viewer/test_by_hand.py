@@ -123,7 +123,7 @@ def test_a_wrong_score_is_told_and_not_taken(site: Site, store: Store, fields: d
     assert [score.judge for score in store.scores("run0")] == ["verified"]
 
 
-@pytest.mark.slow
+@pytest.mark.slow("tests/viewer/test_by_hand.py")
 @pytest.mark.needs("browser")
 @pytest.mark.xdist_group("viewer")
 def test_a_note_is_written_by_keyboard_in_a_browser(site: Site) -> None:

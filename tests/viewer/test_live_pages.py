@@ -36,7 +36,7 @@ from tests.support.openai_server import OpenAIServer
 from tests.support.puppet import puppet
 from tests.support.site import Site, served
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("viewer")]
+pytestmark = [pytest.mark.xdist_group("viewer")]
 
 HOSTILE = "<img src=x onerror=\"document.title='owned'\"></pre><script>alert(1)</script>\u202e"
 

@@ -25,7 +25,7 @@ from labmates.records.store import Store
 from tests.support.recorded import Recorded, a_record, add, long_run
 from tests.support.site import Site, served
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("viewer")]  # one worker makes the runs
+pytestmark = [pytest.mark.xdist_group("viewer")]  # one worker makes the runs
 
 TOLD = {
     "science": "Time line|Findings and truth|Truth|never found|"

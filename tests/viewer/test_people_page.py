@@ -31,7 +31,11 @@ from tests.workflows.science.seats.test_conformance import findings, seated
 
 T = TypeVar("T")
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("viewer"), pytest.mark.needs("browser")]
+pytestmark = [
+    pytest.mark.slow("tests/workflows/test_people.py"),
+    pytest.mark.xdist_group("viewer"),
+    pytest.mark.needs("browser"),
+]
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from labmates.viewer.security import hosts_of
 from tests.support.recorded import Recorded
 from tests.support.site import TOKEN, Site
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("viewer")]  # one worker makes the runs
+pytestmark = [pytest.mark.xdist_group("viewer")]  # one worker makes the runs
 
 PATHS = ("/", "/studies", "/compare", "/static/viewer.css", "/static/viewer.js", "/runs/x/figures/1.png", "/nothing")
 

@@ -9,7 +9,7 @@ from labmates.records.events import ChargeEvent, FailedReplyEvent, LLMCallEvent
 from labmates.records.store import Store
 
 
-@pytest.mark.slow
+@pytest.mark.slow("tests/workflows/science/baselines/test_scripted_lab.py")
 async def test_runs_of_garbage_count_every_failed_reply_without_overdraft(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/runs.db"
     runs = await arun(

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from _pytest.mark.structures import ParameterSet
 from matplotlib.backend_bases import RendererBase
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -17,7 +18,13 @@ from labmates.stats.ratings import Cell, Scale, rate, summarise
 from labmates.workflows.dilemmas import dot_figures
 from labmates.workflows.dilemmas.figures import responses_figure, responses_pages
 
-SIZES = [(1, 1, 1), (2, 1, 3), (4, 3, 2), (5, 6, 4), (9, 6, 4), (14, 11, 8)]
+
+def large(*values: object) -> ParameterSet:
+    """A figure that takes long to draw, beside smaller ones of the same test."""
+    return pytest.param(*values, marks=pytest.mark.slow("tests/workflows/dilemmas/test_dot_figures.py"))
+
+
+SIZES = [(1, 1, 1), (2, 1, 3), (4, 3, 2), large((5, 6, 4)), large((9, 6, 4)), large((14, 11, 8))]
 """Numbers of mechanisms, games and models."""
 
 
@@ -87,7 +94,7 @@ def test_actions_fit_on_a_page_with_legends_of_their_own(size: tuple[int, int, i
     assert points == mechanisms * models, "each row is drawn once"
 
 
-@pytest.mark.parametrize(("size", "pages"), [((4, 3, 2), 1), ((5, 6, 4), 2), ((9, 20, 8), 10)])
+@pytest.mark.parametrize(("size", "pages"), [((4, 3, 2), 1), ((5, 6, 4), 2), large((9, 20, 8), 10)])
 def test_many_games_continue_on_further_pages_as_wide_as_a_letter(size: tuple[int, int, int], pages: int) -> None:
     frame = actions(*size)
     found = dot_figures.pages_of(dot_figures.actions_panels(frame))
@@ -113,7 +120,7 @@ def test_adoption_fits_on_a_page(size: tuple[int, int, int]) -> None:
     assert [text.get_text() for text in legend.get_texts()] == list(dot_figures.ADOPTION.values())
 
 
-@pytest.mark.parametrize(("games", "models"), [(1, 2), (3, 3), (6, 4), (6, 8)])
+@pytest.mark.parametrize(("games", "models"), [(1, 2), (3, 3), (6, 4), large(6, 8)])
 def test_responses_fit_on_a_page(games: int, models: int) -> None:
     frames = [actions(1, games, models).assign(before=before) for before in ("-", "A0", "A1", "A0+A1", "A1+A1")]
     frame = pd.concat(frames).assign(mechanism="repetition")
@@ -123,7 +130,7 @@ def test_responses_fit_on_a_page(games: int, models: int) -> None:
     assert [axes.get_title(loc="left") for axes in drawn] == [f"game-{at}, repetition" for at in range(games)]
 
 
-@pytest.mark.parametrize(("games", "models", "pages"), [(1, 2, 1), (3, 3, 3), (20, 8, 20)])
+@pytest.mark.parametrize(("games", "models", "pages"), [(1, 2, 1), (3, 3, 3), large(20, 8, 20)])
 def test_responses_of_many_games_continue_on_further_pages(games: int, models: int, pages: int) -> None:
     frames = [actions(1, games, models).assign(before=before) for before in ("-", "A0", "A1", "A0+A1", "A1+A1")]
     frame = pd.concat(frames).assign(mechanism="repetition")
@@ -147,7 +154,7 @@ def rated(mechanisms: int, games: int, models: int, page: list[str] | None = Non
     return dot_figures.ratings_figure(summarise(cells), page)
 
 
-@pytest.mark.parametrize("size", [(1, 1, 2), (1, 6, 8), (5, 6, 4), (9, 6, 6)])
+@pytest.mark.parametrize("size", [(1, 1, 2), (1, 6, 8), large((5, 6, 4)), large((9, 6, 6))])
 def test_ratings_fit_on_a_page_and_are_sorted(size: tuple[int, int, int]) -> None:
     figure = rated(*size, scale=Scale(0.0, 5.0))
     check_page(figure)
@@ -157,7 +164,7 @@ def test_ratings_fit_on_a_page_and_are_sorted(size: tuple[int, int, int]) -> Non
     assert [row.rpartition(", ")[2] for row in rows] == models * size[0]
 
 
-@pytest.mark.parametrize(("size", "pages"), [((1, 1, 2), 1), ((5, 12, 4), 4), ((9, 3, 8), 2)])
+@pytest.mark.parametrize(("size", "pages"), [((1, 1, 2), 1), large((5, 12, 4), 4), ((9, 3, 8), 2)])
 def test_ratings_in_many_games_continue_on_further_pages(size: tuple[int, int, int], pages: int) -> None:
     mechanisms, games, models = names_of(*size)
     played = [(game, mechanism, models) for game in games for mechanism in mechanisms]

@@ -27,7 +27,11 @@ from labmates_populations.engine.workers import Batch
 from labmates_populations.repeated import make_repeated
 from tests.support.strategies import library
 
-pytestmark = [pytest.mark.needs("ray"), pytest.mark.slow, pytest.mark.xdist_group("ray")]
+pytestmark = [
+    pytest.mark.needs("ray"),
+    pytest.mark.slow("packages/labmates-populations/tests"),
+    pytest.mark.xdist_group("ray"),
+]
 
 BODIES = {
     "collective": "return C if random.random() < 0.8 else D",

@@ -54,6 +54,7 @@ def from_csv(task: str, seed: int, difficulty: Difficulty) -> pd.DataFrame:
     return pd.read_csv(io.BytesIO(get_task(task).generate(seed, difficulty).csv()))
 
 
+@pytest.mark.slow("tests/workflows/science/baselines/test_scripted_lab.py")
 @pytest.mark.parametrize(
     ("name", "difficulty", "low", "high"),
     [
@@ -86,6 +87,7 @@ def test_findings_are_as_right_as_plain_methods_can_make_them(
     assert low <= np.mean(scores) <= high
 
 
+@pytest.mark.slow("tests/workflows/science/baselines/test_scripted_lab.py")
 @pytest.mark.parametrize(
     ("name", "layout"),
     [("ecology", "panel"), ("anomaly", "sensors"), ("biomarker", "trial"), ("geospatial", "survey")],
@@ -101,6 +103,7 @@ def test_every_role_gets_through_its_cells_within_what_the_lead_gets_to_read(nam
         assert sum(len(printed[cell]) for cell in ("prepare", *cells_for(role, "", layout))) <= 3_000, role
 
 
+@pytest.mark.slow("tests/workflows/science/baselines/test_scripted_lab.py")
 @pytest.mark.parametrize("name", SEQUENCES)
 def test_the_same_data_give_the_same_words(name: str) -> None:
     frame = from_csv(name, 5, "hard")
@@ -132,6 +135,7 @@ def odd_columns(data: st.DataObject, rows: int) -> dict[object, list[object]]:
     return {name: data.draw(st.lists(values, min_size=rows, max_size=rows)) for name in chosen}
 
 
+@pytest.mark.slow("tests/workflows/science/baselines/test_scripted_lab.py")
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data(), st.integers(0, 12))
 def test_no_table_however_odd_makes_a_cell_raise_or_print_much(data: st.DataObject, rows: int) -> None:

@@ -37,6 +37,7 @@ def test_the_cell_that_restores_tables_does_what_the_module_does() -> None:
     pd.testing.assert_frame_equal(names["restored"](parts[0], keys[1:]), whole)
 
 
+@pytest.mark.slow("tests/workflows/science/baselines/test_scripted_sharing.py")
 @pytest.mark.needs("docker")
 async def test_a_team_that_shares_reaches_one_agent_with_everything(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/runs.db"

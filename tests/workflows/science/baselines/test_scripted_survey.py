@@ -48,6 +48,7 @@ def analysed(seed: int, difficulty: Difficulty) -> tuple[str, dict[str, Any], di
     return run(table(seed, difficulty), *MAIN)
 
 
+@pytest.mark.slow("tests/workflows/science/baselines/test_scripted_survey.py")
 @pytest.mark.parametrize("difficulty", ["easy", "hard"])
 def test_repairs_bring_back_the_true_sites_and_one_unit(difficulty: Difficulty) -> None:
     _, found, names = analysed(1, difficulty)
@@ -63,6 +64,7 @@ def test_repairs_bring_back_the_true_sites_and_one_unit(difficulty: Difficulty) 
     assert set(sites["kind"].value_counts().head(4).index) == set(sites["kind"][sites["kind"].str.len() > 3].unique())
 
 
+@pytest.mark.slow("tests/workflows/science/baselines/test_scripted_survey.py")
 def test_generalised_least_squares_calls_fewer_decoys_significant_than_ordinary_ones() -> None:
     """The honest baseline must not fall for smooth covariates, or the task's trap would be none."""
     for seed in (0, 1):
@@ -138,6 +140,7 @@ def test_every_cell_of_the_layout_says_something_short() -> None:
     assert len(analysed(1, "hard")[0]) < 3_000
 
 
+@pytest.mark.slow("tests/workflows/science/baselines/test_scripted_survey.py")
 @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.integers(0, 2**16),

@@ -180,6 +180,7 @@ ODD = {
 }
 
 
+@pytest.mark.slow("tests/workflows/science/baselines/test_scripted_trial.py")
 @pytest.mark.parametrize("kind", ODD)
 def test_an_odd_trial_gets_through_every_cell_in_few_words(kind: str) -> None:
     names: dict[str, Any] = {"df": ODD[kind], "mentions": {}, "claims": FOUND}
