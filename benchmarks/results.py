@@ -121,23 +121,21 @@ def page(store_url: str, planned: Sequence[Play], missing: Sequence[str]) -> str
     games = [run for run in runs if run.kind == "game"]
     alone = [run for run in runs if run.kind == "science" and run.condition.get("solo")]
     teams = [run for run in runs if run.kind == "science" and not run.condition.get("solo")]
-    have = {(run.kind, run.key, run.seed) for run in runs}
-    lacking = sum(play.replicates for play in planned) - len(have)
     lines = [
         "# Results with small models",
         "",
         "Written by `make results` from its store; every number can be recomputed. The models are far too small for "
         "the lab: their zeros are the result. `MODEL@DIGEST` is a model file and the start of its SHA-256 digest.",
         "",
-        "With models of 135 million, 0.5 and 1.5 billion parameters a whole run takes about an hour on two processors "
-        '(estimated): `make results MODELS="gguf:smollm2 gguf:/models/qwen05.gguf?slots=2 …"`.',
+        'To play them with your files: `make results MODELS="gguf:smollm2 gguf:/models/qwen05.gguf?slots=2 …"`. It '
+        "takes some hours on two processors. The times below are of a machine that did other work as well.",
         "",
         f"labmates {__version__}, {platform.machine()}, {len(runs)} runs.",
         "",
     ]
     if all(map(parts.is_baseline, {model for run in runs for model in run.models})):
         lines += ["Not measured yet: language models; so far the scripted baselines have played.", ""]
-    lines += [f"Not measured: {lacking} of the planned runs (complete them with `make results`)."] if lacking else []
+    lines += lacking(runs, planned)
     lines += [f"Left out: {reason}." for reason in missing]
     lines += ["", "## Games", "", *rules(GAME, f"{SIMULATIONS} simulations each; replies without a schema."), ""]
     lines += markdown(results_table("games", "", cells(games, GAME_METRICS), GAME_METRICS)) if games else ["No runs."]
@@ -149,6 +147,20 @@ def page(store_url: str, planned: Sequence[Play], missing: Sequence[str]) -> str
     for title, mine in (("Games", games), ("Lab, alone", alone), ("Lab, four teams", teams)):
         lines += [f"{title}:", "", *markdown(parts.usage_table(mine, costs)), ""] if mine else []
     return "\n".join([*lines, *strong(), ""])
+
+
+def lacking(runs: Sequence[RunRecord], planned: Iterable[Play]) -> list[str]:
+    """The planned runs that have not ended, a line for each model."""
+    lacks: dict[str, list[str]] = {}
+    for play in planned:
+        ended = sum(run.kind == play.kind and is_of(run, play.condition) for run in runs)
+        what = play.condition.get("game") or (
+            "the lab alone" if play.condition.get("solo") else "the lab in four teams"
+        )
+        if ended < play.replicates:
+            number = f"{play.replicates - ended} of {play.replicates} runs"
+            lacks.setdefault(play.condition["model"], []).append(f"{what} ({number})")
+    return [f"- Not measured with {model}: {', '.join(what)}." for model, what in lacks.items()]
 
 
 def rules(condition: dict[str, Any], more: str) -> list[str]:

@@ -3,14 +3,15 @@
     python -m benchmarks.small_models games --model openai:qwen --base-url http://127.0.0.1:8080/v1 --store first.db
     python -m benchmarks.small_models counts --store sqlite:///build/results.db
     python -m benchmarks.small_models repairs --base-url http://127.0.0.1:8080/v1 --store first.db
-    python -m benchmarks.small_models tools --model openai:qwen --base-url http://127.0.0.1:8080/v1
+    python -m benchmarks.small_models tools --model gguf:/models/qwen05.gguf
 
 ``games`` plays the behavioural games and prints decisions, failed decisions, unusable replies by kind of fault, and how
 many of them the next reply mended; ``counts`` prints the same of a store's games, by model. ``repairs`` takes the first
 unusable reply of each decision in that store and asks the same model again with the present repair text, so that two
 texts are compared on the same contexts and seeds.
 ``tools`` asks for the first reply of the lab's work step, in contexts of the diligent baseline, and after a
-reply without a tool call once more with the reminder.
+reply without a tool call once more with the reminder. A model behind a server needs its ``--base-url``; a
+``gguf:`` file needs none.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from labmates.agents.transcript import message_from_data
 from labmates.api import arun
 from labmates.budgets.tokens import text_of
 from labmates.games.registry import GAMES
+from labmates.models.catalog import Catalog
 from labmates.models.hub import ModelHub
 from labmates.models.names import SCRIPTED
 from labmates.models.objects import UnusableAnswerError, find_objects
@@ -103,10 +105,16 @@ def print_faults(game: str, runs: Iterable[Run]) -> Counter[str]:
     return counts
 
 
+def reaching(base_url: str) -> Catalog:
+    """A catalog that reaches models at an address, or files."""
+    address = {"base_url": base_url} if base_url else {}
+    return Catalog(ModelOptions.model_validate({**address, "call_timeout": TIMEOUT, "max_concurrent_calls": 2}))
+
+
 async def play(model: str, base_url: str, store: str, games: Iterable[str], condition: dict[str, Any]) -> None:
     """Play the games one after the other, and print what failed."""
     total: Counter[str] = Counter()
-    settings = {"models": {"base_url": base_url, "call_timeout": TIMEOUT, "max_concurrent_calls": 2}}
+    settings = {"models": reaching(base_url).options()}
     for game in games:
         [run] = await arun("game", store=store, settings=settings, game=game, model=model, **condition)
         total += print_faults(game, [run])
@@ -132,7 +140,7 @@ async def repair(url: str, base_url: str) -> None:
     kinds, before, now = Counter[str](), Counter[str](), Counter[str]()
     with Store(url, must_exist=True) as store:
         runs = [Run.of(record, store) for record in store.runs(kind="game")]
-    async with ModelHub(ModelOptions(base_url=base_url, call_timeout=TIMEOUT)) as hub:
+    async with ModelHub(reaching(base_url).options()) as hub:
         for run in runs:
             calls = {event.step: event for event in run.events if isinstance(event, LLMCallEvent)}
             failed = {event.step: event.reason for event in run.events if isinstance(event, FailedReplyEvent)}
@@ -191,8 +199,9 @@ async def first_calls(
 ) -> None:
     """Print how many first replies of the work step call a tool, and how many second ones after the reminder."""
     BASELINES.register("watched", Watched)
-    total = Counter[str]()
-    async with ModelHub(ModelOptions(base_url=base_url, call_timeout=TIMEOUT)) as hub:
+    total, catalog = Counter[str](), reaching(base_url)
+    name = catalog.name_of(model)
+    async with ModelHub(catalog.options()) as hub:
         for task in tasks:
             for organisation in organisations:
                 Watched.calls.clear()
@@ -207,7 +216,7 @@ async def first_calls(
                 messages, tools = Watched.calls[0]
                 names = [tool["function"]["name"] for tool in tools]
                 for seed in range(seeds):
-                    called, again, text = await first_call(hub, model, messages, tools, names, seed)
+                    called, again, text = await first_call(hub, name, messages, tools, names, seed)
                     total.update(first=called, second=again, asked=1)
                     print(
                         f"{task}, {organisation}, seed {seed}: {'called' if called else text!r}; {again=}", flush=True
@@ -233,8 +242,8 @@ async def first_call(
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Faults of small models, and what repair turns mend.")
     parser.add_argument("what", choices=["games", "counts", "repairs", "tools"])
-    parser.add_argument("--model", help="The model, openai:NAME.")
-    parser.add_argument("--base-url", default="", help="Address of the server; not for counts.")
+    parser.add_argument("--model", help="The model, openai:NAME or gguf:PATH.")
+    parser.add_argument("--base-url", default="", help="Address of the model's server, if it has one.")
     parser.add_argument("--store", default="sqlite:///small_models.db")
     parser.add_argument("--game", action="append", choices=GAMES.names(), help="Repeatable; by default all.")
     parser.add_argument("--reasoning", default="none", choices=["none", "cot", "tom"])

@@ -111,7 +111,7 @@ def _report(
         ("conditions", str(len({run.key for run in runs}))),
         ("models", str(len({model for run in runs for model in run.models}))),
         ("tokens", f"{sum(run.usage.input_tokens + run.usage.output_tokens for run in runs):,}"),
-        ("credits", show_dollars(sum(costs.values()))),
+        ("cost", show_dollars(sum(costs.values()))),
         ("bill", run_parts.shown_bill(runs)),
     )
     return Report(title, description, facts, tuple(warnings), tuple(parts))

@@ -222,7 +222,7 @@ def usage_table(runs: Sequence[RunRecord], costs: Mapping[str, int]) -> Table:
                 "tool_calls": sum(each.tool_calls for each in usage),
                 "failed_replies": sum(each.failed_replies for each in usage),
                 "failed_reply_share": sum(each.failed_replies for each in usage) / replies if replies else None,
-                "credits": show_dollars(sum(costs.get(run.id, 0) for run in mine)),
+                "cost": show_dollars(sum(costs.get(run.id, 0) for run in mine)),
                 "bill": shown_bill(mine),
                 "seconds_per_run": fmean(seconds) if seconds else None,
                 "exhausted": sum(run.status == "exhausted" for run in mine),
@@ -231,8 +231,9 @@ def usage_table(runs: Sequence[RunRecord], costs: Mapping[str, int]) -> Table:
     forms = {"failed_reply_share": ".1%", "seconds_per_run": ".1f"}
     columns = [Column(name, form=forms.get(name)) for name in rows[0]]
     notes = [
-        "Credits are at the price list of the conditions, judges included, also for baselines; the bill is what the "
-        "providers charge for the teams' calls. Exhausted runs spent their budget before they ended."
+        "The cost counts against a study's cap: the bill where it is known, else credits at the price list of the "
+        "conditions, also for baselines; judges are included. The bill is what the providers charge for the teams' "
+        "calls. Exhausted runs spent their budget before they ended."
     ]
     return Table("use", "Usage of the runs", columns, rows, notes)
 
