@@ -122,7 +122,8 @@ def read_query(text: str, query: str) -> dict[str, Any]:
         path, equals, value = part.partition("=")
         names = [unquote(name) for name in path.strip().split(".")]
         if not equals or not all(names):
-            raise UsageError(f"model '{text}': '{part}' is not NAME=VALUE (settings: ?NAME=VALUE&NAME=VALUE)")
+            hint = "; name a file with ? in its path in models.yaml" if text.startswith("gguf:") else ""
+            raise UsageError(f"model '{text}': '{part}' is not NAME=VALUE (settings: ?NAME=VALUE&NAME=VALUE){hint}")
         at: dict[str, Any] = settings
         for name in names[:-1]:
             at = at.setdefault(name, {})

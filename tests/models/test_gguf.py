@@ -138,6 +138,7 @@ async def test_a_file_that_was_exchanged_is_not_the_model_of_the_runs(tmp_path: 
     ("reference", "said"),
     [
         ("openai:m?slots=2", "slots is a setting of gguf: models"),
+        ("gguf:what?.gguf", "name a file with . in its path in models.yaml"),
         ("gguf:smollm2?base_url=http://127.0.0.1:1/v1", "has no base_url or api_key_env"),
         ("gguf:smollm2?slots=0", "slots: "),
     ],
