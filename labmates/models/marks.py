@@ -32,6 +32,7 @@ _BARE_HEAD = re.compile(r"(?:\A\s*|assistant)(analysis|commentary|final)( to=[\w
 _DECODER = json.JSONDecoder(strict=False)
 _ENDS = ("<|eom_id|>", "<|eot_id|>", "</s>")
 _BEGINNINGS = ("<|python_tag|>", "[TOOL_CALLS]")
+_TAG = re.compile(r"<([\w.-]{1,99})>")
 _FENCE = re.compile(r"```\w*\s")
 _NAMED = re.compile(r"([\w.-]+)(?:\[ARGS\])?\s*(\{.*)\Z", re.DOTALL)
 _TRIPLE = re.compile(r'(?<=:)(\s*)"""(.*?)"""', re.DOTALL)
@@ -61,7 +62,8 @@ def written_calls(text: str, offered: Collection[str]) -> tuple[str, list[Writte
     """The text without the tool calls in it, and these calls; the whole text if they are not unambiguous.
 
     Calls between marks may follow other text, but no text follows them: it would make them examples. Without marks, the
-    text must be nothing but one JSON object, fenced or not, with the name of an offered tool and its arguments.
+    text must be nothing but one JSON object, fenced or not, with the name of an offered tool and its arguments. A tag
+    around it may have the tool's name.
     """
     before, *blocks = text.split(_CALL)
     if blocks:
@@ -77,6 +79,8 @@ def written_calls(text: str, offered: Collection[str]) -> tuple[str, list[Writte
         whole = whole[fence.end() :].removesuffix("```").strip()
     elif "[TOOL_CALLS]" in text and (named := _NAMED.match(whole)) and (tool := meant_tool(named[1], offered)):
         return "", [(tool, named[2])]
+    if (tag := _TAG.match(whole)) and tag[1] in offered and whole.endswith(end := f"</{tag[1]}>"):
+        whole, offered = whole[tag.end() :].removesuffix(end).strip(), [tag[1]]
     calls = _call_objects(whole, offered)
     return ("", calls) if calls else (text, [])
 

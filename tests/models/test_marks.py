@@ -82,6 +82,7 @@ CALLS_IN_TEXT = {
     + json.dumps(CALL["arguments"]),
     "harmony without marks": "analysisLook first.assistantcommentary to=functions.run_code json"
     + json.dumps(CALL["arguments"]),
+    "between tags of its name": f"<run_code>\n    {TEXT}\n</run_code>",
     "after thoughts": f"<think>Look first.</think>\n{TEXT}",
 }
 
@@ -102,6 +103,8 @@ async def test_a_call_that_a_server_left_in_the_text_is_a_call(ask: Ask, case: s
     [
         f"I would call {TEXT}",
         f"{TEXT}\n{TEXT}",
+        f"<read_artifact>{TEXT}</read_artifact>",
+        f"<run_code>{TEXT}",
         f"```json\n{TEXT}\n```\nThis shows the data.",
         json.dumps({"name": "python", "arguments": {"code": "1"}}),
         json.dumps({"name": "run_code"}),

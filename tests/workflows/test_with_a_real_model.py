@@ -1,4 +1,4 @@
-"""Games, dilemmas, tournaments and the writing of strategies with a real language model, and its replay.
+"""Each experiment with a real language model, and its replay.
 
 The model is too small to play well, so its server holds what it says to a schema, and what it decides does not matter:
 what is tested is that real replies pass from the server through the experiment into the record, and follow from it.
@@ -6,9 +6,11 @@ what is tested is that real replies pass from the server through the experiment 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -24,6 +26,19 @@ from tests.support.small_model import SMOLLM2
 pytestmark = pytest.mark.needs("gguf")
 
 MODEL = f"{SMOLLM2}&temperature=0"
+CODE: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "name": {"const": "run_code"},
+        "arguments": {
+            "type": "object",
+            "properties": {"code": {"type": "string", "pattern": r"^print\(df\.[a-z]{3,8}\)$"}},
+            "required": ["code"],
+        },
+    },
+    "required": ["name", "arguments"],
+}
+"""A call of ``run_code``: the chat template of this model shows it no tools."""
 PATIENT = {"models": {"call_timeout": 3000.0}}
 """No machine is so busy that a short reply takes as long."""
 BRIEF = {"structured": True, "repair_turns": 0, "max_output_tokens": 64}
@@ -93,3 +108,24 @@ def test_writing_strategies(play: Any) -> None:
     )
     assert run.usage.llm_calls >= 1
     assert run.usage.output_tokens > 20
+
+
+def test_the_lab_with_code_that_the_model_writes(play: Any) -> None:
+    schema = {"type": "json_schema", "json_schema": {"name": "call", "schema": CODE}}
+    run = play(
+        "science",
+        task="anomaly",
+        difficulty="easy",
+        # Of all organisations the one with the fewest calls: one reply of work, and one for the report.
+        organisation="independent",
+        team_size=2,
+        model=f"{MODEL}&response_format={quote(json.dumps(schema))}",
+        budget="0.05",
+        max_turns=1,
+        max_output_tokens=64,
+        repair_turns=0,
+    )
+    calls = [event for event in run.events if event.type == "tool_call"]
+    assert (run.usage.llm_calls, run.usage.failed_replies) == (4, 2)
+    assert [(event.tool, event.ok) for event in calls] == [("run_code", True)] * 2
+    assert run.metrics["accuracy"] == 0
