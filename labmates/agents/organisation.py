@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from string import Template
 from typing import Any
@@ -19,7 +20,6 @@ from labmates.agents.mcp_servers import McpServer
 from labmates.agents.organisation_parts import (
     MOST_SEATS,
     REPORT,
-    WRITES,
     Approval,
     Channels,
     FlowPhase,
@@ -30,6 +30,7 @@ from labmates.agents.organisation_parts import (
     Verb,
 )
 from labmates.agents.prompts import template
+from labmates.agents.steps import STEPS, find_step, kinds_by_label
 from labmates.agents.tools import TOOLS
 from labmates.errors import did_you_mean
 from labmates.util.safe_text import PLAIN_LETTERS
@@ -128,7 +129,7 @@ class Organisation(Part):
     def _known_prompts(cls, prompts: dict[str, str]) -> dict[str, str]:
         for name, text in prompts.items():
             try:
-                known = sorted({*template(name).get_identifiers(), *_MORE_VALUES.get(name, ())})
+                known = sorted({*_usual_prompt(name).get_identifiers(), *_MORE_VALUES.get(name, ())})
             except KeyError:
                 raise ValueError(f"{name}.md is not a prompt of the lab") from None
             if not Template(text).is_valid():
@@ -216,10 +217,10 @@ class Organisation(Part):
         return {seat: next(share for name, share in given if self.means(name, seat)) for seat in self.seats}
 
     def states(self, seat: Seat) -> bool:
-        """Whether a seat states findings while it works: the lead of a team without report steps."""
+        """Whether a seat states findings while it works: the lead of a team whose members don't write one by one."""
         team = self.teams[self.seats[seat.id][0]]
-        reports = any("report" in phase.names for phase in self.flow if phase.team == team.name)
-        return seat == team.lead and not reports
+        steps = (find_step(name) for phase in self.flow if phase.team == team.name for name in phase.names)
+        return seat == team.lead and not any(step.does == "write" and step.by_each for step in steps)
 
     def means(self, name: str, seat: str) -> bool:
         """Whether a name in a channel refers to a seat."""
@@ -232,8 +233,8 @@ class Organisation(Part):
         return self.model_copy(update={"teams": {name: team.of_size(size) for name, team in self.teams.items()}})
 
     def prompt(self, name: str) -> Template:
-        """The prompt `name` of the organisation, else of the pipeline."""
-        return Template(self.prompts[name]) if name in self.prompts else template(name)
+        """The prompt `name` of the organisation, else of its step or of the pipeline."""
+        return Template(self.prompts[name]) if name in self.prompts else _usual_prompt(name)
 
     def shown_in(self, prompt: str) -> tuple[str, ...]:
         """The names of the values that a prompt shows."""
@@ -242,6 +243,16 @@ class Organisation(Part):
     def render(self, prompt: str, **values: object) -> str:
         """A filled-in prompt; unused values are ignored."""
         return self.prompt(prompt).substitute({name: str(value) for name, value in values.items()})
+
+
+def _usual_prompt(name: str) -> Template:
+    """The prompt `name` of a step, or of the lab. Raises `KeyError` if there is none."""
+    with suppress(KeyError):
+        return template(name)
+    for step in kinds_by_label().values():
+        if name in step.prompts:
+            return Template(step.prompts[name])
+    raise KeyError(name)
 
 
 @lru_cache(maxsize=256)
@@ -331,7 +342,9 @@ def _of_approval(organisation: Organisation) -> Iterator[Fault]:
     points = organisation.approve
     if points and organisation.graph:
         yield ("approve",), points, "an organisation as code asks for approval in its code; leave it out"
-    elif "plan" in points and not any("plan" in phase.names for phase in organisation.flow):
+    elif "plan" in points and not any(
+        find_step(name).approval == "plan" for phase in organisation.flow for name in phase.names
+    ):
         yield ("approve",), "plan", "no phase of the flow has the step plan; leave it out"
     if len(set(points)) < len(points):
         yield ("approve",), points, "an entry is repeated; name it once"
@@ -375,8 +388,9 @@ def _of_paper(organisation: Organisation) -> Iterator[Fault]:
         where = ("teams", last.name, "artifact")
         yield where, last.artifact, f"the team that works last has to write {REPORT}, which judges read"
     steps = organisation.flow[-1].names
-    if steps[-1] not in WRITES:
-        yield ("flow", len(organisation.flow) - 1), steps, "the last step has to be write or report"
+    if find_step(steps[-1]).does != "write":
+        writing = " or ".join(name for name in sorted(STEPS, reverse=True) if find_step(name).does == "write")
+        yield ("flow", len(organisation.flow) - 1), steps, f"the last step has to be {writing}"
 
 
 def _of_names(organisation: Organisation) -> Iterator[Fault]:

@@ -10,15 +10,13 @@ from typing import Annotated, Any, Final, Literal, get_args
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from labmates.agents.mcp_servers import check_address, paths_beside
+from labmates.agents.steps import STEPS, StepKind, find_step
 from labmates.agents.tools import STATE, TOOLS
-from labmates.errors import did_you_mean
+from labmates.errors import UsageError, did_you_mean
 
 REPORT = "final_paper"
 """The artifact for the judges."""
 
-StepName = Literal["plan", "bid", "work", "talk", "write", "report"]
-WRITES: Final = ("write", "report")
-"""Steps that write the team's artifact."""
 MOST_SEATS: Final = 16
 """Most seats of one team."""
 MOST_TOKENS: Final = 100_000_000
@@ -48,10 +46,17 @@ class Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
 
 
+def _kind(name: str) -> StepKind:
+    try:
+        return find_step(name)
+    except UsageError as error:
+        raise ValueError(str(error)) from error
+
+
 class Step(Part):
     """One step of a phase: ``work``, or with a detail ``{work: others}``, ``{talk: 2}``."""
 
-    do: StepName = Field(description="Kind of step.")
+    do: str = Field(description="Kind of step.")
     who: Literal["all", "others"] = Field("all", description="Who works: all members of the team, or all but the lead.")
     rounds: int | None = Field(None, ge=1, le=20, description="Rounds of talk; by default deliberation_rounds.")
 
@@ -63,13 +68,19 @@ class Step(Part):
         if isinstance(data, cls):
             return data
         if not isinstance(data, Mapping):
-            raise ValueError(f"{data!r} is not a step; name one of {', '.join(get_args(StepName))}")
+            raise ValueError(f"{data!r} is not a step; name one of {', '.join(STEPS)}")
         if "do" in data:
             return data
         if len(data) != 1:
             raise ValueError("a step has one detail, e.g. {talk: 2}; write several steps one after the other")
         [(do, detail)] = data.items()
-        return {"do": do, "rounds" if do == "talk" else "who": detail}
+        return {"do": do, _kind(do).detail: detail}
+
+    @field_validator("do")
+    @classmethod
+    def _is_known(cls, name: str) -> str:
+        _kind(name)
+        return name
 
 
 class FlowPhase(Part):
@@ -86,11 +97,11 @@ class FlowPhase(Part):
         return data
 
     @property
-    def names(self) -> list[StepName]:
+    def names(self) -> list[str]:
         """Names of the steps, in order."""
         return [step.do for step in self.steps]
 
-    def step(self, name: StepName) -> Step:
+    def step(self, name: str) -> Step:
         """The step of this name; a default step if the phase lacks it."""
         return next((step for step in self.steps if step.do == name), Step(do=name))
 

@@ -68,7 +68,7 @@ def test_a_file_is_read_with_the_prompts_beside_it(file: Path) -> None:
         (
             "steps: [work,",
             "steps: [walk,",
-            "pair.yaml:5: flow.0.steps.0.do: expected 'plan', 'bid', 'work', 'talk', 'write' or 'report', not 'walk'",
+            "pair.yaml:5: flow.0.steps.0.do: unknown step 'walk'. Did you mean 'talk'? Known: bid, debate, plan,",
         ),
         ("flow: [pair]", "flow: [pear]", "pair.yaml:5: flow.0: there is no team 'pear'. Did you mean 'pair'?"),
         ("final_paper", "paper", "pair.yaml:8: teams.pair.artifact: the team that works last has to write final_paper"),

@@ -14,9 +14,7 @@ from langchain_core.messages import BaseMessage
 
 from labmates.agents.organisation import Organisation
 from labmates.agents.organisation_parts import REPORT, Seat, Team
-from labmates.agents.sections import LEFT_OUT, excerpt
-from labmates.agents.tools import TO_CLOSE
-from labmates.agents.workspace import MOST_ARTIFACT_CHARS
+from labmates.agents.sections import excerpt
 from labmates.budgets.money import show_dollars
 from labmates.budgets.purse import Purse
 from labmates.models.orders import Order
@@ -26,30 +24,18 @@ from labmates.tasks.words import WORDS
 from labmates.workflows.science.context import (
     OUTPUT_CHARS,
     LabContext,
-    artifacts_text,
-    calls_text,
     delimited,
-    mail_text,
     outputs_text,
     said_text,
-    shown_artifacts,
 )
 from labmates.workflows.science.findings import stated_texts
 from labmates.workflows.science.reserve import likely_cost
-from labmates.workflows.science.state import LabState, Waiting, readers
+from labmates.workflows.science.state import LabState, Waiting
 
 KIND = "science"
 """Kind of the orders."""
 PLAN_ARTIFACT_CHARS = 6_000
-PAPER_ARTIFACT_CHARS = 12_000
-DISCUSSION_CHARS = 40_000
 STATED_CHARS = 6_000
-
-_CODE = "Each has a Python session of its own with the data set, and reads and writes artifacts."
-_NO_CODE = "They have no code tools: they read and write artifacts."
-_READ_ON = "Where characters are left out, read_artifact shows them."
-_LAST = "It is the result of the project."
-_NOT_LAST = "The teams after yours know of your team's work only what its artifacts, stated findings and messages say."
 
 
 @dataclass(frozen=True)
@@ -90,7 +76,7 @@ def _system_message(ctx: LabContext, team: Team, seat: Seat) -> BaseMessage:
         "role": seat.title,
         "agent": Shown(seat.id, {"agent": seat.id}),
         "part": seat.part,
-        "members": Shown(_listed(parts), {"parts": parts}),
+        "members": Shown(listed(parts), {"parts": parts}),
     }
     sections: dict[str, Mapping[str, object]] = {"system": shared, "data_set": columns, "role": values}
     facts = {name: fact for prompt, each in sections.items() for name, fact in _facts(ctx, prompt, each).items()}
@@ -99,74 +85,13 @@ def _system_message(ctx: LabContext, team: Team, seat: Seat) -> BaseMessage:
     return mark_shared(Order(KIND, facts, f"{common}\n\n{role}").system(), len(common))
 
 
-def plan_prompt(ctx: LabContext, lab: LabState, purse: Purse) -> Order:
-    """The lead's order to plan a phase."""
-    team = ctx.team(lab)
-    members = {seat.id: f"{'you, ' if seat == team.lead else ''}the {seat.title}" for seat in ctx.workers(lab)}
-    return _order(
-        ctx,
-        "plan",
-        **_so_far(ctx, lab, team.lead),
-        team=team.name,
-        request=_request(ctx, lab),
-        artifacts=artifacts_text(shown_artifacts(ctx, lab, team.lead, PLAN_ARTIFACT_CHARS)),
-        stated=str(_stated(ctx, lab, team.lead)),
-        mail=mail_text(ctx, lab, team.lead),
-        turns=ctx.condition.turns_of(team),
-        tools=_CODE if team.has_code else _NO_CODE,
-        then=_then(ctx),
-        artifact=team.artifact,
-        member_lines=Shown(_listed(members), {"members": members}),
-        theory_of_mind=_theory_of_mind(ctx, team),
-        budget=_budget(ctx, purse, team),
-    )
-
-
-def work_prompt(ctx: LabContext, lab: LabState, seat: Seat, purse: Purse) -> Order:
-    """A member's order to work."""
-    team, phase = ctx.team(lab), lab["agenda"][0]
-    turns, task = ctx.condition.turns_of(team), phase["members"][seat.id]["task"]
-    held = ctx.held(team, states=ctx.organisation.states(seat))
-    lacking = [name for name in ctx.mcp.names(ctx.organisation.tools) if name not in held]
+def readable_value(ctx: LabContext, lab: LabState, seat: Seat) -> Shown:
+    """The names of the artifacts that a seat may read."""
     readable = sorted(ctx.newest(lab, seat))
-    reading = [name for name in readers(lab["agenda"]) if ctx.organisation.may("tell", seat.id, name)]
-    also = {name: [*sections] for name, sections in team.also.items() if sections}
-    return _order(
-        ctx,
-        "work",
-        **_so_far(ctx, lab, seat),
-        task=Shown(task, {"task": task}),
-        plan=phase["plan"],
-        request=_request(ctx, lab),
-        artifact_names=Shown(", ".join(f"`{name}`" for name in readable) or "none yet", {"readable": readable}),
-        readers=Shown(", ".join(reading) or "none", {"readers": reading}),
-        mail=mail_text(ctx, lab, seat),
-        turns=Shown(str(turns), {"turns": turns}),
-        tools=Shown(f"all but {', '.join(lacking)}" if lacking else "all", {"lacking": lacking}),
-        code_hint=ctx.code_hint if team.has_code else ctx.organisation.render("no_code_hint"),
-        writes="You write" if seat == team.lead else f"The {team.lead.title} writes",
-        artifact=Shown(team.artifact, {"artifact": team.artifact}),
-        artifacts=Shown("\n\n".join(f"`{name}`\n{_bullets(lines)}" for name, lines in also.items()), {"also": also}),
-        material=_material(ctx, team),
-        theory_of_mind=_theory_of_mind(ctx, team),
-        budget=_budget(ctx, purse, team),
-    )
+    return Shown(", ".join(f"`{name}`" for name in readable) or "none yet", {"readable": readable})
 
 
-def bid_prompt(ctx: LabContext, lab: LabState, seat: Seat, purse: Purse) -> Order:
-    """The order to propose the next step."""
-    readable = sorted(ctx.newest(lab, seat))
-    return _order(
-        ctx,
-        "bid",
-        **_so_far(ctx, lab, seat),
-        part=Shown(seat.part, {"part": seat.part}),
-        artifact_names=Shown(", ".join(f"`{name}`" for name in readable) or "none yet", {"readable": readable}),
-        budget=_budget(ctx, purse),
-    )
-
-
-def _so_far(ctx: LabContext, lab: LabState, seat: Seat) -> dict[str, object]:
+def so_far(ctx: LabContext, lab: LabState, seat: Seat) -> dict[str, object]:
     """Teammates' reports and contributions in earlier phases, and the number of this phase.
 
     An agent with a conversation memory gets only news: the previous phase, without its own part and what it heard.
@@ -191,37 +116,10 @@ def _so_far(ctx: LabContext, lab: LabState, seat: Seat) -> dict[str, object]:
     }
 
 
-def deliberation_prompt(ctx: LabContext, lab: LabState, seat: Seat, round_: int, purse: Purse) -> Order:
-    """A member's first order in the team's deliberation, with a digest of its work."""
-    team, phase = ctx.team(lab), lab["agenda"][0]
-    member = phase["members"][seat.id]
-    reported = member["summary"] or "nothing"
-    output = (
-        f"\nWhat your code printed:\n{outputs_text(ctx, member['outputs']) or 'nothing'}\n" if team.has_code else ""
-    )
-    return _order(
-        ctx,
-        "deliberate",
-        **_in_round(ctx, lab, seat, round_, ctx.heard(seat, phase["said"])),
-        task=Shown(member["task"], {"task": member["task"]}),
-        calls=calls_text(ctx, phase, seat) or "nothing",
-        summary=Shown(reported, {"reported": reported}),
-        output=output,
-        budget=_budget(ctx, purse),
-    )
-
-
-def next_round_prompt(
-    ctx: LabContext, lab: LabState, seat: Seat, round_: int, since: Sequence[tuple[str, str]], purse: Purse
-) -> Order:
-    """A member's order to speak again, with its teammates' contributions `since` it spoke."""
-    values = _in_round(ctx, lab, seat, round_, ctx.heard(seat, since))
-    return _order(ctx, "deliberate", "deliberate_again", **values, budget=_budget(ctx, purse))
-
-
-def _in_round(
+def round_values(
     ctx: LabContext, lab: LabState, seat: Seat, round_: int, said: Sequence[tuple[str, str]]
 ) -> dict[str, object]:
+    """What a talk is about, and what was said so far."""
     team = ctx.team(lab)
     return {
         "round": Shown(str(round_), {"round": round_}),
@@ -229,39 +127,22 @@ def _in_round(
         "lead": "you write" if seat == team.lead else f"the {team.lead.title} writes",
         "artifact": Shown(team.artifact, {"artifact": team.artifact}),
         "said": Shown(said_text(said), {"said": [[who, text] for who, text in said]}),
-        "theory_of_mind": _theory_of_mind(ctx, team),
+        "theory_of_mind": theory_of_mind(ctx, team),
     }
 
 
-def write_prompt(
-    ctx: LabContext, lab: LabState, purse: Purse, author: Seat, artifact: str, material: float = 1.0
-) -> Order:
-    """The order to write an artifact, with a share `material` of the usual material, from 0 to 1."""
+def own_work_values(ctx: LabContext, lab: LabState, seat: Seat, *, all_phases: bool = False) -> dict[str, object]:
+    """A member's own report of this phase, or of all since the artifact, and what its code printed."""
     team, phase = ctx.team(lab), lab["agenda"][0]
-    printed = int(material * OUTPUT_CHARS)
-    most = PAPER_ARTIFACT_CHARS if team.artifact == REPORT else PLAN_ARTIFACT_CHARS
-    shown = shown_artifacts(ctx, lab, author, int(material * most))
-    artifacts = artifacts_text(shown)
-    if material == 1 and LEFT_OUT in artifacts:
-        artifacts += f"\n\n{_READ_ON}"
-    return _order(
-        ctx,
-        "write",
-        artifact=Shown(artifact, {"artifact": artifact}),
-        tools=Shown(", ".join(TO_CLOSE), {"tools": [*TO_CLOSE]}),
-        readers=_LAST if _is_last(ctx, team) else _NOT_LAST,
-        reports="what the members reported" + " and what their code printed" * team.has_code,
-        request=_request(ctx, lab, most=int(material * MOST_ARTIFACT_CHARS)),
-        sections=_sections(ctx, team),
-        outputs=_reports(ctx, lab, author, printed),
-        said=excerpt(said_text(ctx.heard(author, phase["said"])), int(material * DISCUSSION_CHARS)),
-        artifacts=Shown(artifacts, {"material": shown}),
-        stated=_stated(ctx, lab, author, material),
-        budget=_budget(ctx, purse, team),
-    )
+    phases = [*lab["earlier"].get(team.name, []), phase] if all_phases else [phase]
+    mine = [each["members"][seat.id] for each in phases if seat.id in each["members"]]
+    reported = "\n".join(member["summary"] for member in mine if member["summary"]) or "nothing"
+    outputs = [number for member in mine for number in member["outputs"]]
+    printed = f"\nWhat your code printed:\n{outputs_text(ctx, outputs) or 'nothing'}\n"
+    return {"summary": Shown(reported, {"reported": reported}), "output": printed if team.has_code else ""}
 
 
-def _reports(ctx: LabContext, lab: LabState, author: Seat, most: int) -> Shown:
+def reports_value(ctx: LabContext, lab: LabState, author: Seat, most: int) -> Shown:
     """Members' reports since the previous artifact, and at most `most` characters of their code's output."""
     team = ctx.team(lab)
     phases = [*lab["earlier"].get(team.name, []), lab["agenda"][0]]
@@ -283,16 +164,16 @@ def _reports(ctx: LabContext, lab: LabState, author: Seat, most: int) -> Shown:
     return Shown("\n\n".join(parts), {"reports": reports})
 
 
-def _sections(ctx: LabContext, team: Team) -> Shown:
+def sections_value(ctx: LabContext, team: Team) -> Shown:
     """The sections of the team's artifact, and instructions for its findings."""
-    lines = _bullets(team.sections)
+    lines = bullets(team.sections)
     if team.artifact != REPORT:
         return Shown(f"{lines}\n\n{ctx.organisation.render('findings_handover')}", {"sections": [*team.sections]})
     stating = ctx.organisation.render("findings_section", example=findings_example(ctx.task))
     return Shown(f"{lines}\n\n{stating}", {"sections": [*team.sections], "block": "findings"})
 
 
-def _request(ctx: LabContext, lab: LabState, *, most: int = PLAN_ARTIFACT_CHARS) -> Shown:
+def request_value(ctx: LabContext, lab: LabState, *, most: int = PLAN_ARTIFACT_CHARS) -> Shown:
     """Another team's request to this phase, with at most `most` characters of the existing artifact.
 
     Empty in a planned phase.
@@ -330,9 +211,8 @@ def status_text(ctx: LabContext, purse: Purse) -> str:
     return purse.status(ctx.condition.visibility, "your team has" if ctx.organisation.has_colleagues else "you have")
 
 
-def _order(ctx: LabContext, step: str, prompt: str = "", /, **values: object) -> Order:
-    """The order of a step, from the prompt of the step's name by default."""
-    prompt = prompt or step
+def step_order(ctx: LabContext, step: str, prompt: str, values: Mapping[str, object]) -> Order:
+    """The order of a step from a prompt, with the facts of the values that the prompt shows."""
     return Order(KIND, {"step": step, **_facts(ctx, prompt, values)}, ctx.organisation.render(prompt, **values))
 
 
@@ -362,22 +242,24 @@ def _handed(ctx: LabContext) -> Shown:
     return Shown(text, {"handed": {name: team if names_teams else "you" for name, team in handed.items()}})
 
 
-def _bullets(lines: Iterable[str]) -> str:
+def bullets(lines: Iterable[str]) -> str:
+    """Lines of a list."""
     return "\n".join(f"- {line}" for line in lines)
 
 
-def _listed(members: Mapping[str, str]) -> str:
-    return _bullets(f"{name}: {text}" for name, text in members.items())
+def listed(members: Mapping[str, str]) -> str:
+    """A line per member."""
+    return bullets(f"{name}: {text}" for name, text in members.items())
 
 
 def _pool(ctx: LabContext) -> str:
     return show_dollars(ctx.ledger.total) if ctx.condition.visibility == "full" else "credits"
 
 
-def _budget(ctx: LabContext, purse: Purse, team: Team | None = None) -> str:
+def budget_text(ctx: LabContext, purse: Purse, team: Team | None = None) -> str:
     """Lines about the budget; the team that writes the paper also gets its estimated cost."""
     status = status_text(ctx, purse)
-    if team is not None and _is_last(ctx, team) and ctx.sets_aside and ctx.condition.visibility == "full":
+    if team is not None and is_last(ctx, team) and ctx.sets_aside and ctx.condition.visibility == "full":
         status += f" The paper is likely to cost about {show_dollars(likely_cost(ctx.condition, team))}."
     return f"\n{status}" if status else ""
 
@@ -389,14 +271,16 @@ def _budget_rules(ctx: LabContext) -> str:
     return ctx.organisation.render("budget_rules", total=_pool(ctx), tool_calls=tools)
 
 
-def _theory_of_mind(ctx: LabContext, team: Team) -> str:
+def theory_of_mind(ctx: LabContext, team: Team) -> str:
+    """The request to think about what others know; empty unless the condition has it."""
     if not ctx.condition.theory_of_mind:
         return ""
-    others = "each teammate" + ("" if _is_last(ctx, team) else " and of the team that works after yours")
+    others = "each teammate" + ("" if is_last(ctx, team) else " and of the team that works after yours")
     return ctx.organisation.render("theory_of_mind", others=others) + "\n"
 
 
-def _is_last(ctx: LabContext, team: Team) -> bool:
+def is_last(ctx: LabContext, team: Team) -> bool:
+    """Whether the team writes the paper."""
     return team.name == ctx.organisation.author
 
 
@@ -404,14 +288,8 @@ def _part(seat: Seat, team: Team) -> str:
     return f"{seat.title}{', leads the team' if seat.id == team.lead.id else ''}. {seat.part}"
 
 
-def _then(ctx: LabContext) -> str:
-    rounds = ctx.condition.deliberation_rounds
-    if not rounds:
-        return "Then"
-    return f"Then they talk the results over in {rounds} round{'s' * (rounds > 1)}, and"
-
-
-def _material(ctx: LabContext, team: Team) -> str:
+def material_text(ctx: LabContext, team: Team) -> str:
+    """What the author of the team's artifact will see of the members' work."""
     if not team.has_code:
         return "the members' summaries and the artifacts"
     shown = {
@@ -421,7 +299,7 @@ def _material(ctx: LabContext, team: Team) -> str:
     return f"the members' summaries and what their code printed ({shown[ctx.condition.output_excerpt]})"
 
 
-def _stated(ctx: LabContext, lab: LabState, reader: Seat, material: float = 1.0) -> Shown:
+def stated_value(ctx: LabContext, lab: LabState, reader: Seat, material: float = 1.0) -> Shown:
     """The findings stated by the teams; a value repeated by the next team is shown once, with that team's."""
     stated, most = ctx.stated(lab, reader), int(material * STATED_CHARS)
     texts = stated_texts(stated)

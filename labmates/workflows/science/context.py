@@ -13,6 +13,7 @@ from labmates.agents.findings import FindingsForm
 from labmates.agents.organisation import Organisation
 from labmates.agents.organisation_parts import FlowPhase, Seat, Team
 from labmates.agents.sections import excerpt, excerpts
+from labmates.agents.steps import find_step, kinds_by_label, label_of
 from labmates.agents.tools import ARGUMENTS, own_schema, tool_schemas
 from labmates.agents.transcript import kept_data, kept_message
 from labmates.budgets.ledger import Ledger
@@ -153,13 +154,15 @@ class LabContext:
         return self.organisation.flow[lab["agenda"][0]["place"]]
 
     def rounds(self, lab: LabState) -> int:
-        """The rounds of talk in the current phase."""
-        return self.flow(lab).step("talk").rounds or self.condition.deliberation_rounds
+        """The rounds of the current step."""
+        step = lab["agenda"][0]["steps"][0]
+        return self.flow(lab).step(step).rounds or self.condition.deliberation_rounds
 
     def workers(self, lab: LabState) -> tuple[Seat, ...]:
         """The working seats of the current phase."""
         members = self.team(lab).members
-        return members[1:] if self.flow(lab).step("work").who == "others" else members
+        who = {step.who for step in self.flow(lab).steps if find_step(step.do).does == "work"}
+        return members[1:] if who == {"others"} else members
 
     def remembered(self, lab: LabState, team: Team, seat: Seat, *, writes: bool = False) -> list[BaseMessage]:
         """The conversation that an agent continues, to write an artifact if `writes`; empty without memory."""
@@ -204,12 +207,16 @@ def warm_up(sandboxes: RunSandboxes, condition: ScienceCondition, team: Team) ->
 
 
 def shown_artifacts(ctx: LabContext, lab: LabState, reader: Seat, most: int) -> dict[str, str]:
-    """The newest artifacts of other teams that a seat may read, at most `most` characters of each, by name."""
+    """The newest artifacts that a seat may read, at most `most` characters of each, by name.
+
+    Without the team's own, unless its phase goes back to that.
+    """
     partial = ctx.partial(lab)
+    reopened = any(find_step(name).reopens for name in ctx.flow(lab).names)
     return {
         name: excerpt(text, most) + ("\n[this artifact was cut off here]" if name in partial else "")
         for name, text in ctx.newest(lab, reader).items()
-        if name != ctx.team(lab).artifact
+        if reopened or name != ctx.team(lab).artifact
     }
 
 
@@ -246,8 +253,15 @@ def outputs_text(ctx: LabContext, outputs: Sequence[int], most: int = OUTPUT_CHA
 
 def calls_text(ctx: LabContext, phase: Phase, seat: Seat) -> str:
     """Tool calls of a member in this phase, in order, each in a few words."""
-    here = f"{phase['team']}/{phase['number']}/{seat.id}/work/"
-    calls = [e for e in ctx.recorder.events if isinstance(e, ToolCallEvent) and e.step.startswith(here)]
+    here, labels = f"{phase['team']}/{phase['number']}/{seat.id}/", kinds_by_label()
+    calls = [
+        event
+        for event in ctx.recorder.events
+        if isinstance(event, ToolCallEvent)
+        and event.step.startswith(here)
+        and (kind := labels.get(label_of(event.step)))
+        and kind.does == "work"
+    ]
     return excerpt("; ".join(_call(ctx, e) for e in calls if e.tool != "mark_complete"), CALLS_CHARS)
 
 

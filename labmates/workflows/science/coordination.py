@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import Any, Final, Literal, Protocol
 
+from labmates.agents.steps import StepKind, kinds_by_label, label_of
 from labmates.records.events import (
     ArtifactEvent,
     ChargeEvent,
@@ -34,7 +35,6 @@ MARK_DIGITS: Final = 3
 QUANTITY_DIGITS: Final = 4
 """A number printed by code counts as a quantity from this many digits on."""
 
-_TALKING: Final = ("plan", "bid", "deliberation")
 _COORDINATING: Final = ("list_artifacts", "send_message", "request_additional_work", "request_team_redo")
 _REQUESTS: Final = ("request_additional_work", "request_team_redo")
 _HANDING_OVER: Final = re.compile(r"transfer_(back_)?to_")
@@ -203,11 +203,11 @@ def _spent(charges: Iterable[ChargeEvent]) -> dict[str, int]:
 def coordination_shares(events: Sequence[Event], bodies: Values) -> dict[str, float]:
     """The share of coordination in each call, by step, from 0 to 1.
 
-    A call to plan, bid or talk is coordination. Any other call is divided equally among the tool calls of its reply; a
-    model call of an external agent, among those of the agent's reply.
+    A call in a step that talks (plan, bid, talk, review …) is coordination. Any other call is divided equally among the
+    tool calls of its reply; a model call of an external agent, among those of the agent's reply.
     """
     shares: dict[str, float] = {}
-    authors = _Authors()
+    authors, kinds = _Authors(), kinds_by_label()
     for event, stage in zip(events, stages(events), strict=True):
         authors.enter(stage)
         if isinstance(event, ArtifactEvent):
@@ -215,7 +215,8 @@ def coordination_shares(events: Sequence[Event], bodies: Values) -> dict[str, fl
         elif isinstance(event, LLMCallEvent) and event.type == "llm_call":
             uses = _tool_calls(bodies[event.reply])
             coordinating = sum(_coordinates(use, event.agent, authors) for use in uses)
-            talks = _step_name(event.step) in _TALKING
+            kind = kinds.get(label_of(event.step))
+            talks = kind is not None and kind.does == "talk"
             shares[event.step] = 1.0 if talks else coordinating / len(uses) if uses else 0.0
         elif isinstance(event, ToolCallEvent):
             use = {"name": event.tool, "args": bodies[event.arguments]}
@@ -243,35 +244,36 @@ class _Authors:
         return any(seat in authors.get(artifact, ()) for authors in (self._now, self._earlier))
 
 
-def _step_name(step: str) -> str:
-    parts = step.split("/")
-    return parts[3] if len(parts) > 3 else ""
-
-
-def _stage(step: str) -> tuple[str, ...]:
-    """A team's phase and step; in talk, which is in turns, each turn is a stage."""
-    parts = (outer_step(step) or step).split("/")
-    return tuple(parts) if _step_name(step) == "deliberation" else (*parts[:2], _step_name(step))
+def _stage(step: str, kinds: Mapping[str, StepKind]) -> tuple[str, ...]:
+    """A team's phase and step; also the round of a step in rounds, and the turn of one in turns."""
+    parts, label = (outer_step(step) or step).split("/"), label_of(step)
+    pace = kinds[label].pace if label in kinds else "together"
+    if pace == "turns":
+        return tuple(parts)
+    return (*parts[:2], label, *(parts[4:5] if pace == "rounds" else ()))
 
 
 def stages(events: Sequence[Event]) -> list[int]:
     """The stage number of each event; seats of one stage work in parallel, so the order of their events is random."""
-    has_stages = any(map(_is_staged, events))
+    kinds = kinds_by_label()
+    has_stages = any(_is_staged(event, kinds) for event in events)
     numbers: list[int] = []
     number, stage = 0, tuple[str, ...]()
     for event in events:
         if isinstance(event, LLMCallEvent) and event.type == "llm_call":
-            number += not has_stages or stage != _stage(event.step)
-            stage = _stage(event.step)
+            number += not has_stages or stage != _stage(event.step, kinds)
+            stage = _stage(event.step, kinds)
         numbers.append(number)
     return numbers
 
 
-def _is_staged(event: Event) -> bool:
+def _is_staged(event: Event, kinds: Mapping[str, StepKind]) -> bool:
     """Whether an event shows that its run has stages; in a user's graph all calls are work."""
+    kind = kinds.get(label_of(event.step))
+    works = kind is not None and kind.does == "work"
     if isinstance(event, ToolCallEvent):
-        return _step_name(event.step) == "work"
-    return isinstance(event, LLMCallEvent) and event.type == "llm_call" and _step_name(event.step) != "work"
+        return works
+    return isinstance(event, LLMCallEvent) and event.type == "llm_call" and not works
 
 
 def _tool_calls(message: Any) -> list[Mapping[str, Any]]:
@@ -348,6 +350,7 @@ class _Tracker:
 
     def __init__(self, bodies: Values) -> None:
         self._bodies = bodies
+        self._kinds = kinds_by_label()
         self._seats: dict[str, _Seat] = defaultdict(_Seat)
         self._sent: list[_Sent] = []
         self._pending: list[_Sent] = []
@@ -404,12 +407,12 @@ class _Tracker:
 
     def _send_reply(self, place: int, call: LLMCallEvent) -> None:
         """Send the tasks of a plan, or a reply of a user's graph, which has no separate event."""
-        reply, step = self._bodies[call.reply], _step_name(call.step)
+        reply, kind = self._bodies[call.reply], self._kinds.get(label_of(call.step))
         self._seats[call.agent].replies.append((call.step, _text(reply), max(1, len(_tool_calls(reply)))))
         text = str(reply.get("content", ""))
-        if step == "plan":
+        if kind is not None and kind.assigns:
             self._send(place, "plan", call.agent, text, call.team, _TASK.findall(text))
-        elif step == "work" and not _tool_calls(reply):
+        elif kind is not None and kind.does == "work" and not _tool_calls(reply):
             self._send(place, "message", call.agent, text)
 
     def _send(self, place: int, kind: Kind, sender: str, text: str, to: str = "", parts: Sequence[str] = ()) -> None:

@@ -12,6 +12,7 @@ from pydantic import AfterValidator
 from labmates.agents.organisation import Organisation
 from labmates.agents.organisation_files import find_organisation
 from labmates.agents.organisation_parts import FlowPhase, Step
+from labmates.agents.steps import find_step
 from labmates.tasks.base import Dataset, Difficulty, Task
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def kept_apart(crew: Organisation) -> Organisation:
     [group] = independent.teams.values()
     part = {"title": group.lead.title, "part": group.lead.part}
     seats = {name: seat.model_copy(update=part) for name, (_, seat) in crew.seats.items()}
-    phases = Counter(phase.team for phase in crew.flow if "work" in phase.names)
+    phases = Counter(phase.team for phase in crew.flow if any(find_step(name).does == "work" for name in phase.names))
     turns = max(team.turns for team in crew.teams.values())
     work, report = Step(do="work"), Step(do="report")
     alone = FlowPhase(team=group.name, steps=(work,))

@@ -25,10 +25,11 @@ from labmates.models.reply import Reply
 from labmates.sandboxes.pool import Session
 from labmates.workflows.calls.call import Speaker
 from labmates.workflows.calls.remarks import fault_text, kept_text
-from labmates.workflows.science.briefs import answered_text, status_text, system_message, work_prompt
+from labmates.workflows.science.briefs import answered_text, status_text, system_message
 from labmates.workflows.science.context import LabContext, warm_up
 from labmates.workflows.science.findings import statement
 from labmates.workflows.science.state import Draft, LabState, Member, MemberResult, Waiting, WorkOrder, readers
+from labmates.workflows.science.steps.work import work_order
 from labmates.workflows.science.tool_use import ToolUse, earlier_code
 
 
@@ -133,7 +134,7 @@ class _Worker:
         bodies = self.ctx.recorder.bodies
         messages = [kept_message(bodies[number]) for number in self.member["transcript"]]
         if not messages:
-            order = mark_continued(work_prompt(self.ctx, lab, seat, self.purse).human())
+            order = mark_continued(work_order(self.ctx, lab, seat, self.purse).human())
             return [*(self.ctx.remembered(lab, team, seat) or [system_message(self.ctx, team, seat)]), order]
         waited = {item["call"]: item for item in self.phase["members"][seat.id]["waiting"]}
         for i, message in enumerate(messages):

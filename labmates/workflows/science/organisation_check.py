@@ -8,17 +8,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from labmates.agents.steps import find_step, kinds_by_label, label_of
 from labmates.budgets.money import show_dollars
 from labmates.records.events import (
     ArtifactEvent,
     ChargeEvent,
     Event,
     FindingsEvent,
+    LLMCallEvent,
+    MessageEvent,
     ToolCallEvent,
     WarningEvent,
     fields_with_bodies,
 )
 from labmates.records.recorder import Recorder
+from labmates.workflows.calls.call import outer_step
 from labmates.workflows.people.approval import approve_all
 from labmates.workflows.protocol.experiment import EXPERIMENTS, Outcome
 from labmates.workflows.protocol.unkept import unkept_services
@@ -64,6 +68,7 @@ async def check_organisation(condition: ScienceCondition, seed: int = 0) -> list
         Rule("shares", "no seat spends more than its share", next(_overspent(condition, recorder), "")),
         Rule("agents", "external agents do nothing but their work", next(_misdeeds(condition, recorder), "")),
         Rule("private", "no seat reads beyond its channels", next(_peeks(condition, recorder), "")),
+        Rule("measured", "every call belongs to a step that declares it", next(_unmeasured(condition, recorder), "")),
         Rule("repeats", "the same seed gives the same events", _difference(first, recorder, second, again)),
     ]
 
@@ -80,9 +85,10 @@ def _written(events: Sequence[Event]) -> set[str]:
 
 def _overspent(condition: ScienceCondition, recorder: Recorder) -> Iterator[str]:
     """Seats that spent more than their share of the pool, without the writing of artifacts."""
-    spent: Counter[str] = Counter()
+    spent, kinds = Counter[str](), kinds_by_label()
     for event in recorder.events:
-        if isinstance(event, ChargeEvent) and "/write/" not in event.step:
+        kind = kinds.get(label_of(event.step))
+        if isinstance(event, ChargeEvent) and not (kind is not None and kind.does == "write"):
             spent[event.agent] += event.amount
     for seat, share in condition.crew.share_of_seats().items():
         if spent[seat] > share * condition.pool:
@@ -108,6 +114,29 @@ def _peeks(condition: ScienceCondition, recorder: Recorder) -> Iterator[str]:
         name = recorder.bodies[event.arguments]["name"]
         if not any(condition.crew.may("read", event.agent, author) for author in authors[name]):
             yield f"{event.agent} read {name} ({event.step})"
+
+
+def _unmeasured(condition: ScienceCondition, recorder: Recorder) -> Iterator[str]:
+    """Calls and messages that the measures of coordination would misread, since no step of the flow declares them."""
+    if condition.organisation.graph:  # its calls are all work
+        return
+    steps = [find_step(name) for phase in condition.crew.flow for name in phase.names]
+    declared = {kind.label: kind for kind in steps}
+    telling: dict[str, str] = {}
+    for event in recorder.events:
+        label = label_of(event.step)
+        kind = declared.get(label)
+        if isinstance(event, LLMCallEvent) and not outer_step(event.step):
+            if kind is None:
+                yield f"{event.step}: no step of the flow records its calls as '{label}'"
+            elif kind.tells:
+                telling.setdefault(label, kind.name)
+        elif isinstance(event, ToolCallEvent) and kind is not None and kind.does == "talk":
+            yield f"{event.step}: the step {kind.name} declares that it talks, but calls tools"
+        elif isinstance(event, MessageEvent):
+            telling.pop(label, None)
+    for name in telling.values():
+        yield f"the step {name} declares that it tells, but records no message"
 
 
 def _difference(first: Outcome, recorder: Recorder, second: Outcome, again: Recorder) -> str:

@@ -9,6 +9,7 @@ from typing import Final
 
 from labmates.agents.organisation import Organisation
 from labmates.agents.organisation_parts import FlowPhase, Step, Team, Verb
+from labmates.agents.steps import find_step
 
 _HEAD: Final = "flowchart TD"
 _VERBS: Final[Mapping[Verb, str]] = {"read": "reads", "tell": "tells", "ask": "asks"}
@@ -77,7 +78,7 @@ def _verbs(organisation: Organisation) -> list[Verb]:
     """The kinds of communication for which a team has tools or steps."""
     if organisation.graph or not organisation.has_colleagues:  # code decides about communication itself
         return []
-    talks = any("talk" in phase.names for phase in organisation.flow)
+    talks = any(find_step(name).tells for phase in organisation.flow for name in phase.names)
     return [verb for verb, tools in _TOOLS.items() if (verb == "tell" and talks) or tools & {*organisation.tools}]
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from labmates.agents.organisation_parts import Team
+from labmates.agents.steps import find_step
 from labmates.workflows.science.condition import ScienceCondition
 from labmates.workflows.science.state import Phase
 
@@ -37,6 +38,7 @@ def set_aside(condition: ScienceCondition, phases: Sequence[Phase]) -> int:
     shares = 0
     for phase in phases:
         team = condition.crew.teams[phase["team"]]
-        writers = len(team.seats) if "report" in phase["steps"] else int("write" in phase["steps"])
+        kinds = [kind for kind in map(find_step, phase["steps"]) if kind.does == "write"]
+        writers = max((len(team.seats) if kind.by_each else 1 for kind in kinds), default=0)
         shares += writers and writers * share_of(condition, team)
     return shares

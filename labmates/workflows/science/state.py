@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from typing import Annotated, Literal, TypedDict, TypeVar
 
 from labmates.agents.organisation import Organisation
-from labmates.agents.organisation_parts import StepName
 from labmates.agents.workspace import RequestKind
 from labmates.workflows.science.condition import ScienceCondition
 
@@ -59,6 +58,8 @@ class Phase(TypedDict):
         Steps not yet completed.
     chosen
         Seats that work after a bid.
+    notes
+        What steps tell the author of the artifact, beside what members say.
     """
 
     team: str
@@ -66,12 +67,13 @@ class Phase(TypedDict):
     number: int
     reason: Literal["planned", "additional", "redo"]
     asked: Asked | None
-    steps: list[StepName]
+    steps: list[str]
     started: bool
     plan: str
     chosen: list[str]
     members: dict[str, Member]
     said: list[tuple[str, str]]
+    notes: list[str]
 
 
 class Mail(TypedDict):
@@ -270,6 +272,7 @@ def new_phase(organisation: Organisation, place: int, number: int, asked: Asked 
         chosen=[],
         members={},
         said=[],
+        notes=[],
     )
 
 

@@ -31,7 +31,7 @@ from labmates.workflows.science.briefs import project_text
 from labmates.workflows.science.condition import ScienceCondition
 from labmates.workflows.science.organisation_check import check_organisation
 from labmates.workflows.science.state import first_state
-from labmates.workflows.science.team import read_bid
+from labmates.workflows.science.steps.bid import read_bid
 from tests.support.puppet import agent_of, dutiful, puppet, step_of
 from tests.workflows.science.test_science_lab import Lab, tool_results
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
+from labmates.agents.steps import kind_of_order
 from labmates.budgets.tokens import estimate_tokens
 from labmates.models.scripted.base import Draft, DraftCall, Heard, ScriptedModel, call, call_tokens, cut_to_tokens
 from labmates.workflows.science.baselines.facts import facts, lines_with_numbers
@@ -34,24 +35,26 @@ class Diligent(ScriptedModel):
     def compose(self, heard: Heard) -> Draft:
         """The next move in the requested step."""
         step = read_step(heard.messages)
-        match step.kind:
-            case "plan":
-                return Draft(fit_text(lambda most: plan_text(step, most), step.hurry, heard.max_tokens))
-            case "bid":
-                return Draft(bid_text(step))
-            case "work":
-                return self.work(step, heard)
-            case "deliberate":
-                return Draft(fit_text(lambda most: contribution(step, most), step.hurry, heard.max_tokens))
-            case "write":
-                return write_draft(step, heard)
-            case _:
-                return Draft(cut_to_tokens("I need a step of the project to work on.", heard.max_tokens or NO_LIMIT))
+        return self.work(step, heard) if step.kind == "work" else usual_answer(step, heard)
 
     def work(self, step: Step, heard: Heard) -> Draft:
         """The next calls of a step of work, or the calls that close it."""
-        calls = moves(step, heard) if step.turns - step.replies > 1 else ()
-        return Draft(calls=calls) if calls else closing_draft(step, heard)
+        return work_draft(step, heard)
+
+
+def usual_answer(step: Step, heard: Heard) -> Draft:
+    """The answer that a kind of step declares for baselines."""
+    kind = kind_of_order(step.kind)
+    if kind is None:
+        return Draft(cut_to_tokens("I need a step of the project to work on.", heard.max_tokens or NO_LIMIT))
+    draft: Draft = cast(Any, kind).answer(step, heard)
+    return draft
+
+
+def work_draft(step: Step, heard: Heard) -> Draft:
+    """The next calls of a step of work, or the calls that close it."""
+    calls = moves(step, heard) if step.turns - step.replies > 1 else ()
+    return Draft(calls=calls) if calls else closing_draft(step, heard)
 
 
 def moves(step: Step, heard: Heard) -> tuple[DraftCall, ...]:

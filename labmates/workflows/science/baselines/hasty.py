@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from labmates.models.scripted.base import Draft, Heard, ScriptedModel, call
+from labmates.workflows.science.baselines.diligent import usual_answer
 from labmates.workflows.science.baselines.prompt import STATE, Step, read_step
 from labmates.workflows.science.baselines.tasks import points_for, task_for
 
@@ -31,8 +32,10 @@ class Silent(ScriptedModel):
             case "write":
                 parts = [f"## {title}\nNothing was computed for this part." for title, _ in step.sections()]
                 return Draft("\n\n".join(parts))
-            case _:
+            case "other":
                 return Draft("I have no answer to this.")
+            case _:
+                return usual_answer(step, heard)
 
 
 class Hasty(ScriptedModel):
@@ -58,8 +61,10 @@ class Hasty(ScriptedModel):
                 return _write(step, heard)
             case "deliberate":
                 return Draft("Looks fine to me. Let us go on.")
-            case _:
+            case "other":
                 return Draft("Done.")
+            case _:
+                return usual_answer(step, heard)
 
 
 def _work(step: Step, heard: Heard) -> Draft:

@@ -10,11 +10,11 @@ from typing import Any, Literal
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
+from labmates.agents.steps import kind_of_order
 from labmates.budgets.tokens import text_of
 from labmates.budgets.visibility import CONCISE, FINALISE
 from labmates.models.orders import order_of
 
-Kind = Literal["plan", "bid", "work", "deliberate", "write", "other"]
 Hurry = Literal["none", "concise", "finalise"]
 
 STATE = "state_findings"
@@ -41,7 +41,7 @@ class Step:
     Attributes
     ----------
     kind
-        The step; ``other`` for anything outside the science lab.
+        The name of the step's order; ``other`` for anything outside the science lab.
     system
         The system prompt.
     order
@@ -60,7 +60,7 @@ class Step:
         Notice about the pool in the last message.
     """
 
-    kind: Kind
+    kind: str
     system: str
     order: str
     facts: Mapping[str, Any] = field(default_factory=dict)
@@ -185,11 +185,13 @@ def read_step(messages: Sequence[BaseMessage]) -> Step:
     if not asked:
         return Step("other", "", last, hurry=_hurry(last))
     facts = {name: fact for order in orders.values() for name, fact in order.facts.items()}
-    kind: Kind = facts["step"]
+    kind = str(facts["step"])
     before, after = messages[: asked[-1]], messages[asked[-1] + 1 :]
-    # The rounds of a deliberation share a conversation, and the first order describes the topic.
+    # The rounds of a talk share a conversation, and the first order describes the topic.
     same = [place for place in asked if orders[place].facts["step"] == kind]
-    texts = [text_of(messages[place].content) for place in (same if kind == "deliberate" else asked[-1:])]
+    declared = kind_of_order(kind)
+    shown = same if declared is not None and declared.pace != "together" else asked[-1:]
+    texts = [text_of(messages[place].content) for place in shown]
     return Step(
         kind=kind,
         system="\n".join(text_of(m.content) for m in messages if isinstance(m, SystemMessage)),

@@ -17,6 +17,7 @@ from langgraph.errors import GraphInterrupt
 
 from labmates.agents.organisation import Organisation
 from labmates.agents.organisation_parts import Seat
+from labmates.agents.steps import kinds_by_label, label_of
 from labmates.errors import MissingExtraError, UsageError
 from labmates.models.names import HUMAN, SEAT
 from labmates.records.recorder import Recorder
@@ -187,4 +188,5 @@ async def _run_python(session: SeatSession, place: str) -> str:
 
 def _forms(call: Call) -> Sequence[dict[str, Any]]:
     """The tools that a person may use in a reply; the lab also lists them in steps that allow none."""
-    return () if call.step.split("/")[3] in ("plan", "bid", "deliberation") else call.tools
+    kind = kinds_by_label().get(label_of(call.step))
+    return () if kind is not None and kind.does == "talk" else call.tools

@@ -19,6 +19,7 @@ from typing import Any, Unpack
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langgraph.errors import GraphInterrupt
 
+from labmates.agents.steps import kinds_by_label, label_of
 from labmates.agents.tools import ToolError
 from labmates.agents.transcript import message_to_data, said_in, text_of
 from labmates.budgets.ledger import InsufficientFundsError
@@ -241,7 +242,8 @@ class SeatSession:
             self._replied = asked
             return self._made("", asked)
         await self.close()
-        if self.place.endswith("/work"):
+        kind = kinds_by_label().get(label_of(self.place))
+        if kind is not None and kind.does == "work":
             return self._made("", _Asked(CLOSING, {"summary": text or "The agent ended without a summary."}))
         return self._made(text) if text else await self._failed("the agent ended without an answer")
 

@@ -1,0 +1,1 @@
+"""The kinds of steps of an organisation, one file each."""

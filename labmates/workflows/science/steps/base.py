@@ -1,0 +1,52 @@
+"""The base of kinds of steps: declaration, node, prompts and the scripted baselines' answer."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from labmates.agents.steps import StepKind
+
+# Organisations are read without the lab: the modules of steps import what a run needs inside their methods.
+if TYPE_CHECKING:
+    from langgraph.runtime import Runtime
+
+    from labmates.models.scripted.base import Draft, Heard
+    from labmates.workflows.science.baselines.prompt import Step
+    from labmates.workflows.science.context import LabContext
+    from labmates.workflows.science.state import Phase, WorkOrder
+    from labmates.workflows.science.steps.running import StepRun
+
+Update = dict[str, Any]
+"""A change of the state of a team's graph."""
+
+
+class LabStep(StepKind, ABC):
+    """A kind of step of the science lab; further attributes are those of `labmates.agents.steps.StepKind`.
+
+    Attributes
+    ----------
+    member_node, join_node
+        If each member does it on its own: the names of their nodes in the graph, where ``{}`` is the seat, and of the
+        node that joins their results.
+    """
+
+    member_node: ClassVar[str] = "{}"
+    join_node: ClassVar[str] = ""
+
+    @abstractmethod
+    async def take(self, run: StepRun) -> Update:
+        """Take the step with a whole team, or join its members' results; returns `run.next` with what has changed."""
+
+    @abstractmethod
+    def answer(self, order: Step, heard: Heard) -> Draft:
+        """The scripted baselines' answer to an order of this step."""
+
+    async def of_member(self, order: WorkOrder, runtime: Runtime[LabContext]) -> Update:
+        """Take the step with one member, if each does it on its own."""
+        raise NotImplementedError(f"{self.name} is not done by each member on its own")
+
+    def takers(self, phase: Phase) -> Sequence[str]:
+        """The members who have yet to take the step, if each does it on its own."""
+        return [*phase["members"]]

@@ -1,0 +1,129 @@
+"""Plan: the lead plans the phase and gives each member its task."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from langchain_core.messages import AIMessage, BaseMessage
+
+from labmates.agents.organisation_parts import REPORT, Seat
+from labmates.agents.prompts import render
+from labmates.agents.sections import excerpt
+from labmates.budgets.ledger import InsufficientFundsError
+from labmates.models.objects import RefusedError, UnusableAnswerError
+from labmates.models.reply import Reply
+from labmates.models.scripted.base import Draft, Heard
+from labmates.workflows.calls.remarks import fault_text
+from labmates.workflows.science.steps.base import LabStep, Update
+
+if TYPE_CHECKING:
+    from labmates.budgets.purse import Purse
+    from labmates.models.orders import Order
+    from labmates.workflows.science.baselines.prompt import Step
+    from labmates.workflows.science.steps.running import StepRun
+
+MOST_PLAN_CHARS = 6_000
+
+_CODE = "Each has a Python session of its own with the data set, and reads and writes artifacts."
+_NO_CODE = "They have no code tools: they read and write artifacts."
+
+
+class Plan(LabStep):
+    """The lead plans the phase."""
+
+    name = "plan"
+    does = "talk"
+    assigns = True
+    approval = "plan"
+
+    async def take(self, run: StepRun) -> Update:
+        """Let the lead plan the phase and give each member its task."""
+        from labmates.workflows.science.steps.running import phase_members, spending
+
+        ctx, team, workers = run.ctx, run.team, run.workers
+        purse = run.purse().of(team.lead.id)
+        messages = run.opening(team.lead, plan_order(run, purse))
+        lines = "\n".join(f"{seat.id}: …" for seat in workers)
+        form = render("plan_form", lines=lines) if len(team.members) > 1 else ""
+        text, tasks, calls = "(no plan)", dict[str, str](), list[BaseMessage]()
+        exhausted = False
+
+        def read(reply: Reply, last: bool) -> tuple[str, dict[str, str]]:
+            if problem := fault_text(reply):
+                raise UnusableAnswerError(problem, remark=f"{problem}\n{form}".rstrip())
+            tasks = read_tasks(reply.text, workers)
+            missing = [seat.id for seat in workers if seat.id not in tasks]
+            if missing and not last and len(team.members) > 1:
+                raise UnusableAnswerError(f"it has no line with a task for {', '.join(missing)}", form=form)
+            return excerpt(reply.text, MOST_PLAN_CHARS, "first"), tasks
+
+        async def accept(answer: tuple[str, dict[str, str]], number: int) -> None:
+            step, speaker = f"{run.place(team.lead)}/{number}", ctx.speaker(team, team.lead)
+            if refusal := ctx.approvals.refusal("plan", step, speaker, team.name, answer[0]):
+                raise RefusedError("refused", remark=refusal)
+
+        try:
+            if answer := await run.ask(team.lead, messages, purse, read, accept=accept):
+                (text, tasks), calls = answer
+        except InsufficientFundsError:
+            if not (purse.is_bound_by_share or (ctx.sets_aside and team.artifact == REPORT)):
+                return run.unpaid(purse)
+            # The paper is always written, from whatever material exists.
+            exhausted = not purse.is_bound_by_share
+        planned = {"plan": text, "members": phase_members(ctx, run.lab, tasks, done=exhausted)}
+        steps = {"steps": run.phase["steps"][-1:]} if exhausted else {}
+        return run.next(
+            {**planned, **steps},
+            **spending(purse),
+            exhausted=exhausted,
+            conversations=run.remember(team.lead, [*messages, *(calls or [AIMessage(text)])]),
+        )
+
+    def answer(self, order: Step, heard: Heard) -> Draft:
+        """A few points and a task for each member."""
+        from labmates.workflows.science.baselines.diligent import fit_text, plan_text
+
+        return Draft(fit_text(lambda most: plan_text(order, most), order.hurry, heard.max_tokens))
+
+
+PLAN = Plan()
+
+
+def plan_order(run: StepRun, purse: Purse) -> Order:
+    """The lead's order to plan a phase."""
+    from labmates.workflows.science import briefs
+    from labmates.workflows.science.context import artifacts_text, mail_text, shown_artifacts
+
+    ctx, lab, team = run.ctx, run.lab, run.team
+    members = {seat.id: f"{'you, ' if seat == team.lead else ''}the {seat.title}" for seat in run.workers}
+    rounds = ctx.condition.deliberation_rounds
+    then = f"Then they talk the results over in {rounds} round{'s' * (rounds > 1)}, and" if rounds else "Then"
+    return run.order(
+        {
+            **briefs.so_far(ctx, lab, team.lead),
+            "team": team.name,
+            "request": briefs.request_value(ctx, lab),
+            "artifacts": artifacts_text(shown_artifacts(ctx, lab, team.lead, briefs.PLAN_ARTIFACT_CHARS)),
+            "stated": str(briefs.stated_value(ctx, lab, team.lead)),
+            "mail": mail_text(ctx, lab, team.lead),
+            "turns": ctx.condition.turns_of(team),
+            "tools": _CODE if team.has_code else _NO_CODE,
+            "then": then,
+            "artifact": team.artifact,
+            "member_lines": briefs.Shown(briefs.listed(members), {"members": members}),
+            "theory_of_mind": briefs.theory_of_mind(ctx, team),
+            "budget": briefs.budget_text(ctx, purse, team),
+        }
+    )
+
+
+def read_tasks(text: str, members: Sequence[Seat]) -> dict[str, str]:
+    """The task of each member with a line ``name: task`` in the text."""
+    tasks = {}
+    for seat in members:
+        lines = re.findall(rf"^[\s*\-#>`_]*{seat.id}[`*_]*\s*:[*_]*\s*(\S.*)$", text, flags=re.MULTILINE)
+        if lines:
+            tasks[seat.id] = lines[-1].strip()
+    return tasks

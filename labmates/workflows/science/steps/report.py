@@ -1,0 +1,87 @@
+"""Report: each member states its findings and writes a report of its own; a fixed rule merges them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from labmates.budgets.ledger import InsufficientFundsError
+from labmates.models.scripted.base import Draft, Heard
+from labmates.workflows.science.steps.base import LabStep, Update
+from labmates.workflows.science.steps.write import WRITE, transcripts
+
+if TYPE_CHECKING:
+    from langgraph.runtime import Runtime
+
+    from labmates.workflows.science.baselines.prompt import Step
+    from labmates.workflows.science.context import LabContext
+    from labmates.workflows.science.state import WorkOrder
+    from labmates.workflows.science.steps.running import StepRun
+
+
+class Report(LabStep):
+    """Each member writes a report, which its teammates don't see."""
+
+    name = "report"
+    does = "write"
+    by_each = True
+    member_node = "{}_reports"
+    join_node = "merge"
+    label = "write"
+    order = "write"
+
+    async def of_member(self, order: WorkOrder, runtime: Runtime[LabContext]) -> Update:
+        """Let one member state its findings and write a separate report, hidden from its teammates."""
+        from labmates.workflows.science.state import Report as Written
+        from labmates.workflows.science.writing import Author
+
+        ctx, lab = runtime.context, order["lab"]
+        team = ctx.team(lab)
+        seat = team.seats[order["agent"]]
+        purse, paid = ctx.purse_to_write(lab, team, order["sharers"]), True
+        author = Author(ctx, lab, purse, seat, f"{team.artifact}_of_{seat.id}")
+        try:
+            await author.write(author.affordable(transcripts(ctx, lab, purse, seat, author.artifact)))
+        except InsufficientFundsError:
+            paid = bool(author.versions)
+        partial = bool(author.versions) and author.workspace.is_partial(author.artifact)
+        written = Written(
+            artifact=author.artifact, versions=author.versions, findings=author.findings, partial=partial, paid=paid
+        )
+        return {"reports": {seat.id: written}, "spent": {team.name: purse.spent}}
+
+    async def take(self, run: StepRun) -> Update:
+        """Merge the findings of all reports by the rule of `labmates.tasks.merging`, and join the reports."""
+        from labmates.budgets.purse import Purse
+        from labmates.workflows.science.findings import JOINED, joined_reports, keep_findings, merged_findings
+        from labmates.workflows.science.writing import keep_version
+
+        ctx, state, team = run.ctx, run.state, run.team
+        reports = {seat: state["reports"][seat] for seat in team.seats}
+        findings = merged_findings(ctx, reports.values())
+        before = len(state["findings"].get(team.name, []))
+        merged = keep_findings(ctx, run.phase, "", before, findings)
+        written = {seat: report for seat, report in reports.items() if report["versions"]}
+        if not written and not all(report["paid"] for report in reports.values()):
+            return run.unpaid(Purse(ctx.ledger, team.name, state["spent"]))
+        update = run.next(
+            findings={team.name: merged},
+            artifacts={report["artifact"]: report["versions"] for report in written.values()},
+            authors={report["artifact"]: [seat] * len(report["versions"]) for seat, report in written.items()},
+            partial={report["artifact"]: report["partial"] for report in written.values()},
+        )
+        if written:
+            texts = {seat: ctx.text(report["versions"][-1]) for seat, report in written.items()}
+            paper = ctx.recorder.bodies.keep(joined_reports(texts))
+            version = len(state["artifacts"].get(team.artifact, [])) + 1
+            keep_version(ctx, run.phase, "", team.artifact, version, paper, JOINED, partial=False)
+            update["artifacts"][team.artifact] = [paper]
+            update["authors"][team.artifact] = [""]
+            update["partial"][team.artifact] = False
+        return update
+
+    def answer(self, order: Step, heard: Heard) -> Draft:
+        """As for a paper."""
+        return WRITE.answer(order, heard)
+
+
+REPORT = Report()

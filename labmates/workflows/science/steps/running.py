@@ -1,0 +1,250 @@
+"""What a step works with in a run: its team's state, money, orders and questions to seats."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, cast
+
+from langchain_core.messages import AIMessage, BaseMessage
+
+from labmates.agents.organisation_parts import Seat, Team
+from labmates.agents.prompts import render
+from labmates.budgets.ledger import InsufficientFundsError
+from labmates.budgets.purse import Purse
+from labmates.models.conversation import Accept, Read
+from labmates.models.objects import UnusableAnswerError
+from labmates.models.orders import Order
+from labmates.models.prefix import mark_continued
+from labmates.models.reply import Reply
+from labmates.records.events import MessageEvent, PhaseEvent
+from labmates.workflows.calls.remarks import answered, remark_on
+from labmates.workflows.play.playing import together
+from labmates.workflows.science.briefs import step_order, system_message
+from labmates.workflows.science.context import LabContext
+from labmates.workflows.science.state import LabState, Member, Phase, TeamState, new_member
+from labmates.workflows.science.steps.base import LabStep, Update
+
+T = TypeVar("T")
+Answered = tuple[T, list[BaseMessage]]
+"""An answer, and the reply that is remembered in its place if it has tool calls."""
+
+
+@dataclass
+class Told:
+    """What several members said at the same time, with what it cost.
+
+    Attributes
+    ----------
+    said
+        Their texts in the order of the seats, without those who said nothing usable or could not pay.
+    transcripts
+        Their conversations in this step, by seat.
+    """
+
+    said: list[tuple[str, str]] = field(default_factory=list)
+    transcripts: dict[str, list[BaseMessage]] = field(default_factory=dict)
+    spent: int = 0
+    spent_by: dict[str, int] = field(default_factory=dict)
+
+
+class StepRun:
+    """One step of a team in a run.
+
+    Attributes
+    ----------
+    phase, team
+        The current phase and its team.
+    lab
+        The state of the lab at the start of the step.
+    """
+
+    def __init__(self, kind: LabStep, state: TeamState, ctx: LabContext) -> None:
+        self.kind, self.state, self.ctx = kind, state, ctx
+        self.lab = cast(LabState, state)
+        self.phase: Phase = state["agenda"][0]
+        self.team: Team = ctx.team(self.lab)
+
+    @property
+    def workers(self) -> tuple[Seat, ...]:
+        """The working seats of the phase."""
+        return self.ctx.workers(self.lab)
+
+    def place(self, seat: Seat, part: str = "") -> str:
+        """The step of a seat's calls in records."""
+        return "/".join(filter(None, (self.team.name, str(self.phase["number"]), seat.id, self.kind.label, part)))
+
+    def purse(self, sharers: int = 1) -> Purse:
+        """The money of the step; of `sharers` members who spend at the same time, each needs a purse of its own."""
+        return self.ctx.purse(self.lab, self.team.name, sharers)
+
+    def order(self, values: Mapping[str, object], prompt: str = "") -> Order:
+        """The order of this step from a prompt, by default that of its name."""
+        return step_order(self.ctx, self.kind.order, prompt or self.kind.order, values)
+
+    def opening(self, seat: Seat, order: Order, *, continued: bool = False) -> list[BaseMessage]:
+        """A transcript that ends with an order, after the agent's memory or its system prompt."""
+        return opening(self.ctx, self.lab, seat, order, continued=continued)
+
+    def remember(self, seat: Seat, messages: Sequence[BaseMessage]) -> dict[str, list[int]]:
+        """The conversation of a seat, if its team remembers all of it."""
+        return self.ctx.memory(self.team, seat, messages)
+
+    async def ask(
+        self,
+        seat: Seat,
+        messages: list[BaseMessage],
+        purse: Purse,
+        read: Read[T],
+        *,
+        part: str = "",
+        accept: Accept[T] | None = None,
+    ) -> Answered[T] | None:
+        """A seat's answer without tools; None if unusable.
+
+        With it comes its reply if that has tool calls, each answered by an error; else nothing. The request lists the
+        tools as in every step: `tool_choice` or another list would break prompt caches.
+
+        Raises
+        ------
+        InsufficientFundsError, EndpointError
+            See `Caller.call`.
+        """
+        no_tools = render("no_tools")
+
+        def read_text(reply: Reply, last: bool) -> Answered[T]:
+            try:
+                return read(reply, last), answered(reply, no_tools) if reply.tool_calls else []
+            except UnusableAnswerError as problem:
+                if reply.tool_calls:
+                    problem.remark = f"{no_tools}\n{remark_on(problem)}"
+                raise
+
+        async def accept_text(answer: Answered[T], number: int) -> None:
+            if accept is not None:
+                await accept(answer[0], number)
+
+        what = " ".join(filter(None, (self.kind.label, part)))
+        return await self.ctx.caller.answer(
+            self.place(seat, part),
+            self.ctx.speaker(self.team, seat),
+            messages,
+            purse,
+            read_text,
+            name=f"{seat.id}, phase {self.phase['number'] + 1}: {what}",
+            repair_turns=self.ctx.condition.repair_turns,
+            accept=accept_text,
+            tools=self.ctx.tools,
+        )
+
+    async def ask_together(
+        self,
+        seats: Sequence[Seat],
+        order: Callable[[Seat, Purse], Order],
+        read: Callable[[Seat], Read[str]],
+        *,
+        part: str = "",
+        before: Told | None = None,
+    ) -> Told:
+        """Ask members at the same time, each with its share of the money, and record what they say.
+
+        A member that can't pay, or whose answer is unusable, says nothing.
+
+        Parameters
+        ----------
+        order, read
+            The order to a seat with its purse, and the reader of its answer.
+        part
+            Part of the step, for instance a round.
+        before
+            What they said and spent earlier in the step; they continue their conversations.
+        """
+        told = Told() if before is None else before
+        spent, spent_by = told.spent, dict(told.spent_by)
+
+        async def ask(seat: Seat) -> tuple[Purse, list[BaseMessage], Answered[str] | None]:
+            # A purse each: a common one would book on the share of whoever it was handed to last.
+            purse = self.ctx.purse(_after(self.lab, self.team.name, spent, spent_by), self.team.name, len(seats))
+            asked = order(seat, purse.of(seat.id))
+            messages = self.opening(seat, asked, continued=bool(part))
+            if earlier := told.transcripts.get(seat.id):
+                messages = [*earlier, asked.human()]
+            try:
+                return purse, messages, await self.ask(seat, messages, purse, read(seat), part=part)
+            except InsufficientFundsError:
+                return purse, messages, None
+
+        for seat, (purse, messages, answer) in zip(seats, await together(map(ask, seats)), strict=True):
+            told.spent += purse.spent
+            for agent, charged in purse.spent_by.items():
+                told.spent_by[agent] = told.spent_by.get(agent, 0) + charged
+            if answer is not None:
+                text, calls = answer
+                told.transcripts[seat.id] = [*messages, *(calls or [AIMessage(text)])]
+                told.said.append((seat.id, text))
+                self.tell(seat, text, part)
+        return told
+
+    def tell(self, seat: Seat, text: str, part: str = "") -> None:
+        """Record what a seat says to its team."""
+        body = self.ctx.recorder.bodies.keep(text)
+        where = {"step": self.place(seat, part), "team": self.team.name, "agent": seat.id}
+        self.ctx.recorder.once(MessageEvent(**where, to=self.team.name, text=body))
+
+    def next(self, phase: Mapping[str, Any] | None = None, **update: Any) -> Update:
+        """The update that completes the step: changes of the phase, and of the state."""
+        changed = {**self.phase, "steps": self.phase["steps"][1:], **(phase or {})}
+        return {"agenda": [changed, *self.state["agenda"][1:]], **update}
+
+    def next_with(self, told: Told, *notes: str) -> Update:
+        """The update after members spoke at the same time; `notes` are for the author of the team's artifact."""
+        phase = {"said": [*self.phase["said"], *told.said], "notes": [*self.phase["notes"], *notes]}
+        conversations: dict[str, list[int]] = {}
+        for seat in self.team.members:
+            if seat.id in told.transcripts:
+                conversations |= self.remember(seat, told.transcripts[seat.id])
+        spent = {"spent": {self.team.name: told.spent}, "spent_by": told.spent_by}
+        return self.next(phase, **spent, conversations=conversations)
+
+    def unpaid(self, purse: Purse) -> Update:
+        """End a phase that the pool can't pay: the next one starts, or without a reserve the run ends."""
+        agenda = self.state["agenda"][1:] if self.ctx.sets_aside else []
+        if self.ctx.sets_aside:
+            where = here(self.phase, "skipped")
+            number, reason = self.phase["number"], self.phase["reason"]
+            self.ctx.recorder.once(PhaseEvent(**where, status="skipped", number=number, reason=reason))
+        return {"agenda": agenda, **spending(purse), "exhausted": True, "over": True}
+
+
+def _after(lab: LabState, team: str, spent: int, spent_by: Mapping[str, int]) -> LabState:
+    """The state of the lab with further charges."""
+    of_teams = {**lab["spent"], team: lab["spent"].get(team, 0) + spent}
+    of_seats = {seat: lab["spent_by"].get(seat, 0) + spent_by.get(seat, 0) for seat in {**lab["spent_by"], **spent_by}}
+    return {**lab, "spent": of_teams, "spent_by": of_seats}
+
+
+def spending(purse: Purse) -> Update:
+    """The update with the charges of a step."""
+    return {"spent": {purse.member: purse.spent}, "spent_by": purse.spent_by}
+
+
+def here(phase: Phase, what: str, agent: str = "") -> dict[str, str]:
+    """The step, the team and the agent of an event of a phase."""
+    return {"step": f"{phase['team']}/{phase['number']}/{what}", "team": phase["team"], "agent": agent}
+
+
+def phase_members(ctx: LabContext, lab: LabState, tasks: Mapping[str, str], *, done: bool = False) -> dict[str, Member]:
+    """The members of a phase; those without a task do their part, and non-workers are done."""
+    workers = {seat.id for seat in ctx.workers(lab)}
+    seats = ctx.team(lab).members
+    return {s.id: new_member(tasks.get(s.id, s.part), done=done or s.id not in workers) for s in seats}
+
+
+def opening(
+    ctx: LabContext, lab: LabState, seat: Seat, order: Order, *, writes: bool = False, continued: bool = False
+) -> list[BaseMessage]:
+    """A transcript that ends with an order, after the agent's memory or its system prompt."""
+    team = ctx.team(lab)
+    asked = mark_continued(order.human()) if continued or team.memory == "conversation" else order.human()
+    before = ctx.remembered(lab, team, seat, writes=writes)
+    return [*(before or [system_message(ctx, team, seat)]), asked]

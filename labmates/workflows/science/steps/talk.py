@@ -1,0 +1,122 @@
+"""Talk: members speak in turn, in several rounds, and each hears the others at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, cast
+
+from langchain_core.messages import AIMessage, BaseMessage
+
+from labmates.agents.organisation_parts import Seat
+from labmates.agents.sections import excerpt
+from labmates.agents.workspace import MOST_MESSAGE_CHARS
+from labmates.budgets.ledger import InsufficientFundsError
+from labmates.models.objects import UnusableAnswerError
+from labmates.models.reply import Reply
+from labmates.models.scripted.base import Draft, Heard
+from labmates.workflows.science.steps.base import LabStep, Update
+
+if TYPE_CHECKING:
+    from labmates.budgets.purse import Purse
+    from labmates.models.orders import Order
+    from labmates.workflows.science.baselines.prompt import Step
+    from labmates.workflows.science.state import LabState
+    from labmates.workflows.science.steps.running import StepRun
+
+_SENTENCES = "Answer with 2 or 3 sentences, and without a tool call."
+
+
+class Talk(LabStep):
+    """Members talk their results over."""
+
+    name = "talk"
+    does = "talk"
+    pace = "turns"
+    tells = True
+    detail = "rounds"
+    label = "deliberation"
+    order = "deliberate"
+
+    async def take(self, run: StepRun) -> Update:
+        """Let the members speak in turn; each hears the others, and continues its conversation in later rounds."""
+        from labmates.workflows.science.steps.running import spending
+
+        ctx, phase, team = run.ctx, run.phase, run.team
+        purse = run.purse()
+        talk = list(phase["said"])
+        spoken: dict[str, tuple[list[BaseMessage], int]] = {}
+        lab = cast("LabState", {**run.lab, "agenda": [{**phase, "said": talk}]})
+        exhausted = False
+        for round_ in range(1, ctx.rounds(run.lab) + 1):
+            for seat in team.members:
+                mine = purse.of(seat.id)
+                if seat.id in spoken:
+                    before, heard = spoken[seat.id]
+                    messages = [*before, next_round_order(run, seat, round_, talk[heard:], mine).human()]
+                else:
+                    messages = run.opening(seat, first_round_order(run, lab, seat, round_, mine), continued=True)
+                try:
+                    answer = await run.ask(seat, messages, mine, read_contribution, part=str(round_))
+                except InsufficientFundsError:
+                    if mine.is_bound_by_share:
+                        continue
+                    exhausted = True
+                    break
+                if answer:
+                    text, calls = answer
+                    talk.append((seat.id, text))
+                    spoken[seat.id] = ([*messages, *(calls or [AIMessage(text)])], len(talk))
+                    run.tell(seat, text, str(round_))
+            if exhausted:
+                break
+        if exhausted and not ctx.sets_aside:
+            return run.unpaid(purse)
+        conversations: dict[str, list[int]] = {}
+        for seat in team.members:
+            if seat.id in spoken:
+                conversations |= run.remember(seat, spoken[seat.id][0])
+        return run.next({"said": talk}, **spending(purse), exhausted=exhausted, conversations=conversations)
+
+    def answer(self, order: Step, heard: Heard) -> Draft:
+        """Two or three sentences on its results."""
+        from labmates.workflows.science.baselines.diligent import contribution, fit_text
+
+        return Draft(fit_text(lambda most: contribution(order, most), order.hurry, heard.max_tokens))
+
+
+TALK = Talk()
+
+
+def first_round_order(run: StepRun, lab: LabState, seat: Seat, round_: int, purse: Purse) -> Order:
+    """A member's first order in the team's deliberation, with a digest of its work."""
+    from labmates.workflows.science import briefs
+    from labmates.workflows.science.context import calls_text
+
+    ctx, phase = run.ctx, lab["agenda"][0]
+    task = phase["members"][seat.id]["task"]
+    return run.order(
+        {
+            **briefs.round_values(ctx, lab, seat, round_, ctx.heard(seat, phase["said"])),
+            **briefs.own_work_values(ctx, lab, seat),
+            "task": briefs.Shown(task, {"task": task}),
+            "calls": calls_text(ctx, phase, seat) or "nothing",
+            "budget": briefs.budget_text(ctx, purse),
+        }
+    )
+
+
+def next_round_order(run: StepRun, seat: Seat, round_: int, since: Sequence[tuple[str, str]], purse: Purse) -> Order:
+    """A member's order to speak again, with its teammates' contributions `since` it spoke."""
+    from labmates.workflows.science import briefs
+
+    values = briefs.round_values(run.ctx, run.lab, seat, round_, run.ctx.heard(seat, since))
+    return run.order({**values, "budget": briefs.budget_text(run.ctx, purse)}, "deliberate_again")
+
+
+def read_contribution(reply: Reply, last: bool) -> str:
+    """The sentences of a reply."""
+    if not reply.text.strip():
+        raise UnusableAnswerError("it is a tool call" if reply.tool_calls else "it has no text", form=_SENTENCES)
+    if "cut" in reply.faults and not last:
+        raise UnusableAnswerError("it was cut off at its length limit", form=_SENTENCES)
+    return excerpt(reply.text.strip(), MOST_MESSAGE_CHARS, "first")

@@ -1,0 +1,156 @@
+"""Work: members work on their tasks at the same time, with tools."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from labmates.agents.sections import continued
+from labmates.models.scripted.base import Draft, Heard
+from labmates.workflows.science.steps.base import LabStep, Update
+
+if TYPE_CHECKING:
+    from langgraph.runtime import Runtime
+
+    from labmates.agents.organisation_parts import Seat
+    from labmates.budgets.purse import Purse
+    from labmates.models.orders import Order
+    from labmates.workflows.science.baselines.prompt import Step
+    from labmates.workflows.science.context import LabContext
+    from labmates.workflows.science.state import LabState, Mail, Phase, WorkOrder
+    from labmates.workflows.science.steps.running import StepRun
+
+
+class Work(LabStep):
+    """Members work, each with its share of the money."""
+
+    name = "work"
+    does = "work"
+    by_each = True
+    join_node = "gather"
+
+    def takers(self, phase: Phase) -> Sequence[str]:
+        """The members whose task is still open; others may have worked before a request was answered."""
+        return [agent for agent, member in phase["members"].items() if member["status"] != "done"]
+
+    async def of_member(self, order: WorkOrder, runtime: Runtime[LabContext]) -> Update:
+        """Let one member work until its task is closed."""
+        from labmates.workflows.science.member import work
+
+        return await work(order, runtime)
+
+    async def take(self, run: StepRun) -> Update:
+        """Merge the results of the members' work, in the order of the members.
+
+        Members request against the cap at the start of the step; requests beyond the cap are refused here.
+        """
+        from labmates.records.events import MessageEvent, PhaseEvent, RequestEvent
+        from labmates.workflows.science.findings import keep_findings
+        from labmates.workflows.science.state import Asked, Mail, new_phase
+        from labmates.workflows.science.steps.running import here
+        from labmates.workflows.science.writing import keep_version
+
+        ctx, state, phase = run.ctx, run.state, run.phase
+        artifacts: dict[str, list[int]] = {}
+        authors: dict[str, list[str]] = {}
+        partial: dict[str, bool] = {}
+        findings: list[int] = []
+        mail: list[Mail] = []
+        phases: list[Phase] = []
+        counts: dict[str, int] = {}
+        members = dict(phase["members"])
+        results = {agent: state["results"][agent] for agent in self.takers(phase)}
+        for agent, result in results.items():
+            for draft in result["written"]:
+                name, content = draft["name"], draft["content"]
+                before = [*state["artifacts"].get(name, []), *artifacts.get(name, [])]
+                if draft["adds"]:
+                    # A teammate may have written in parallel: append after that.
+                    cut = partial.get(name, state["partial"].get(name, False))
+                    content = ctx.recorder.bodies.keep(continued(ctx.text(before[-1]), ctx.text(content), cut=cut))
+                artifacts.setdefault(name, []).append(content)
+                authors.setdefault(name, []).append(agent)
+                partial[name] = draft["partial"]
+                about, is_cut = draft["description"], draft["partial"]
+                keep_version(ctx, phase, agent, name, len(before) + 1, content, about, partial=is_cut)
+            had = len(state.get("findings", {}).get(phase["team"], []))
+            findings += keep_findings(ctx, phase, agent, had + len(findings), result["stated"])
+            for to, text in result["sent"]:
+                step = f"mail/{len(state['mail']) + len(mail)}"
+                mail.append(Mail(sender=phase["team"], agent=agent, to=to, text=text))
+                body = ctx.recorder.bodies.keep(text)
+                ctx.recorder.once(MessageEvent(**here(phase, step, agent), to=to, text=body))
+            waiting = list(result["member"]["waiting"])
+            for n, (to, kind, request, justification) in enumerate(result["requests"]):
+                made = state["asked"].get(f"{phase['team']}>{to}", 0) + counts.get(to, 0)
+                if made >= ctx.condition.max_requests:
+                    waiting[n] = {**waiting[n], "refused": True}
+                    continue
+                asked = Asked(by=phase["team"], kind=kind, request=request, justification=justification)
+                where = here(phase, f"request/{sum(state['asked'].values()) + len(phases)}", agent)
+                ctx.recorder.once(RequestEvent(**where, to=to, kind=kind, request=request, justification=justification))
+                number = state["phases"].get(to, 0) + counts.get(to, 0)
+                phases.append(new_phase(ctx.organisation, ctx.organisation.place(to), number, asked))
+                counts[to] = counts.get(to, 0) + 1
+            members[agent] = {**result["member"], "waiting": waiting}
+        if phases:
+            where = here(phase, f"suspended/{sum(state['asked'].values())}")
+            ctx.recorder.once(PhaseEvent(**where, status="suspended", number=phase["number"], reason=phase["reason"]))
+        waits = any(member["status"] == "waiting" for member in members.values())
+        steps = phase["steps"] if waits else phase["steps"][1:]
+        return {
+            "over": waits or bool(phases),
+            "agenda": [*phases, {**phase, "members": members, "steps": steps}, *state["agenda"][1:]],
+            "artifacts": artifacts,
+            "authors": authors,
+            "partial": partial,
+            "conversations": {agent: result["member"]["transcript"] for agent, result in results.items()},
+            "findings": {phase["team"]: findings},
+            "mail": mail,
+            "asked": {f"{phase['team']}>{to}": n for to, n in counts.items()},
+            "phases": counts,
+        }
+
+    def answer(self, order: Step, heard: Heard) -> Draft:
+        """The next cells of its task, or the calls that close it."""
+        from labmates.workflows.science.baselines.diligent import work_draft
+
+        return work_draft(order, heard)
+
+
+WORK = Work()
+
+
+def work_order(ctx: LabContext, lab: LabState, seat: Seat, purse: Purse) -> Order:
+    """A member's order to work."""
+    from labmates.workflows.science import briefs
+    from labmates.workflows.science.context import mail_text
+    from labmates.workflows.science.state import readers
+
+    team, phase = ctx.team(lab), lab["agenda"][0]
+    turns, task = ctx.condition.turns_of(team), phase["members"][seat.id]["task"]
+    held = ctx.held(team, states=ctx.organisation.states(seat))
+    lacking = [name for name in ctx.mcp.names(ctx.organisation.tools) if name not in held]
+    reading = [name for name in readers(lab["agenda"]) if ctx.organisation.may("tell", seat.id, name)]
+    also = {name: [*sections] for name, sections in team.also.items() if sections}
+    values = {
+        **briefs.so_far(ctx, lab, seat),
+        "task": briefs.Shown(task, {"task": task}),
+        "plan": phase["plan"],
+        "request": briefs.request_value(ctx, lab),
+        "artifact_names": briefs.readable_value(ctx, lab, seat),
+        "readers": briefs.Shown(", ".join(reading) or "none", {"readers": reading}),
+        "mail": mail_text(ctx, lab, seat),
+        "turns": briefs.Shown(str(turns), {"turns": turns}),
+        "tools": briefs.Shown(f"all but {', '.join(lacking)}" if lacking else "all", {"lacking": lacking}),
+        "code_hint": ctx.code_hint if team.has_code else ctx.organisation.render("no_code_hint"),
+        "writes": "You write" if seat == team.lead else f"The {team.lead.title} writes",
+        "artifact": briefs.Shown(team.artifact, {"artifact": team.artifact}),
+        "artifacts": briefs.Shown(
+            "\n\n".join(f"`{name}`\n{briefs.bullets(lines)}" for name, lines in also.items()), {"also": also}
+        ),
+        "material": briefs.material_text(ctx, team),
+        "theory_of_mind": briefs.theory_of_mind(ctx, team),
+        "budget": briefs.budget_text(ctx, purse, team),
+    }
+    return briefs.step_order(ctx, WORK.order, WORK.order, values)

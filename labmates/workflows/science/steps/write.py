@@ -1,0 +1,117 @@
+"""Write: the lead states the findings and writes the team's artifact."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from langchain_core.messages import BaseMessage
+
+from labmates.agents.organisation_parts import REPORT, Seat
+from labmates.agents.sections import LEFT_OUT, excerpt
+from labmates.agents.tools import TO_CLOSE
+from labmates.agents.transcript import shorten
+from labmates.agents.workspace import MOST_ARTIFACT_CHARS
+from labmates.budgets.ledger import InsufficientFundsError
+from labmates.models.scripted.base import Draft, Heard
+from labmates.workflows.science.steps.base import LabStep, Update
+
+if TYPE_CHECKING:
+    from labmates.budgets.purse import Purse
+    from labmates.models.orders import Order
+    from labmates.workflows.science.baselines.prompt import Step
+    from labmates.workflows.science.context import LabContext
+    from labmates.workflows.science.state import LabState
+    from labmates.workflows.science.steps.running import StepRun
+
+PAPER_ARTIFACT_CHARS = 12_000
+DISCUSSION_CHARS = 40_000
+MOST_HALVED = 5
+"""The material of an artifact is halved up to this many times, until the pool can pay for writing it."""
+
+_READ_ON = "Where characters are left out, read_artifact shows them."
+_LAST = "It is the result of the project."
+_NOT_LAST = "The teams after yours know of your team's work only what its artifacts, stated findings and messages say."
+
+
+class Write(LabStep):
+    """The lead writes the artifact."""
+
+    name = "write"
+    does = "write"
+
+    async def take(self, run: StepRun) -> Update:
+        """Let the lead write the team's artifact."""
+        from labmates.workflows.science.writing import Author
+
+        team, lead = run.team, run.team.lead
+        purse = run.ctx.purse_to_write(run.lab, team)
+        author = Author(run.ctx, run.lab, purse, lead, team.artifact)
+        try:
+            await author.write(author.affordable(transcripts(run.ctx, run.lab, purse, lead, team.artifact)))
+        except InsufficientFundsError:
+            if not author.versions:
+                return {**run.unpaid(purse), "findings": {team.name: author.findings}}
+        update = run.next(spent={team.name: purse.spent}, findings={team.name: author.findings})
+        if author.versions:
+            update["artifacts"] = {author.artifact: author.versions}
+            update["authors"] = {author.artifact: [lead.id] * len(author.versions)}
+            update["partial"] = {author.artifact: author.workspace.is_partial(author.artifact)}
+        return update
+
+    def answer(self, order: Step, heard: Heard) -> Draft:
+        """The findings and all sections."""
+        from labmates.workflows.science.baselines.diligent import write_draft
+
+        return write_draft(order, heard)
+
+
+WRITE = Write()
+
+
+def transcripts(
+    ctx: LabContext, lab: LabState, purse: Purse, author: Seat, artifact: str
+) -> Iterator[list[BaseMessage]]:
+    """Transcripts that end with the order to write, ever shorter for a pool that can't pay."""
+    from labmates.workflows.science.steps.running import opening
+
+    if ctx.team(lab).memory != "step":
+        order = write_order(ctx, lab, purse, author, artifact)
+        messages: list[BaseMessage] | None = opening(ctx, lab, author, order, writes=True)
+        while messages is not None:
+            yield messages
+            messages = shorten(messages)
+        return
+    for halved in range(MOST_HALVED + 1 if ctx.sets_aside else 1):
+        yield opening(ctx, lab, author, write_order(ctx, lab, purse, author, artifact, material=0.5**halved))
+
+
+def write_order(
+    ctx: LabContext, lab: LabState, purse: Purse, author: Seat, artifact: str, material: float = 1.0
+) -> Order:
+    """The order to write an artifact, with a share `material` of the usual material, from 0 to 1."""
+    from labmates.workflows.science import briefs
+    from labmates.workflows.science.context import OUTPUT_CHARS, artifacts_text, said_text, shown_artifacts
+
+    team, phase = ctx.team(lab), lab["agenda"][0]
+    printed = int(material * OUTPUT_CHARS)
+    most = PAPER_ARTIFACT_CHARS if team.artifact == REPORT else briefs.PLAN_ARTIFACT_CHARS
+    shown = shown_artifacts(ctx, lab, author, int(material * most))
+    artifacts = artifacts_text(shown)
+    if material == 1 and LEFT_OUT in artifacts:
+        artifacts += f"\n\n{_READ_ON}"
+    said = excerpt(said_text(ctx.heard(author, phase["said"])), int(material * DISCUSSION_CHARS))
+    values = {
+        "artifact": briefs.Shown(artifact, {"artifact": artifact}),
+        "tools": briefs.Shown(", ".join(TO_CLOSE), {"tools": [*TO_CLOSE]}),
+        "readers": _LAST if briefs.is_last(ctx, team) else _NOT_LAST,
+        "reports": "what the members reported" + " and what their code printed" * team.has_code,
+        "request": briefs.request_value(ctx, lab, most=int(material * MOST_ARTIFACT_CHARS)),
+        "sections": briefs.sections_value(ctx, team),
+        "outputs": briefs.reports_value(ctx, lab, author, printed),
+        "said": "\n\n".join([said, *phase["notes"]]),
+        "artifacts": briefs.Shown(artifacts, {"material": shown}),
+        "stated": briefs.stated_value(ctx, lab, author, material),
+        "budget": briefs.budget_text(ctx, purse, team),
+    }
+    return briefs.step_order(ctx, WRITE.order, WRITE.order, values)
