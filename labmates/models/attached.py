@@ -18,9 +18,9 @@ from typing import Any, Final
 from langchain_core.messages import AIMessage, BaseMessage
 
 from labmates.budgets.tokens import ATTACHED, CALL_BLOCKS, TEXT_BLOCKS, text_of
+from labmates.models.completions import WIRE, Json, attached_in_stream
 from labmates.models.names import parse_model
 from labmates.models.settings import Thoughts
-from labmates.models.wire import WIRE, Json, attached_in_stream
 from labmates.util.grouping import grouped
 from labmates.util.safe_text import UnsafeValueError, safe_value
 

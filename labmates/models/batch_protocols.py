@@ -13,7 +13,10 @@ from datetime import datetime
 from typing import Any, Final, Protocol
 from urllib.parse import quote
 
-from labmates.models.wire import Json
+import httpx2
+
+from labmates.models.completions import Json, split_lines
+from labmates.models.error_bodies import one_line
 
 OPENAI_CALLS: Final = "/chat/completions"
 ANTHROPIC_CALLS: Final = "/v1/messages"
@@ -29,6 +32,8 @@ _STATUS_OF_TYPE: Final = {
     "overloaded_error": 529,
 }
 """Anthropic's HTTP status by type of error; 500 for all others."""
+NO_API: Final = (404, 405, 501)
+"""Statuses of a server without a batch API, or without a batch."""
 MOST_ID_CHARS: Final = 200
 """Maximum length of a batch id; longer ids are a server's error."""
 _CLOCK_SLACK: Final = 600.0
@@ -79,16 +84,56 @@ class State:
     files: tuple[str, ...] = ()
 
 
-class Channel(Protocol):
-    """The connection of a batch protocol to its server."""
+class Channel:
+    """Requests about batches at a base URL."""
 
-    base: str
+    def __init__(self, client: httpx2.AsyncClient, base: str, headers: dict[str, str], timeout: float) -> None:
+        self.base = base
+        self._client = client
+        self._headers = headers
+        self._timeout = timeout
 
     async def ask(self, method: str, path: str, **content: Any) -> Json:
         """The server's answer, a JSON object; raises `BatchRequestError` on a refusal."""
+        response = await self._send(method, path, **content)
+        try:
+            data = json.loads(await response.aread())
+        except (ValueError, RecursionError, httpx2.HTTPError):
+            data = None
+        finally:
+            await response.aclose()
+        if response.is_error:
+            body = data if isinstance(data, dict) else failed(response.status_code, "no reason given").body
+            raise BatchRequestError(Result(response.status_code, body, response.headers.get("retry-after", "")))
+        if not isinstance(data, dict):
+            raise BatchRequestError(failed(502, f"the answer to {method} {path} is not a JSON object"))
+        return data
 
-    def lines(self, path: str) -> AsyncIterator[bytes]:
+    async def lines(self, path: str) -> AsyncIterator[bytes]:
         """Yield the lines of a results file."""
+        response = await self._send("GET", path)
+        try:
+            if response.status_code in NO_API:
+                raise BatchRequestError(failed(504, "the server no longer has the results", uncertain=True))
+            if response.is_error:
+                raise BatchRequestError(failed(503, f"HTTP {response.status_code} for the results", keeps=True))
+            async for lines in split_lines(response.aiter_bytes()):
+                for line in lines:
+                    yield line
+        except httpx2.HTTPError as error:
+            raise BatchRequestError(failed(503, f"the results broke off: {one_line(str(error))}", keeps=True)) from None
+        finally:
+            await response.aclose()
+
+    async def _send(self, method: str, path: str, **content: Any) -> httpx2.Response:
+        request = self._client.build_request(
+            method, f"{self.base}{path}", headers=self._headers, timeout=self._timeout, **content
+        )
+        try:
+            return await self._client.send(request, stream=True)
+        except httpx2.HTTPError as error:
+            reason = one_line(str(error)) or type(error).__name__
+            raise BatchRequestError(failed(503, f"{method} {path}: {reason}", keeps=True)) from None
 
 
 class BatchProtocol(Protocol):

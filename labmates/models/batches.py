@@ -11,7 +11,7 @@ import asyncio
 import hashlib
 import json
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextvars import Context
 from dataclasses import dataclass, field, replace
 from types import TracebackType
@@ -21,19 +21,20 @@ import httpx2
 
 from labmates.models.batch_protocols import (
     ANTHROPIC_CALLS,
+    NO_API,
     OPENAI_CALLS,
     AnthropicBatches,
     BatchProtocol,
     BatchRequestError,
+    Channel,
     OpenAIBatches,
     Result,
     State,
     failed,
 )
+from labmates.models.completions import Json
 from labmates.models.connection import UNDER_WAY
-from labmates.models.error_bodies import one_line
 from labmates.models.options import ModelOptions
-from labmates.models.wire import Json, split_lines
 from labmates.util.grouping import grouped
 
 PROTOCOLS: Final[Mapping[str, BatchProtocol]] = {
@@ -42,7 +43,6 @@ PROTOCOLS: Final[Mapping[str, BatchProtocol]] = {
 }
 """Batch APIs by the path suffix of their single calls."""
 _KEPT_HEADERS: Final = ("authorization", "x-api-key", "anthropic-version", "anthropic-beta", "openai-organization")
-_NO_API: Final = (404, 405, 501)
 _MOST_WINDOWS: Final = 20
 """Maximum number of windows before a batch is submitted, even if calls keep arriving."""
 _LAST_SECONDS: Final = 30.0
@@ -257,7 +257,7 @@ class BatchQueue:
         try:
             return await protocol.find(self._channel(group), submission.token, submission.requests, submission.at)
         except BatchRequestError as error:
-            if error.result.status in _NO_API:
+            if error.result.status in NO_API:
                 return None
             raise BatchRequestError(replace(error.result, keeps=True)) from None
 
@@ -344,8 +344,8 @@ class BatchQueue:
         for call in calls:
             call.settle(results[call.key])
 
-    def _channel(self, group: Group) -> _HTTP:
-        return _HTTP(self._client, group.base, dict(group.headers), self._options.call_timeout)
+    def _channel(self, group: Group) -> Channel:
+        return Channel(self._client, group.base, dict(group.headers), self._options.call_timeout)
 
 
 class BatchClient(httpx2.AsyncClient):
@@ -358,56 +358,6 @@ class BatchClient(httpx2.AsyncClient):
         if self.batches is not None and is_call(request):
             return await self.batches.reply(request)
         return await super().send(request, **settings)
-
-
-class _HTTP:
-    """Requests about batches at a base URL."""
-
-    def __init__(self, client: httpx2.AsyncClient, base: str, headers: dict[str, str], timeout: float) -> None:
-        self.base = base
-        self._client = client
-        self._headers = headers
-        self._timeout = timeout
-
-    async def ask(self, method: str, path: str, **content: Any) -> Json:
-        response = await self._send(method, path, **content)
-        try:
-            data = json.loads(await response.aread())
-        except (ValueError, RecursionError, httpx2.HTTPError):
-            data = None
-        finally:
-            await response.aclose()
-        if response.is_error:
-            body = data if isinstance(data, dict) else failed(response.status_code, "no reason given").body
-            raise BatchRequestError(Result(response.status_code, body, response.headers.get("retry-after", "")))
-        if not isinstance(data, dict):
-            raise BatchRequestError(failed(502, f"the answer to {method} {path} is not a JSON object"))
-        return data
-
-    async def lines(self, path: str) -> AsyncIterator[bytes]:
-        response = await self._send("GET", path)
-        try:
-            if response.status_code in _NO_API:
-                raise BatchRequestError(failed(504, "the server no longer has the results", uncertain=True))
-            if response.is_error:
-                raise BatchRequestError(failed(503, f"HTTP {response.status_code} for the results", keeps=True))
-            async for lines in split_lines(response.aiter_bytes()):
-                for line in lines:
-                    yield line
-        except httpx2.HTTPError as error:
-            raise BatchRequestError(failed(503, f"the results broke off: {one_line(str(error))}", keeps=True)) from None
-        finally:
-            await response.aclose()
-
-    async def _send(self, method: str, path: str, **content: Any) -> httpx2.Response:
-        request = self._client.build_request(
-            method, f"{self.base}{path}", headers=self._headers, timeout=self._timeout, **content
-        )
-        try:
-            return await self._client.send(request, stream=True)
-        except httpx2.HTTPError as error:
-            reason = one_line(str(error)) or type(error).__name__
-            raise BatchRequestError(failed(503, f"{method} {path}: {reason}", keeps=True)) from None
 
 
 def is_call(request: httpx2.Request) -> bool:
@@ -439,7 +389,9 @@ def split_into_batches(calls: Sequence[Waiting], protocol: BatchProtocol) -> lis
     return parts
 
 
-async def _results(protocol: BatchProtocol, channel: _HTTP, files: Sequence[str], most_bytes: int) -> dict[str, Result]:
+async def _results(
+    protocol: BatchProtocol, channel: Channel, files: Sequence[str], most_bytes: int
+) -> dict[str, Result]:
     """The results in the files of a batch, by request; the first line of a request counts."""
     results: dict[str, Result] = {}
     read = 0
@@ -458,7 +410,7 @@ async def _results(protocol: BatchProtocol, channel: _HTTP, files: Sequence[str]
 
 
 def _submission_failure(result: Result, group: Group) -> Result:
-    if result.status in _NO_API:
+    if result.status in NO_API:
         reason = f"{group.base} has no batch API (HTTP {result.status}): leave --batch out (resume with --no-batch)"
         return failed(400, reason)
     # After a server failure the batch may exist; the next attempt looks for it.
@@ -467,6 +419,6 @@ def _submission_failure(result: Result, group: Group) -> Result:
 
 def _poll_failure(result: Result, batch: str) -> Result:
     """The result of calls whose batch was unreachable; only a vanished batch is submitted again."""
-    if result.status in _NO_API:
+    if result.status in NO_API:
         return failed(504, f"the server no longer knows the batch {batch}", uncertain=True)
     return replace(result, keeps=True)

@@ -20,12 +20,12 @@ import aiohttp
 import httpx2
 
 from labmates.errors import UsageError
+from labmates.models.completions import page_error
 from labmates.models.connection import UNDER_WAY, on_the_wire
 from labmates.models.error_bodies import page_title
 from labmates.models.failures import BrokenReplyError
 from labmates.models.options import ModelOptions
 from labmates.models.provider_words import cost_in_headers
-from labmates.models.wire import page_error
 from labmates.util.safe_text import without_password
 
 if TYPE_CHECKING:

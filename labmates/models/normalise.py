@@ -26,10 +26,10 @@ from labmates.budgets.tokens import (
     token_bound,
 )
 from labmates.models.attached import attachment, on_wire
+from labmates.models.completions import reasoning_in
 from labmates.models.marks import meant_tool, split_channels, split_thinking, written_calls
 from labmates.models.provider_words import FILTERED, FinishMeaning, meaning_of_finish
 from labmates.models.reply import Fault, Finish, Reply, ToolCall
-from labmates.models.wire import reasoning_in
 from labmates.util.safe_text import UnsafeValueError, safe_text, safe_value
 
 NO_TEXT = "(no text)"

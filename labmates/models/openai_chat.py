@@ -16,6 +16,15 @@ from langchain_openai.chat_models.base import BaseChatOpenAI
 from pydantic import Field, PrivateAttr, SecretStr
 
 from labmates.models.clients import patience, pieces, synchronous_client
+from labmates.models.completions import (
+    WIRE,
+    Json,
+    StreamedReply,
+    attached_by_server,
+    clean_completion,
+    read_completion,
+    split_lines,
+)
 from labmates.models.endpoints import NO_KEY, Endpoint
 from labmates.models.failures import AttemptError, failure_of
 from labmates.models.names import ModelName
@@ -25,15 +34,6 @@ from labmates.models.provider_words import COST, reported_cost
 from labmates.models.redact import Redactor
 from labmates.models.sending import DirectChat
 from labmates.models.watching import LISTENER
-from labmates.models.wire import (
-    WIRE,
-    Json,
-    StreamedReply,
-    attached_by_server,
-    clean_completion,
-    read_completion,
-    split_lines,
-)
 
 
 class KeepsFields(BaseChatOpenAI):

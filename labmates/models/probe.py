@@ -1,10 +1,9 @@
-"""Probes of a model's server: capabilities, tested by short calls, and reported limits."""
+"""Probes of a model's server: capabilities, tested by short calls, and the reported context."""
 
 from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -15,7 +14,6 @@ from labmates.budgets.money import show_dollars
 from labmates.budgets.tokens import read_count
 from labmates.models.attached import attached_to
 from labmates.models.check import check_models
-from labmates.models.connection import LIMITS
 from labmates.models.endpoints import Endpoint, endpoint_of
 from labmates.models.entries import DEFAULT_ACCESS
 from labmates.models.errors import ModelCallError
@@ -50,7 +48,7 @@ class Probe:
 
 
 async def probe(name: str, options: ModelOptions) -> AsyncIterator[Probe]:
-    """Call a model's server and yield its capabilities (answers, tools, tool loops, JSON, usage, cache) and limits.
+    """Call a model's server and yield its capabilities (answers, tools, tool loops, JSON, usage, cache, context).
 
     Raises `UsageError` if the model can't be called.
     """
@@ -74,7 +72,7 @@ async def probe(name: str, options: ModelOptions) -> AsyncIterator[Probe]:
             yield await _probed("loop", _loop(hub, name, called, asks_for_thoughts(model) or reasons))
         yield await _json(model, options)
         yield await _probed("cache", _cache(hub, name))
-    yield await _limits(model, options)
+    yield await _context(model, options)
 
 
 async def _ask(hub: ModelHub, name: str, prompt: str, **more: Any) -> Reply:
@@ -171,21 +169,15 @@ async def _cache(hub: ModelHub, name: str) -> tuple[bool | None, str]:
     )
 
 
-async def _limits(model: ModelName, options: ModelOptions) -> Probe:
+async def _context(model: ModelName, options: ModelOptions) -> Probe:
     endpoint = endpoint_of(model, options, os.environ)
     if endpoint.weights is not None:
-        return Probe("limits", True, f"a context of {endpoint.weights.context:,} tokens")
-    api = api_of(model, endpoint)
-    if api is None:
-        return Probe("limits", None, f"not tested: labmates can't read the limits of {model.provider}")
-    context, silence = await reported_context(api, model.name)
-    rates = await reported_rates(api, model.name)
-    allowed = ", ".join(f"{count:,} {what}" for what, count in rates.items())
-    limits = [
-        f"a context of {context:,} tokens" if context else silence,
-        f"rate limits: {allowed}" if rates else "no rate limits reported",
-    ]
-    return Probe("limits", True if context or rates else None, "; ".join(limits))
+        return Probe("context", True, f"{endpoint.weights.context:,} tokens")
+    listing = _listing(model, endpoint)
+    if listing is None:
+        return Probe("context", None, f"not tested: labmates can't read the models of {model.provider}")
+    context, silence = await _reported_context(*listing, model.name)
+    return Probe("context", True, f"{context:,} tokens") if context else Probe("context", None, silence)
 
 
 PATIENCE: Final = 30.0
@@ -200,44 +192,28 @@ _CONTEXTS: Final = (
     "n_ctx_train",
 )
 """Fields for the context in servers' lists of models."""
-_RATE: Final = re.compile(r"(?:x|anthropic)-ratelimit-(.+)")
-"""Headers of rate limits: ``x-ratelimit-limit-requests``, ``anthropic-ratelimit-tokens-limit``."""
-_SHORT: Final = 16
-"""Output limit of the request for headers, in tokens."""
 
 
-@dataclass(frozen=True)
-class Api:
-    """The requests that report a server's limits."""
-
-    models: str  # URL of the list of models
-    replies: str  # URL of calls
-    limit: str  # the protocol's name of the output limit
-    headers: Mapping[str, str]  # with the key
-
-
-def api_of(model: ModelName, endpoint: Endpoint) -> Api | None:
-    """The requests for a model's limits; None if the protocol or the address is unknown."""
+def _listing(model: ModelName, endpoint: Endpoint) -> tuple[str, Mapping[str, str]] | None:
+    """The URL of a server's list of models, and the headers with the key; None if unknown."""
     if model.provider == "anthropic":
-        address = f"{'https://api.anthropic.com' if endpoint.hosted else endpoint.address}/v1"
-        headers = {"x-api-key": endpoint.key, "anthropic-version": "2023-06-01"}
-        return Api(f"{address}/models?limit=1000", f"{address}/messages", "max_tokens", headers)
+        address = "https://api.anthropic.com" if endpoint.hosted else endpoint.address
+        return f"{address}/v1/models?limit=1000", {"x-api-key": endpoint.key, "anthropic-version": "2023-06-01"}
     if model.provider == "openai" or (model.provider in OPENAI_FAMILY and not endpoint.hosted):
         headers = {"authorization": f"Bearer {endpoint.key}"} if endpoint.key else {}
-        address = endpoint.address
-        return Api(f"{address}/models", f"{address}/chat/completions", LIMITS[endpoint.hosted], headers)
+        return f"{endpoint.address}/models", headers
     return None
 
 
-async def reported_context(api: Api, name: str) -> tuple[int | None, str]:
+async def _reported_context(url: str, headers: Mapping[str, str], name: str) -> tuple[int | None, str]:
     """The context of a model in tokens, from the server's list of models; else None and the reason."""
     import httpx2
 
     from labmates.models.clients import transport
 
     try:
-        async with httpx2.AsyncClient(timeout=PATIENCE, headers=api.headers, transport=transport()) as client:
-            listed = (await client.get(api.models)).json()["data"]
+        async with httpx2.AsyncClient(timeout=PATIENCE, headers=headers, transport=transport()) as client:
+            listed = (await client.get(url)).json()["data"]
         entry: dict[str, Any] = next(model for model in listed if model.get("id") == name)
     except (httpx2.HTTPError, ValueError, KeyError, TypeError, AttributeError):
         return None, "the server has no list of models"
@@ -246,33 +222,3 @@ async def reported_context(api: Api, name: str) -> tuple[int | None, str]:
     details = {**entry, **(entry["meta"] if isinstance(entry.get("meta"), dict) else {})}
     context = next((count for key in _CONTEXTS if (count := read_count(details.get(key)))), None)
     return context, "" if context else "the server does not report the context"
-
-
-async def reported_rates(api: Api, name: str) -> dict[str, int]:
-    """Rate limits of a server, mostly per minute, by limited quantity (``requests``, ``input tokens``).
-
-    They come from the headers of one short reply; empty if these report none.
-    """
-    import httpx2
-
-    from labmates.models.clients import transport
-
-    body = {"model": name, "messages": [{"role": "user", "content": "Hello"}], api.limit: _SHORT}
-    try:
-        async with (
-            httpx2.AsyncClient(timeout=PATIENCE, headers=api.headers, transport=transport()) as client,
-            client.stream("POST", api.replies, json=body) as answer,
-        ):
-            return _rates(answer.headers)
-    except httpx2.HTTPError:
-        return {}
-
-
-def _rates(headers: Mapping[str, str]) -> dict[str, int]:
-    rates = {}
-    for name, value in headers.items():
-        words = match[1].split("-") if (match := _RATE.fullmatch(name.lower())) else []
-        if "limit" in words and value.strip().isdecimal():
-            words.remove("limit")
-            rates[" ".join(words)] = int(value)
-    return rates

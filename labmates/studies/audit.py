@@ -38,7 +38,7 @@ from labmates.studies.rerun import NoModels, NoSandboxes, rerun
 from labmates.studies.runs import accounted, invalid_of, stop_of
 from labmates.studies.salted import check_salt
 from labmates.studies.settings import RunSettings
-from labmates.workflows.calls.judging import Judging
+from labmates.workflows.calls.assessing import Judging
 from labmates.workflows.protocol.experiment import condition_of
 
 _RUNS, _SEALS, _EVENTS, _BODIES = schema.runs, schema.seals, schema.events, schema.bodies

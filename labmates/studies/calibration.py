@@ -30,7 +30,7 @@ from labmates.stats.coefficients import kendall, spearman
 from labmates.tasks.base import Difficulty
 from labmates.tasks.registry import get_task
 from labmates.util.seeds import derive
-from labmates.workflows.calls.judging import Judging, Verdict, assessments
+from labmates.workflows.calls.assessing import Judging, Verdict, assessments
 
 
 @dataclass(frozen=True)

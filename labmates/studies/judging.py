@@ -27,7 +27,7 @@ from labmates.records.run import ENDED, RunRecord
 from labmates.records.shared_calls import StoredBatches
 from labmates.records.store import Store
 from labmates.studies.salted import check_salt
-from labmates.workflows.calls.judging import (
+from labmates.workflows.calls.assessing import (
     Assessment,
     Judging,
     add_events,

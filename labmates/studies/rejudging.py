@@ -21,8 +21,8 @@ from labmates.records.run import RunRecord
 from labmates.studies.differences import Difference, apart
 from labmates.studies.judging import report_of
 from labmates.util.seeds import derive
+from labmates.workflows.calls.assessing import mean_events, score_event
 from labmates.workflows.calls.call import recorded_reply
-from labmates.workflows.calls.judging import mean_events, score_event
 
 
 @dataclass

@@ -51,8 +51,8 @@ from labmates.studies.runs import accounted, invalid_of, stop_of
 from labmates.studies.salted import check_salt
 from labmates.studies.session import open_sandbox_pool
 from labmates.studies.settings import RunSettings
+from labmates.workflows.calls.assessing import Judging
 from labmates.workflows.calls.call import charged_call, lost_attempts, overflow_steps, recorded_reply
-from labmates.workflows.calls.judging import Judging
 from labmates.workflows.protocol.experiment import Condition, condition_of
 
 _TIMES = ("seconds",)

@@ -18,7 +18,7 @@ from labmates.sandboxes.folders import own_folder
 from labmates.sandboxes.pool import SandboxPool
 from labmates.studies.execution import SharedResources, bound_of
 from labmates.studies.settings import RunSettings
-from labmates.workflows.calls.judging import Judging
+from labmates.workflows.calls.assessing import Judging
 from labmates.workflows.protocol.experiment import EXPERIMENTS, Condition, Outcome
 from labmates.workflows.protocol.services import Services
 

@@ -31,7 +31,7 @@ from labmates.studies.settings import RunSettings
 from labmates.util.garbage import rare_collection
 from labmates.util.loops import Batches
 from labmates.util.process_ids import this_worker
-from labmates.workflows.calls.judging import Judging
+from labmates.workflows.calls.assessing import Judging
 from labmates.workflows.people.answerers import people_of
 from labmates.workflows.people.approval import NOBODY, Approver, approve_all
 from labmates.workflows.protocol.experiment import EXPERIMENTS, Condition, condition_of

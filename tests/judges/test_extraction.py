@@ -12,7 +12,7 @@ from labmates.judges.base import Score
 from labmates.judges.extraction import Extractor
 from labmates.judges.verified import VerifiedJudge
 from labmates.tasks.registry import get_task
-from labmates.workflows.calls.judging import JudgeCall
+from labmates.workflows.calls.assessing import JudgeCall
 from tests.judges.conftest import MODEL, interviewing, plant, report_of
 from tests.support.openai_server import Answer, OpenAIServer, fault
 

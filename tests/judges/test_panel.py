@@ -20,7 +20,7 @@ from labmates.judges.verified import VerifiedJudge
 from labmates.models.hub import ModelHub
 from labmates.models.options import ModelOptions
 from labmates.registry import Registry
-from labmates.workflows.calls.judging import JudgeCaller
+from labmates.workflows.calls.assessing import JudgeCaller
 from tests.judges.conftest import report_of
 
 

@@ -11,7 +11,7 @@ import pytest
 from labmates.judges.base import Deed, Report, Score
 from labmates.judges.panel import make_panel
 from labmates.judges.promises import Claim, PromisesJudge, fault_of
-from labmates.workflows.calls.judging import JudgeCall
+from labmates.workflows.calls.assessing import JudgeCall
 from tests.judges.conftest import MODEL, interviewing, report_of
 from tests.support.openai_server import Answer, OpenAIServer, fault
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from labmates.workflows.calls.judging import JudgeCall
+from labmates.workflows.calls.assessing import JudgeCall
 from labmates.workflows.dilemmas.reason_judge import ReasonsJudge
 from tests.judges.conftest import MODEL, interviewing
 from tests.support.openai_server import Answer, Json, OpenAIServer

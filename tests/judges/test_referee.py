@@ -13,7 +13,7 @@ from labmates.judges.rubric import RubricJudge, question
 from labmates.models.hub import ModelHub
 from labmates.models.options import ModelOptions
 from labmates.models.scripted.base import Heard
-from labmates.workflows.calls.judging import JudgeCaller
+from labmates.workflows.calls.assessing import JudgeCaller
 from tests.judges.conftest import plant, report_of
 from tests.support.orders import check_rendered
 

@@ -20,7 +20,7 @@ from labmates.models.options import ModelOptions
 from labmates.models.structured import format_of
 from labmates.records.store import Store
 from labmates.tasks.registry import TASKS, get_task
-from labmates.workflows.calls.judging import JudgeCall
+from labmates.workflows.calls.assessing import JudgeCall
 from labmates.workflows.dilemmas.reason_judge import CATEGORIES, OTHER, ReasonsJudge
 from tests.judges.conftest import MODEL, answer, interviewing, plant, report_of
 from tests.support.openai_server import Answer, OpenAIServer

@@ -14,11 +14,7 @@ from langchain_core.messages.ai import UsageMetadata
 
 from labmates.budgets.tokens import MOST_TOKENS, read_count, read_usage
 from labmates.models.attached import restored
-from labmates.models.failures import BrokenReplyError
-from labmates.models.marks import split_thinking
-from labmates.models.normalise import NO_TEXT, normalise, read_arguments
-from labmates.models.reply import Reply
-from labmates.models.wire import (
+from labmates.models.completions import (
     WIRE,
     StreamedReply,
     attached_by_server,
@@ -26,6 +22,10 @@ from labmates.models.wire import (
     clean_completion,
     read_completion,
 )
+from labmates.models.failures import BrokenReplyError
+from labmates.models.marks import split_thinking
+from labmates.models.normalise import NO_TEXT, normalise, read_arguments
+from labmates.models.reply import Reply
 
 FEW = settings(max_examples=40, deadline=None)
 SENT = [HumanMessage("Hi")]

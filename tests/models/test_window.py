@@ -21,8 +21,8 @@ from labmates.models.errors import ContextOverflowError
 from labmates.models.hub import ModelHub
 from labmates.models.scripted import make_baseline
 from labmates.records.store import Store
+from labmates.workflows.calls.assessing import JudgeCaller
 from labmates.workflows.calls.caller import reply_limit
-from labmates.workflows.calls.judging import JudgeCaller
 from tests.support.openai_server import OpenAIServer, serve_model
 
 GAME: dict[str, Any] = {"game": "public-goods", "group_size": 2, "rounds": 2}

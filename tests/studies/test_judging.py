@@ -22,7 +22,7 @@ from labmates.records.store import Store
 from labmates.records.studies import study_counts
 from labmates.studies.audit import unproven
 from labmates.studies.judging import Judged, judge_runs, judgeable, judging_usage
-from labmates.workflows.calls.judging import add_events, has_judged
+from labmates.workflows.calls.assessing import add_events, has_judged
 from labmates.workflows.protocol.experiment import EXPERIMENTS, Experiment
 from labmates.workflows.science.condition import ScienceCondition
 from tests.judges.conftest import answer

@@ -162,11 +162,10 @@ def _facts(entry: Entry, reference: str, catalog: Catalog) -> dict[str, Any]:
 
 
 def check(lab: Lab, params: Named) -> Iterator[Result]:
-    """Test what a model's server supports: answers, tools, tool loops, JSON, usage, cached tokens, limits.
+    """Test what a model's server supports: answers, tools, tool loops, JSON, usage, cached tokens, context.
 
-    A tool loop is two calls, the second with the thoughts of the first reply. Limits are the model's context and the
-    rate limits that the server reports. The test makes eight short calls, two of about 3,000 tokens. The exit code is 1
-    if the model does not answer.
+    A tool loop is two calls, the second with the thoughts of the first reply. The test makes seven short calls, two of
+    about 3,000 tokens. The exit code is 1 if the model does not answer.
     """
     from labmates.models.probe import probe
 

@@ -25,7 +25,7 @@ from labmates.records.run import RunRecord
 from labmates.records.shared_calls import StoredBatches
 from labmates.records.store import Store
 from labmates.util.seeds import derive
-from labmates.workflows.calls.judging import JudgeCall, JudgeCaller, add_events, judge_call_event, money_left
+from labmates.workflows.calls.assessing import JudgeCall, JudgeCaller, add_events, judge_call_event, money_left
 from labmates.workflows.dilemmas.reason_judge import PREFIX, VERSION, Labelled, ReasonsJudge
 from labmates.workflows.protocol.experiment import condition_of
 

@@ -41,9 +41,9 @@ from labmates.tasks.salt import data_seed
 from labmates.tasks.schema import findings_fields_text
 from labmates.util.loops import in_thread
 from labmates.util.seeds import derive
+from labmates.workflows.calls.assessing import Judging, assessments, mean_events, verdict_events
 from labmates.workflows.calls.call import outer_step
 from labmates.workflows.calls.caller import Caller
-from labmates.workflows.calls.judging import Judging, assessments, mean_events, verdict_events
 from labmates.workflows.people.approval import Approvals
 from labmates.workflows.people.live import Live, live_run
 from labmates.workflows.protocol.experiment import Outcome
