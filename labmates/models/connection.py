@@ -37,6 +37,7 @@ from labmates.models.failures import (
     unreadable,
 )
 from labmates.models.names import ModelName
+from labmates.models.options import ModelOptions
 from labmates.models.prefix import CACHE_FIELD
 from labmates.models.provider_words import COST, FILTERED, cost_of, finish_word, meaning_of_finish
 from labmates.models.redact import Redactor
@@ -306,15 +307,6 @@ class Backoff:
         return min(self.longest, self.first * 2.0 ** min(failures - 1, 32)) * (0.5 + 0.5 * share)
 
 
-@dataclass(frozen=True)
-class Persistence:
-    """The retry policy of a call: time limit of an attempt in seconds, further attempts, waits between them."""
-
-    timeout: float
-    max_retries: int
-    backoff: Backoff
-
-
 @dataclass
 class Connection:
     """A model at its endpoint."""
@@ -325,7 +317,8 @@ class Connection:
     send: Send  # makes one attempt
     dialect: Dialect  # parameters that the model supports, updated after refusals
     slots: Slots  # entered during each attempt: the limits of the endpoint and of the model
-    persistence: Persistence  # the retry policy
+    options: ModelOptions  # time limit of an attempt, number of retries
+    backoff: Backoff  # waits between attempts
     redact: Redactor  # removes secrets from errors
     source: str  # its name in what it attaches to replies
     price: Price | None = None  # the provider's price; None if unknown
@@ -341,7 +334,7 @@ class Connection:
         prompt is too long for the model; `ModelPausedError` if the server takes no calls for hours, then for all later
         calls too.
         """
-        effort, failed = self.persistence, 0
+        failed = 0
         while True:
             self._check_open(log)
             dialect = self.dialect
@@ -360,12 +353,12 @@ class Connection:
                 self.paused = self.paused or Pause(failure, time.time())
                 self.closed.set()
                 self._check_open(log)
-            if failure.kind != "retry" or failed > effort.max_retries:
+            if failure.kind != "retry" or failed > self.options.max_retries:
                 # Without the cause, which may quote the key.
                 raise call_error(self.model, self.endpoint, log.attempts, log.failures) from None
             # No slot is held during the wait, which a pause ends.
             with suppress(TimeoutError):
-                delay = effort.backoff.delay(request.seed, failed, failure.retry_after)
+                delay = self.backoff.delay(request.seed, failed, failure.retry_after)
                 await asyncio.wait_for(self.closed.wait(), delay)
 
     def _check_open(self, log: CallLog) -> None:
@@ -375,7 +368,7 @@ class Connection:
     async def _attempt(self, request: Request, dialect: Dialect, arguments: dict[str, Any], log: CallLog) -> AIMessage:
         """Send the request once, when there is a slot, within its time."""
         messages = restored(request.messages, dialect.dropped, dialect.filled)
-        limit = self.persistence.timeout
+        limit = self.options.call_timeout
         attempt = Attempt(limit, request.max_output_tokens, request.origin)
         async with self.slots.entered():
             self._check_open(log)

@@ -22,7 +22,7 @@ from labmates.budgets.budget import CallMeter, free_meter
 from labmates.budgets.prices import Price
 from labmates.models.attached import for_model, source_of
 from labmates.models.cache import CallCache, call_key, reply_from_data, reply_to_data
-from labmates.models.connection import LIMITS, Backoff, CallLog, Connection, Dialect, Persistence, Request, Send, Slots
+from labmates.models.connection import LIMITS, Backoff, CallLog, Connection, Dialect, Request, Send, Slots
 from labmates.models.endpoints import Endpoint, endpoint_of, listed, price_of
 from labmates.models.entries import DEFAULT_ACCESS
 from labmates.models.errors import EndpointError
@@ -101,7 +101,7 @@ class ModelHub:
         self._cache = cache
         self._book = book
         self._notify = notify
-        self._persistence = Persistence(options.call_timeout, options.max_retries, backoff or Backoff())
+        self._backoff = backoff or Backoff()
         self._connections: dict[str, Connection] = {}
         self._scripted: dict[str, BaseChatModel] = {}
         self._slots: dict[str, asyncio.Semaphore] = {}
@@ -235,9 +235,18 @@ class ModelHub:
         at_once = self.options.calls_at_once if endpoint.weights is None else endpoint.weights.slots
         slots = Slots(self._slots.setdefault(endpoint.address, asyncio.Semaphore(at_once)), access)
         price = price_of(name, endpoint, self.options)
-        foreign = name.provider not in OWN_CHAT
         self._connections[model] = Connection(
-            name, endpoint, send, dialect, slots, self._persistence, redact, source_of(model), price, is_foreign=foreign
+            name,
+            endpoint,
+            send,
+            dialect,
+            slots,
+            self.options,
+            self._backoff,
+            redact,
+            source_of(model),
+            price,
+            is_foreign=name.provider not in OWN_CHAT,
         )
 
     def _sender(self, name: ModelName, endpoint: Endpoint, redact: Redactor) -> tuple[Send, Dialect]:

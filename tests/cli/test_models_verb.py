@@ -54,7 +54,7 @@ def test_check_tells_what_a_server_can_not_do(labmates: Labmates) -> None:
         "answers": True, "usage": False, "reasoning": False, "tools": False, "json": False, "cache": None,
         "context": None,
     }  # fmt: skip
-    assert len(server.requests) == 6
+    assert len(server.requests) == 5
     plain = labmates("models", "check", f"openai:m?base_url={server.base_url}")
     assert plain.code == 2  # The server is gone.
 
