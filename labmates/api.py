@@ -358,7 +358,9 @@ def __getattr__(name: str) -> Callable[..., Any]:
     progress
         As for `run`.
     """
-    function = None if name.startswith("_") or name not in VERBS else VERBS.get(name).command.target.function
+    function = (
+        None if name.startswith("_") or name not in VERBS else getattr(VERBS.get(name).command.target, "function", None)
+    )
     if function is None:
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
     parameters = signature(function).parameters

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from labmates.errors import MissingExtraError, UsageError
+from labmates.errors import UsageError
+from labmates.registry import Registry
 from labmates.util.loopback import LOOPBACK
 
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{1,100}")
@@ -71,19 +73,46 @@ class McpServer(BaseModel):
         return self.model_copy(update={"command": paths_beside(folder, self.command)})
 
     def check(self, name: str) -> None:
-        """Check that the package and the server's variables are available.
+        """Check that the server can be reached from here, and its variables are set.
 
         Raises
         ------
-        MissingExtraError
-            If the MCP package is not installed.
         UsageError
-            If a variable is not set.
+            If the package that reaches servers is not installed, or a variable is not set.
         """
-        try:
-            import mcp  # noqa: F401
-        except ImportError as error:
-            raise MissingExtraError("a tool of an MCP server", "mcp") from error
+        TOOL_SERVERS.get("mcp")
         named = (*self.env, *self.headers.values())
         if missing := [variable for variable in named if variable not in os.environ]:
             raise UsageError(f"the MCP server '{name}' needs the environment variable {missing[0]}, which is not set")
+
+
+class ToolSession(Protocol):
+    """A session with a server of tools: opened at the first use, and reopened after a lost connection."""
+
+    async def tools(self) -> list[dict[str, Any]]:
+        """The tools of the server, each with ``name``, ``description`` and ``parameters`` (JSON schema).
+
+        Raises
+        ------
+        ToolError
+            If the server is unreachable.
+        """
+
+    async def call(self, tool: str, arguments: Mapping[str, Any]) -> str:
+        """The result of a tool call, as text.
+
+        Raises
+        ------
+        ToolError
+            If the server is unreachable, times out, or answers with an error.
+        """
+
+    async def close(self) -> None:
+        """End the session, and with it the server's program."""
+
+
+TOOL_SERVERS: Registry[Callable[[str, McpServer, float], ToolSession]] = Registry(
+    "protocol of tool servers", "labmates.tool_servers"
+)
+"""Makers of sessions by protocol; they take a server's name in messages, the server, and the time limit in seconds of
+its start and of each call."""

@@ -183,9 +183,9 @@ class Seat(Part):
         return self
 
     @property
-    def is_outside(self) -> bool:
-        """Whether its agent is external, with its own loop."""
-        return bool(self.python or self.command or self.a2a)
+    def outside(self) -> str:
+        """The key that names its external agent, which has its own loop; empty if there is none."""
+        return next((kind for kind in ("python", "command", "a2a") if getattr(self, kind)), "")
 
     def beside(self, folder: Path) -> Seat:
         """The same seat with absolute paths for its files in `folder`."""

@@ -61,6 +61,8 @@ class Group(SectionedCommand, SuggestingGroup):
 
 def verb_command(name: str, verb: Verb) -> click.Command:
     """The command of a verb."""
+    if isinstance(verb.command.target, click.Command):
+        return verb.command.target
     return made(name, verb.command.target, verb.summary)
 
 

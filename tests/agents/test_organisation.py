@@ -214,7 +214,7 @@ def test_files_that_a_seat_names_stand_beside_the_file_and_in_its_key(file: Path
     file.write_text(PAIR.replace("{title: analyst, ", "{python: agent.py:work, title: analyst, "))
     [ana, ben] = find_organisation(str(file)).teams["pair"].members
     assert ana.python == f"{file.parent / 'agent.py'}:work"
-    assert (ana.is_outside, ben.is_outside) == (True, False)
+    assert (ana.outside, ben.outside) == ("python", "")
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ NOT_RUN: dict[str, list[str]] = {
     ],
     "docs/howto/documentation.md": ["tests/docs/test_site.py builds the site"],
     "docs/howto/gateway.md": [
-        "it serves until it is stopped; tests/cli/test_gateway_verb.py starts and stops it",
+        "it serves until it is stopped; packages/labmates-doors/tests/doors/test_gateway_verb.py starts and stops it",
         "needs the gateway of the block above",
         *["needs the program and the gateway"] * 3,
         *["needs the package and the gateway"] * 2,

@@ -13,7 +13,6 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from labmates.budgets.money import parse_dollars, show_dollars
-from labmates.gateway.recording import GatewayCondition, RunOfGateway
 from labmates.models.watching import LISTENER, Piece
 from labmates.records.claims import Claims
 from labmates.records.events import ApprovalEvent, ChargeEvent, LLMCallEvent
@@ -26,8 +25,9 @@ from labmates.util.process_ids import this_worker
 from labmates.workflows.people.approval import Answer, Question
 from labmates.workflows.people.live import Live, live_run
 from labmates.workflows.science.condition import ScienceCondition
-from tests.gateway.conftest import openai_upstream
-from tests.gateway.conftest import served as gateway
+from labmates_doors.gateway.recording import GatewayCondition, RunOfGateway
+from tests.doors.gateway.conftest import openai_upstream
+from tests.doors.gateway.conftest import served as gateway
 from tests.support.approving import LAB, improving
 from tests.support.browser import page_of
 from tests.support.interrupting import CODE, working

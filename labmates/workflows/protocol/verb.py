@@ -32,7 +32,7 @@ class Verb(NamedTuple):
     summary
         One sentence.
     command
-        The `labmates.workflows.protocol.command.Command`, as ``lazy("module:attribute")``.
+        The `labmates.workflows.protocol.command.Command`, or a command of click, as ``lazy("module:attribute")``.
     """
 
     summary: str

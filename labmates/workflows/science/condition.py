@@ -307,7 +307,7 @@ class ScienceCondition(Condition):
         from labmates.agents.tools import OWN_TOOLS, own_tool
         from labmates.models.names import parse_model
         from labmates.tasks.registry import get_task
-        from labmates.workflows.science.seats.adapters import check_seats
+        from labmates.workflows.science.outside import check_seats
 
         get_task(self.task)
         if self.evidence != SHARED:

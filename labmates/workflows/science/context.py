@@ -36,7 +36,7 @@ from labmates.workflows.science.reserve import likely_cost, set_aside
 from labmates.workflows.science.state import LabState, Phase, first_state
 
 if TYPE_CHECKING:
-    from labmates.workflows.science.seats.adapters import SeatAgents
+    from labmates.workflows.science.outside import SeatAgents
 
 
 OUTPUT_CHARS = 3_000
@@ -107,7 +107,7 @@ class LabContext:
 
     def speaker(self, team: Team, seat: Seat) -> Speaker:
         """The agent on a seat as a caller."""
-        model = f"{SEAT}:{seat.id}" if seat.is_outside else self.condition.model_of(seat.id)
+        model = f"{SEAT}:{seat.id}" if seat.outside else self.condition.model_of(seat.id)
         return Speaker(team.name, seat.id, model)
 
     def purse(self, lab: LabState, team: str, sharers: int = 1) -> Purse:

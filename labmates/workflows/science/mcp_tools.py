@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-from labmates.agents.mcp_servers import McpServer
-from labmates.agents.mcp_sessions import McpSession
+from labmates.agents.mcp_servers import TOOL_SERVERS, McpServer
 from labmates.agents.sections import excerpt
 from labmates.agents.tools import MOST_CHARS, ToolError
 from labmates.errors import unknown_name
@@ -59,7 +58,9 @@ class McpTools:
         self, servers: Mapping[str, McpServer], recorder: Recorder, past: Recorder | None, seconds: float
     ) -> None:
         self._recorder, self._past = recorder, past
-        self._sessions = {name: McpSession(name, server, seconds) for name, server in servers.items()}
+        self._servers = [*servers]
+        live = servers if past is None else {}
+        self._sessions = {name: TOOL_SERVERS.get("mcp")(name, server, seconds) for name, server in live.items()}
         self._listed: dict[str, list[McpTool]] = {}
         self._tools: dict[str, McpTool] = {}
 
@@ -71,12 +72,12 @@ class McpTools:
         UsageError
             If a server lacks one of them.
         """
-        listings = await asyncio.gather(*map(self._listing, self._sessions))
-        for server, listing in zip(self._sessions, listings, strict=True):
+        listings = await asyncio.gather(*map(self._listing, self._servers))
+        for server, listing in zip(self._servers, listings, strict=True):
             if listing is not None:
                 self._listed[server] = self._recorded(server, *listing)
         await self._recorder.flush()
-        for name in (*self._sessions, *wanted):
+        for name in (*self._servers, *wanted):
             for tool in self._named(name):
                 self._tools.setdefault(tool.title, tool)
 
@@ -88,7 +89,7 @@ class McpTools:
         """The names for models of a team's tools; names of other tools are unchanged."""
         titles: list[str] = []
         for name in wanted:
-            is_served = name.partition(".")[0] in self._sessions
+            is_served = name.partition(".")[0] in self._servers
             titles += (tool.title for tool in self._named(name)) if is_served else [name]
         return [*dict.fromkeys(titles)]
 

@@ -97,7 +97,7 @@ def _overspent(condition: ScienceCondition, recorder: Recorder) -> Iterator[str]
 
 def _misdeeds(condition: ScienceCondition, recorder: Recorder) -> Iterator[str]:
     """The recorded failures and violations of external agents."""
-    outside = {name for name, (_, seat) in condition.organisation.seats.items() if seat.is_outside}
+    outside = {name for name, (_, seat) in condition.organisation.seats.items() if seat.outside}
     for event in recorder.events:
         if isinstance(event, WarningEvent) and event.agent in outside:
             yield f"{event.agent}: {event.text}"

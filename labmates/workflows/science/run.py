@@ -56,7 +56,7 @@ from labmates.workflows.science.evidence import Materials, held_part, prepare
 from labmates.workflows.science.experiment import judged_metrics
 from labmates.workflows.science.findings import findings_form
 from labmates.workflows.science.mcp_tools import McpTools
-from labmates.workflows.science.seats.adapters import SeatAgents
+from labmates.workflows.science.outside import SeatAgents
 from labmates.workflows.science.state import LabState
 
 LEAST_CHARS: Final = 80

@@ -1,0 +1,128 @@
+"""External agents and people on an organisation's seats."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Protocol
+
+from langgraph.errors import GraphInterrupt
+
+from labmates.agents.organisation import Organisation
+from labmates.agents.organisation_parts import Seat
+from labmates.agents.steps import kinds_by_label, label_of
+from labmates.errors import UsageError
+from labmates.models.names import HUMAN, SEAT
+from labmates.records.recorder import Recorder
+from labmates.registry import Registry
+from labmates.workflows.calls.call import Call, Outsider, Speaker
+from labmates.workflows.calls.caller import Caller, RecordedOutsider
+from labmates.workflows.people.answerers import Person, seconds_of
+from labmates.workflows.people.live import Live
+from labmates.workflows.science.condition import ScienceCondition
+
+
+class OutsideAgent(Outsider, Protocol):
+    """An external agent on a seat in all steps of a run."""
+
+    async def leave(self) -> None:
+        """End its current step, if any."""
+
+
+class SeatKind(Protocol):
+    """A way in which external agents are reached."""
+
+    def check(self, name: str, seat: Seat) -> None:
+        """Check that the agent of a seat can be started.
+
+        Raises
+        ------
+        UsageError
+            If something is missing.
+        """
+
+    def connect(self, caller: Caller, speaker: Speaker, seat: Seat, budget: Callable[[Call], str]) -> OutsideAgent:
+        """The agent of a seat, which asks the speaker's model; `budget` is its view of the pool during a call."""
+
+
+SEATS: Registry[SeatKind] = Registry("kind of seats", "labmates.seats")
+"""Ways to reach external agents, by the key of a seat that names the agent."""
+
+
+class SeatAgents:
+    """The external agents of one run.
+
+    Parameters
+    ----------
+    live
+        Link to the page on which people answer; None without a page.
+    past
+        The record of a rerun, which replaces the agents; None otherwise.
+    """
+
+    def __init__(self, condition: ScienceCondition, caller: Caller, past: Recorder | None, live: Live | None) -> None:
+        self._seats, self._live = condition.crew.seats, live
+        self._agents: dict[str, OutsideAgent] = {}
+        caller.outsiders = self.of
+        self._recorded = None if past is None else RecordedOutsider(caller, past)
+        if past is not None:
+            return
+
+        def budget(call: Call) -> str:
+            return call.purse.status(condition.visibility)
+
+        for name, (team, seat) in condition.crew.seats.items():
+            if seat.outside:
+                speaker = Speaker(team, name, condition.model_of(name))
+                self._agents[name] = SEATS.get(seat.outside).connect(caller, speaker, seat, budget)
+
+    def of(self, model: str) -> Outsider | None:
+        """The external agent or person with a recorded name; None for a model."""
+        provider, _, name = model.partition(":")
+        if provider not in (HUMAN, SEAT):
+            return None
+        if self._recorded is not None:
+            return self._recorded
+        if provider == SEAT:
+            return self._agents[name]
+        if self._live is None:
+            raise UsageError(f"model '{model}': a person can't be asked here")
+        _, seat = self._seats.get(name, ("", None))
+        return Person(self._live, seat.seconds if seat and seat.human else seconds_of(model), _forms)
+
+    @asynccontextmanager
+    async def step(self, seat: str) -> AsyncIterator[None]:
+        """A step of a seat; its external agent ends with the step, unless an interrupt will resume it."""
+        is_interrupted = False
+        try:
+            yield
+        except GraphInterrupt:
+            is_interrupted = True
+            raise
+        finally:
+            if seat in self._agents and not is_interrupted:
+                await self._agents[seat].leave()
+
+    async def close(self) -> None:
+        """End all agents."""
+        for agent in self._agents.values():
+            await agent.leave()
+
+
+def check_seats(organisation: Organisation) -> None:
+    """Check that the external agents can be started.
+
+    Raises
+    ------
+    UsageError
+        If something is missing, such as a program, a function or the package that reaches it.
+    """
+    for name, (_, seat) in organisation.seats.items():
+        if seat.outside:
+            SEATS.get(seat.outside).check(name, seat)
+
+
+def _forms(call: Call) -> Sequence[dict[str, Any]]:
+    """The tools that a person may use in a reply; the lab also lists them in steps that allow none."""
+    kind = kinds_by_label().get(label_of(call.step))
+    return () if kind is not None and kind.does == "talk" else call.tools

@@ -1,0 +1,1 @@
+"""Doors of labmates: what comes in by a protocol, and what goes out."""

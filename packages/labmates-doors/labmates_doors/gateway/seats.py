@@ -1,0 +1,98 @@
+"""The gateway's seats: programs that share a pool, each with a key."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Mapping
+
+from labmates.budgets.budget import Budget, ReplyHold, Waiter, when_free
+from labmates.budgets.ledger import InsufficientFundsError, Ledger, Share
+from labmates.budgets.prices import Price
+from labmates.budgets.visibility import budget_status
+from labmates_doors.protocols.base import RefusedRequestError
+
+_JOURNAL_LINES = 10_000
+
+
+class Seat(Budget):
+    """A program's budget, with a key to send in place of a provider's."""
+
+    def __init__(self, ledger: Ledger, share: Share, member: str) -> None:
+        super().__init__(ledger, share, member)
+        self.key = f"lm-{secrets.token_urlsafe(24)}"
+
+    @property
+    def spent(self) -> int:
+        """Spending of the seat, in micro-dollars."""
+        return self.share.spent.get(self.member, 0)
+
+    @property
+    def held(self) -> int:
+        """Money held for calls of the seat in flight, in micro-dollars."""
+        return self.share.taken - self.spent
+
+
+class Seats:
+    """All seats of a gateway, and their shared pool.
+
+    Parameters
+    ----------
+    total
+        Size of the pool, in micro-dollars.
+    seats
+        Spending limit of each seat in micro-dollars (None: the whole pool).
+    patience
+        Seconds that a call waits for money held by other calls.
+    """
+
+    def __init__(self, total: int, seats: Mapping[str, int | None], *, patience: float = 60.0) -> None:
+        self.ledger = Ledger(total, longest=_JOURNAL_LINES)  # the record holds every call
+        self._whole = Share(total)
+        limits = {name: total if most is None else most for name, most in seats.items()}
+        self.by_name = {name: Seat(self.ledger, self._whole.part(limit, {}), name) for name, limit in limits.items()}
+        self._by_key = {seat.key: seat for seat in self.by_name.values()}
+        self._patience = patience
+
+    def __str__(self) -> str:
+        return budget_status("full", self.ledger.total, self._whole.spent, "", notice=False)
+
+    def of_key(self, key: str) -> Seat | None:
+        """The seat with a key; None if the key is unknown."""
+        return self._by_key.get(key)
+
+    def restore(self, name: str, cost: int) -> None:
+        """Enter a seat's earlier spending, when a gateway resumes, in micro-dollars."""
+        share = self.by_name[name].share if name in self.by_name else self._whole
+        self.ledger.restore(cost, call="restored", member=name, share=share)
+
+    async def hold(
+        self, seat: Seat, call: str, price: Price, input_tokens: int, output_tokens: int, choices: int = 1
+    ) -> ReplyHold:
+        """Hold the maximum cost of a call.
+
+        The call waits while calls in flight hold the money for a whole reply. Once there are none, or after `patience`
+        seconds, the reply is shortened, to `LEAST_OUTPUT_TOKENS` at least.
+
+        Raises
+        ------
+        RefusedRequestError
+            With status 402 if the pool or the seat can't pay the call; with 429 if calls in flight still hold the
+            money.
+        """
+
+        def reserve(waiter: Waiter | None = None) -> ReplyHold:
+            limit = seat.affordable(call, price, output_tokens, input_tokens, choices=choices, waiter=waiter)
+            return ReplyHold(seat, call, price, input_tokens, limit * choices)
+
+        try:
+            async with asyncio.timeout(self._patience):
+                return await when_free(reserve)
+        except InsufficientFundsError:
+            raise RefusedRequestError("the shared budget can't pay this call", 402) from None
+        except TimeoutError:
+            pass
+        try:
+            return reserve()
+        except InsufficientFundsError:
+            raise RefusedRequestError("the rest of the budget is held by other calls; try again", 429) from None

@@ -1,0 +1,368 @@
+"""The gateway between real clients and real servers that speak the providers' protocols."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import random
+import socket
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import httpx2
+import openai
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from labmates.budgets.prices import Price
+from labmates.models.entries import Access
+from labmates_doors.protocols.chat import CHAT as CHAT_PROTOCOL
+from tests.doors.gateway.conftest import KEY, PRICE, Served, anthropic_upstream, openai_upstream, served
+from tests.support.anthropic_server import AnthropicServer
+from tests.support.openai_server import Answer, Json, OpenAIServer, fault
+
+CHAT = "/v1/chat/completions"
+QUESTION = [{"role": "user", "content": "What is a pool?"}]
+USAGE = {
+    "prompt_tokens": 1000,
+    "completion_tokens": 200,
+    "total_tokens": 1200,
+    "prompt_tokens_details": {"cached_tokens": 600},
+    "completion_tokens_details": {"reasoning_tokens": 50},
+}
+ASKED = {"model": "m", "messages": [{"role": "user", "content": "x" * 4000}], "max_tokens": 500}
+COST = 400 * 1 + 60 + 200 * 10  # micro-dollars of USAGE at PRICE
+
+
+class EventServer(OpenAIServer):
+    """Answers every POST, whatever its path, with the body that its behaviour gives."""
+
+    async def _respond(self, recorded: Any, writer: Any) -> bool:
+        path = recorded.path
+        self.paths = [*getattr(self, "paths", []), path]
+        return await super()._respond(type(recorded)(recorded.method, CHAT, recorded.headers, recorded.body), writer)
+
+
+def events(*parts: Json) -> Answer:
+    text = "".join(f"event: {part.get('type', 'message')}\ndata: {json.dumps(part)}\n\n" for part in parts)
+    return Answer(body=text, headers={"content-type": "text/event-stream"})
+
+
+def test_a_chat_completion_is_passed_on_and_charged_at_its_true_usage() -> None:
+    with OpenAIServer(Answer(text="money", usage=USAGE)) as server, served(openai_upstream(server.base_url)) as gateway:
+        reply = gateway.openai().chat.completions.create(**ASKED, temperature=0.3)
+        assert reply.choices[0].message.content == "money"
+        [exchange] = gateway.settled()
+        budget = gateway.ask("/budget", method="GET", key="")[1]
+    [sent] = server.requests
+    assert sent.headers["authorization"] == f"Bearer {KEY}"
+    assert sent.body == {**ASKED, "temperature": 0.3}
+    assert (exchange.seat, exchange.cost, exchange.status) == ("alice", COST, 200)
+    assert exchange.usage is not None
+    assert exchange.usage.cached_tokens == 600
+    assert exchange.request["messages"] == ASKED["messages"]
+    assert budget["spent"] == "0.00246"
+    assert budget["remaining"] == "0.99754"
+    assert budget["seats"]["alice"]["spent"] == "0.00246"
+    assert budget["held"] == budget["seats"]["bob"]["spent"] == "0"
+
+
+@pytest.mark.parametrize("asks", [False, True])
+def test_a_stream_arrives_as_asked_for_and_is_charged_at_its_end(asks: bool) -> None:
+    with (
+        OpenAIServer(Answer(text="one two three", usage=USAGE)) as server,
+        served(openai_upstream(server.base_url)) as gateway,
+    ):
+        options: Any = {"stream_options": {"include_usage": True}} if asks else {}
+        chunks = list(gateway.openai().chat.completions.create(**ASKED, stream=True, **options))
+        [exchange] = gateway.settled()
+    assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices) == "one two three"
+    assert any(chunk.usage for chunk in chunks) == asks
+    assert all(chunk.choices or asks for chunk in chunks)
+    assert exchange.cost == COST
+    assert server.requests[0].body["stream_options"] == {"include_usage": True}
+
+
+def test_anthropic_messages_pay_for_what_a_cache_read_and_wrote() -> None:
+    usage = {"prompt_tokens": 100, "completion_tokens": 7}
+    usage |= {"cache_read_input_tokens": 1000, "cache_creation_input_tokens": 40}
+    with (
+        AnthropicServer(Answer(text="hi", usage=usage)) as server,
+        served(anthropic_upstream(server.base_url)) as gateway,
+    ):
+        asking = gateway.anthropic("bob")
+        long: Any = [{"role": "user", "content": "y" * 5000}]
+        reply = asking.messages.create(model="claude", max_tokens=50, messages=long)
+        assert reply.content[0].to_dict()["text"] == "hi"
+        [exchange] = gateway.settled()
+    assert server.requests[0].headers["x-api-key"] == KEY
+    assert server.requests[0].headers["anthropic-version"]
+    assert (exchange.seat, exchange.cost) == ("bob", 100 + 100 + 50 + 70)
+
+
+def test_an_anthropic_stream_is_charged_by_its_first_and_last_event() -> None:
+    start = {"type": "message_start", "message": {"usage": {"input_tokens": 30, "output_tokens": 1}}}
+    text = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "hi"}}
+    end = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 9}}
+    with (
+        EventServer(events(start, text, end, {"type": "message_stop"})) as server,
+        served(anthropic_upstream(server.base_url)) as gateway,
+    ):
+        asking = gateway.anthropic()
+        question: Any = QUESTION
+        stream = asking.messages.create(model="claude", max_tokens=50, messages=question, stream=True)
+        assert [event.type for event in stream][-1] == "message_stop"
+        [exchange] = gateway.settled()
+    assert server.paths == ["/v1/messages"]
+    assert exchange.cost == 30 + 90
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_responses_are_charged_too(stream: bool) -> None:
+    counts = {"input_tokens": 40, "output_tokens": 5, "total_tokens": 45, "input_tokens_details": {"cached_tokens": 10}}
+    response = {"id": "r", "object": "response", "status": "completed", "output": [], "usage": counts}
+    answer = events({"type": "response.completed", "response": response}) if stream else Answer(body=response)
+    with EventServer(answer) as server, served(openai_upstream(server.base_url)) as gateway:
+        reply = gateway.openai().responses.create(model="m", input="hello", stream=stream)
+        assert (list(reply)[-1].response if stream else reply).id == "r"
+        [exchange] = gateway.settled()
+    assert server.paths == ["/v1/responses"]
+    assert server.requests[0].body["max_output_tokens"] == 4096
+    assert exchange.cost == 30 + 1 + 50
+
+
+def test_a_request_without_a_limit_gets_one_that_the_pool_can_pay() -> None:
+    with OpenAIServer() as server, served(openai_upstream(server.base_url), total=10_000) as gateway:
+        gateway.openai().chat.completions.create(model="openai:m", messages=QUESTION)
+    limit = server.requests[0].body["max_completion_tokens"]
+    assert 256 <= limit < 1000
+    assert server.requests[0].body["model"] == "m"
+
+
+def test_an_empty_pool_refuses_with_402_in_each_protocols_form() -> None:
+    with OpenAIServer() as server:
+        upstreams = openai_upstream(server.base_url), anthropic_upstream(server.base_url)
+        with served(*upstreams, total=100) as gateway:
+            with pytest.raises(openai.APIStatusError) as refused:
+                gateway.openai(retries=3).chat.completions.create(model="m", messages=QUESTION)
+            status, body = gateway.ask("/v1/messages", {"model": "claude", "max_tokens": 500, "messages": QUESTION})
+            gateway.settled(2)
+    assert refused.value.status_code == status == 402
+    assert refused.value.code == "insufficient_quota"
+    assert body["error"] == {"type": "billing_error", "message": "the shared budget can't pay this call"}
+    assert server.requests == []
+
+
+def test_a_seat_spends_no_more_than_its_share() -> None:
+    seats = {"alice": 3000, "bob": None}
+    with (
+        OpenAIServer(Answer(usage=USAGE)) as server,
+        served(openai_upstream(server.base_url), seats=seats) as gateway,
+    ):
+        asked = {**ASKED, "messages": [{"role": "user", "content": ""}], "max_tokens": 250}
+        statuses = [gateway.ask(CHAT, asked)[0] for _ in range(3)]
+        assert gateway.ask(CHAT, asked, key=gateway.key("bob"))[0] == 200
+    assert statuses == [402, 402, 402]
+    assert gateway.seats.by_name["alice"].spent == 0
+
+
+def test_a_call_waits_for_the_money_that_others_hold() -> None:
+    slow = Answer(delay=0.4, usage={"prompt_tokens": 10, "completion_tokens": 1, "total_tokens": 11})
+    with OpenAIServer(slow) as server, served(openai_upstream(server.base_url), total=12_000) as gateway:
+        asked = {"model": "m", "messages": QUESTION, "max_tokens": 700}
+
+        async def ask_all() -> list[int]:
+            async with httpx2.AsyncClient(timeout=60, headers={"x-api-key": gateway.key()}) as asking:
+                replies = await asyncio.gather(*(asking.post(gateway.url + CHAT, json=asked) for _ in range(4)))
+            return [reply.status_code for reply in replies]
+
+        assert asyncio.run(ask_all()) == [200] * 4
+        assert [request.body["max_tokens"] for request in server.requests] == [700] * 4
+        assert server.peak == 1
+
+
+def test_a_call_that_waited_in_vain_may_be_tried_again() -> None:
+    with (
+        OpenAIServer(Answer(delay=2.0)) as server,
+        served(openai_upstream(server.base_url), total=12_000, patience=0.05) as gateway,
+    ):
+        asked = {"model": "m", "messages": QUESTION, "max_tokens": 900}
+
+        async def ask_both() -> list[int]:
+            async with httpx2.AsyncClient(timeout=60, headers={"x-api-key": gateway.key()}) as asking:
+                replies = await asyncio.gather(*(asking.post(gateway.url + CHAT, json=asked) for _ in range(2)))
+            return sorted(reply.status_code for reply in replies)
+
+        assert asyncio.run(ask_both()) == [200, 429]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"model": "other"}, "model 'other' is not served; served: openai:m"),
+        ({"model": None}, "model None is not served"),
+        ({"n": 0}, "'n' must be a number from 1 to 128"),
+        ({"max_tokens": -1}, "'max_completion_tokens' must be a number of tokens"),
+        ({"max_tokens": "9"}, "'max_completion_tokens' must be a number of tokens"),
+        ({"tools": [{"type": "web_search"}]}, "tool of type 'web_search' is not supported"),
+        ({"tools": [7]}, "tool of type 'None' is not supported"),
+        ({"tools": "all"}, "'tools' must be a list"),
+        ({"service_tier": "priority"}, "'service_tier' must be auto, default or flex"),
+        ({"web_search_options": {}}, "searches are billed separately"),
+        ({"previous_response_id": "r1"}, "'previous_response_id' is not supported"),
+        ({"mcp_servers": [{"url": "https://example.org"}]}, "'mcp_servers' is not supported"),
+        ({"prediction": {"type": "content", "content": "x"}}, "'prediction' is not supported"),
+        ({"audio": {"voice": "a"}}, "'audio' is not supported"),
+        ({"messages": [{"role": "user", "content": [{"type": "file", "file": {"file_id": "f"}}]}]}, "files by ref"),
+        (b"[1]", "the request is not a JSON object"),
+        (b"{", "the request is not a JSON object"),
+    ],
+)
+def test_requests_without_a_bounded_cost_are_refused(change: Any, message: str) -> None:
+    with OpenAIServer() as server, served(openai_upstream(server.base_url)) as gateway:
+        status, body = gateway.ask(CHAT, change if isinstance(change, bytes) else {**ASKED, **change})
+    assert (status, server.requests) == (400, [])
+    assert message in body["error"]["message"]
+    assert gateway.exchanges[0].status == 400
+    assert gateway.seats.ledger.available == gateway.seats.ledger.total
+
+
+def test_pictures_by_address_are_held_for_and_several_replies_too() -> None:
+    picture = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
+    with OpenAIServer(Answer(usage=USAGE)) as server, served(openai_upstream(server.base_url), total=40_000) as gateway:
+        asked = {"model": "m", "messages": [{"role": "user", "content": [picture]}], "max_tokens": 400}
+        assert gateway.ask(CHAT, asked)[0] == 200
+        assert gateway.ask(CHAT, {**asked, "n": 8})[0] == 200
+    assert next(request.body["max_tokens"] for request in server.requests) == 400
+    assert 256 <= server.requests[1].body["max_tokens"] < 400
+
+
+def test_other_keys_and_other_paths_are_refused() -> None:
+    with OpenAIServer() as server, served(openai_upstream(server.base_url)) as gateway:
+        assert gateway.ask(CHAT, ASKED, key=KEY)[0] == 401
+        assert gateway.ask(CHAT, ASKED, key="")[0] == 401
+        status, body = gateway.ask("/v1/embeddings", {})
+        listed = gateway.ask("/v1/models", method="GET")[1]
+    assert status == 404
+    assert body["error"]["message"].startswith("'/v1/embeddings' is not a path of this gateway; POST /v1/chat")
+    assert [model["id"] for model in listed["data"]] == ["openai:m", "m"]
+    assert server.requests == []
+
+
+def test_errors_of_the_provider_cost_nothing_and_never_show_its_key() -> None:
+    wrong = fault(401, {"error": {"message": f"wrong key {KEY}"}}, retry_after="7")
+    with OpenAIServer(wrong) as server, served(openai_upstream(server.base_url)) as gateway:
+        status, body = gateway.ask(CHAT, ASKED)
+        [exchange] = gateway.settled()
+    assert status == exchange.status == 401
+    assert KEY not in json.dumps(body) + json.dumps(exchange.reply)
+    assert (exchange.cost, exchange.note) == (0, "not billed")
+
+
+def test_an_unreachable_provider_costs_nothing() -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        with served(openai_upstream(f"http://127.0.0.1:{closed.getsockname()[1]}")) as gateway:
+            status, body = gateway.ask(CHAT, ASKED)
+    assert status == 502
+    assert body["error"]["message"] == "the provider of 'openai:m' is unreachable"
+    assert gateway.seats.ledger.spent == 0
+
+
+@pytest.mark.parametrize(
+    ("answer", "stream"),
+    [
+        (Answer(cut="before"), False),
+        (Answer(cut="within"), False),
+        (Answer(text="a long text", cut="within"), True),
+        (Answer(text="a long text", usage=None), True),
+        (Answer(body="<html>"), False),
+        (Answer(silent=True), False),
+    ],
+)
+def test_what_may_have_been_billed_is_charged_in_full(answer: Answer, stream: bool) -> None:
+    with OpenAIServer(answer) as server, served(openai_upstream(server.base_url), timeout=1.0) as gateway:
+        body = json.dumps({**ASKED, "stream": stream})
+        connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=30)
+        connection.request("POST", CHAT, body, {"Authorization": f"Bearer {gateway.key()}"})
+        connection.getresponse().read()
+        connection.close()
+        [exchange] = gateway.settled()
+    assert exchange.note.startswith("may be billed")
+    assert exchange.usage is not None
+    assert exchange.usage.output_tokens == 500
+    assert exchange.cost == PRICE.worst_case.cost(exchange.usage.input_tokens, 500)
+
+
+def test_a_program_that_leaves_its_stream_ends_the_call_and_pays_for_it() -> None:
+    with OpenAIServer(Answer(pings=0.02)) as server, served(openai_upstream(server.base_url)) as gateway:
+        connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=30)
+        body = json.dumps({**ASKED, "stream": True})
+        connection.request("POST", CHAT, body, {"Authorization": f"Bearer {gateway.key()}"})
+        connection.getresponse().read(1)
+        connection.close()
+        [exchange] = gateway.settled()
+    assert (exchange.status, exchange.note) == (499, "may be billed (the program disconnected)")
+    assert exchange.cost >= 5000
+    assert gateway.seats.ledger.remaining == gateway.seats.ledger.available
+
+
+@settings(max_examples=6)
+@given(st.integers(0, 2**32), st.integers(2_000, 60_000))
+def test_64_programs_at_once_never_overdraw_the_pool(seed: int, total: int) -> None:
+    chance = random.Random(seed)
+    used = [
+        {"prompt_tokens": 900, "completion_tokens": tokens, "total_tokens": 900 + tokens} for tokens in (1, 99, 400)
+    ]
+    answers = [Answer(usage=usage) for usage in used]
+    answers += [Answer(usage=None), fault(500), fault(429), Answer(cut="before"), Answer(cut="within")]
+    answers += [Answer(usage={"prompt_tokens": 10**9, "completion_tokens": 10**9, "total_tokens": 2 * 10**9})]
+    price = Price.model_validate({"input": "0.1", "output": "1"})
+    with OpenAIServer(lambda _request, _number: chance.choice(answers)) as server:
+        url = server.base_url
+        upstream = replace(openai_upstream(url, price=price), access=Access(base_url=url))
+        with served(upstream, total=total, patience=0.2) as gateway:
+            asyncio.run(_ask_at_once(gateway, chance))
+        exchanges, ledger = gateway.exchanges, gateway.seats.ledger
+    assert len(exchanges) >= 64
+    assert 0 <= ledger.spent <= total
+    assert ledger.available == ledger.remaining
+    assert sum(exchange.cost for exchange in exchanges) == ledger.spent
+    assert sum(entry.amount for entry in ledger.journal) == ledger.available
+    assert sum(seat.spent for seat in gateway.seats.by_name.values()) == ledger.spent
+    assert all(exchange.uncovered == 0 for exchange in exchanges if exchange.protocol is CHAT_PROTOCOL)
+
+
+def _program(chance: random.Random) -> tuple[str, dict[str, Any]]:
+    """A request by any protocol, of which a tenth has a huge prompt."""
+    text = "x" * (400_000 if chance.random() < 0.1 else 4_000)
+    path, body = chance.choice(
+        [
+            (CHAT, {"messages": [{"role": "user", "content": text}], "max_tokens": 500}),
+            ("/v1/responses", {"input": text, "max_output_tokens": 500}),
+            ("/v1/messages", {"messages": [{"role": "user", "content": text}], "max_tokens": 500}),
+        ]
+    )
+    return path, {"model": "m", "stream": chance.random() < 0.5, **body}
+
+
+async def _ask_at_once(gateway: Served, chance: random.Random) -> None:
+    async def ask(asking: httpx2.AsyncClient, seat: str, program: tuple[str, dict[str, Any]], leaves: bool) -> None:
+        path, body = program
+        for _ in range(2):  # a program tries once more
+            with suppress(httpx2.TransportError):  # some answers are cut
+                headers = {"x-api-key": gateway.key(seat)}
+                async with asking.stream("POST", gateway.url + path, json=body, headers=headers) as reply:
+                    if leaves or (len(await reply.aread()) and reply.status_code < 429):
+                        return
+
+    async with httpx2.AsyncClient(timeout=60, limits=httpx2.Limits(max_connections=None)) as asking:
+        calls = [(chance.choice(["alice", "bob"]), _program(chance), chance.random() < 0.2) for _ in range(64)]
+        await asyncio.gather(*(ask(asking, *call) for call in calls))
+
+
+def test_the_price_of_the_test_is_what_the_costs_assume() -> None:
+    assert PRICE.cost(1000, 200, cached=600) == COST

@@ -1,0 +1,173 @@
+"""A gateway's run: every exchange can be read there, whatever its protocol and however it ended."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import sqlite3
+import time
+import tracemalloc
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage
+
+from labmates.budgets.tokens import Usage
+from labmates.models.reply import Reply, ToolCall
+from labmates.records.bodies import Bodies
+from labmates.records.events import ChargeEvent, LLMCallEvent, WarningEvent
+from labmates.records.store import Store
+from labmates_doors.gateway.exchanges import Exchange
+from labmates_doors.gateway.recording import GatewayCondition, RunOfGateway
+from labmates_doors.protocols import PROTOCOLS
+from labmates_doors.protocols.base import Json
+from labmates_doors.protocols.chat import CHAT
+from tests.doors.gateway.conftest import KEY, openai_upstream, served
+from tests.doors.test_answering import data_of, passed
+from tests.support.openai_server import Answer, OpenAIServer, fault
+from tests.support.site import served as viewed
+
+USAGE = {"prompt_tokens": 40, "completion_tokens": 9, "total_tokens": 49}
+CONDITION = GatewayCondition(budget="1", seats={"alice": None}, upstreams=["openai:m"], max_output_tokens=4096)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda protocol: protocol.name)
+@pytest.mark.parametrize("calls", [(), (ToolCall("c1", "look", {"where": "x"}), ToolCall("c2", "look", {}))])
+async def test_what_a_model_said_is_read_from_replies_and_streams(protocol: Any, calls: tuple[ToolCall, ...]) -> None:
+    reply = Reply("Let me\u2028see.", calls, (), AIMessage(""), "stop", Usage(1, 1))
+    for said in (
+        protocol.said([protocol.reply(reply, "m")]),
+        protocol.said(data_of(await passed(protocol, [], reply))),
+    ):
+        assert said["content"] == "Let me\u2028see."
+        named = [call["function"] for call in said.get("tool_calls", ())]
+        assert [(each["name"], json.loads(each["arguments"])) for each in named] == [
+            (call.name, call.arguments) for call in calls
+        ]
+
+
+def test_the_words_of_a_responses_stream_that_broke_off_are_read() -> None:
+    responses = PROTOCOLS[1]
+    parts: list[Json] = [{"type": "response.output_text.delta", "delta": text} for text in ("It ", "is")]
+    assert responses.said(parts)["content"] == "It is"
+
+
+def test_the_page_of_a_run_names_seats_and_shows_dollars(tmp_path: Path) -> None:
+    options = CONDITION.model_dump() | {"budget": "1.50", "seats": {"alice": None, "bob": "0.25"}}
+    with Store(f"sqlite:///{tmp_path / 'runs.db'}") as store:
+        record = RunOfGateway(store, GatewayCondition.model_validate(options))
+        with (
+            OpenAIServer(Answer(text="Hello", usage=USAGE)) as server,
+            served(openai_upstream(server.base_url), record=record) as gateway,
+        ):
+            assert gateway.ask("/v1/chat/completions", {"model": "m", "messages": [], "max_tokens": 9})[0] == 200
+        with viewed(store) as site:
+            overview, story = (site.get(f"/runs/{record.run.id}{tab}").text for tab in ("", "/story"))
+    assert "<dt>budget</dt><dd>$1.5</dd>" in overview
+    assert "&#34;bob&#34;: &#34;0.25&#34;" in overview
+    assert '<th scope="col">Seat</th>' in overview
+    assert "<label>Seat <select" in story
+    assert "Team" not in overview + story
+
+
+def test_a_store_that_can_not_be_written_ends_all_calls_with_503(tmp_path: Path) -> None:
+    with Store(f"sqlite:///{tmp_path / 'runs.db'}") as store:
+        record = RunOfGateway(store, CONDITION)
+        with (
+            OpenAIServer([Answer(usage=USAGE)]) as server,
+            served(openai_upstream(server.base_url), record=record) as gateway,
+        ):
+            with closing(sqlite3.connect(tmp_path / "runs.db")) as other, other:
+                other.execute("CREATE TRIGGER full BEFORE INSERT ON events BEGIN SELECT RAISE(ABORT, 'no space'); END")
+            asked = {"model": "m", "max_tokens": 300, "messages": [{"role": "user", "content": "Hi"}]}
+            assert gateway.ask(CHAT.path, asked)[0] == 200
+            until = time.monotonic() + 30
+            while not record.fault and time.monotonic() < until:
+                time.sleep(0.01)
+            refused = [gateway.ask(protocol.path, asked) for protocol in PROTOCOLS]
+            assert gateway.ask("/budget", method="GET")[1]["spent"] != "0"
+    reason = f"exchanges can no longer be recorded: {record.fault.partition(': ')[2]}"
+    assert refused == [(503, protocol.error(503, reason)) for protocol in PROTOCOLS]
+    assert "no space" in reason
+    assert len(server.requests) == 1
+
+
+def test_exchanges_are_a_run_of_the_store(tmp_path: Path) -> None:
+    with Store(f"sqlite:///{tmp_path / 'runs.db'}") as store:
+        record = RunOfGateway(store, CONDITION)
+        answers = [Answer(text="money", usage=USAGE), Answer(text="a long text", cut="within"), fault(500)]
+        with OpenAIServer(answers) as server, served(openai_upstream(server.base_url), record=record) as gateway:
+            asked = {"model": "m", "max_tokens": 300, "messages": [{"role": "user", "content": "Hi"}]}
+            assert gateway.ask(CHAT.path, {**asked, "temperature": 0.5})[0] == 200
+            gateway.ask_raw(CHAT.path, {**asked, "stream": True})
+            assert gateway.ask(CHAT.path, asked)[0] == 500
+            assert gateway.ask(CHAT.path, {**asked, "n": 0})[0] == 400
+        run = store.run(record.run.id)
+        events, bodies = store.events(run.id), Bodies(store.bodies(run.id))
+    calls = [event for event in events if isinstance(event, LLMCallEvent)]
+    assert [bodies[call.messages[0]] for call in calls] == [{"role": "user", "content": "Hi"}] * 2
+    assert bodies[calls[0].reply] == {"role": "assistant", "content": "money"}
+    assert "a lon" in bodies[calls[1].reply]["content"]
+    assert calls[0].settings is not None
+    assert bodies[calls[0].settings] == {"model": "m", "max_tokens": 300, "temperature": 0.5}
+    charges = [event for event in events if isinstance(event, ChargeEvent)]
+    assert [(charge.team, charge.uncertain) for charge in charges] == [("alice", False), ("alice", True)]
+    warnings = [event.text for event in events if isinstance(event, WarningEvent)]
+    assert warnings[0].startswith("/v1/chat/completions openai:m: 500 not billed")
+    assert "400 'n' must be a number" in warnings[1]
+    assert (run.kind, run.status, run.usage.llm_calls) == ("gateway", "interrupted", 2)
+    assert run.budget is not None
+    assert run.budget["spent"] == f"{sum(charge.amount for charge in charges) / 1e6:f}".rstrip("0")
+    assert KEY.encode() not in (tmp_path / "runs.db").read_bytes()
+
+
+MOST_KEPT = 1_000_000
+"""Bytes of the 4 MB of texts that a test records."""
+
+
+async def test_what_is_written_is_not_kept_in_memory_and_its_sums_are(tmp_path: Path) -> None:
+    def exchange(number: int) -> Exchange:
+        asked: Any = {"role": "user", "content": f"question {number} " + "x" * 2_000}
+        reply = CHAT.reply(Reply(f"answer {number} " + "y" * 2_000, (), (), AIMessage(""), "stop", Usage(1, 1)), "m")
+        request = {"model": "m", "messages": [{"role": "system", "content": "Be brief."}, asked]}
+        return Exchange(0.0, 0.1, "alice", CHAT, "openai:m", 200, request, reply, cost=2, usage=Usage(3, 4))
+
+    async def record_many(record: RunOfGateway, numbers: range) -> int:
+        """The bytes that stay in memory."""
+        async with record.opened():
+            for number in (0, 1):
+                record.add(exchange(number))
+            await asyncio.sleep(0.2)
+            before, _ = tracemalloc.get_traced_memory()
+            for number in numbers:
+                record.add(exchange(number))
+                if number % 50 == 0:
+                    await asyncio.sleep(0.02)
+            for _ in range(300):  # what is in the store is forgotten some time after
+                gc.collect()
+                grown = tracemalloc.get_traced_memory()[0] - before
+                if len(store.events(record.run.id)) >= 2 * len(numbers) and grown < MOST_KEPT:
+                    break
+                await asyncio.sleep(0.1)
+            return grown
+
+    with Store(f"sqlite:///{tmp_path / 'runs.db'}") as store:
+        tracemalloc.start()
+        record = RunOfGateway(store, CONDITION)
+        grown = await record_many(record, range(2, 1002))
+        tracemalloc.stop()
+        resumed = RunOfGateway(store, CONDITION, record.run.id)
+        await record_many(resumed, range(1000, 1010))
+        run, bodies = store.run(record.run.id), store.bodies(record.run.id)
+        events = store.events(run.id)
+    assert grown < MOST_KEPT
+    assert resumed.spent["alice"] == 2 * 1002
+    assert [event.step for event in events] == [str(2 * (place // 2)) for place in range(len(events))]
+    assert len(events) == 2 * (1002 + 12)
+    assert run.usage.llm_calls == 1014
+    assert (run.usage.input_tokens, run.usage.output_tokens, run.usage.bill) == (3 * 1014, 4 * 1014, "0.002028")
+    assert run.budget == {"total": "1", "spent": "0.002028", "remaining": "0.997972"}
+    assert len(bodies) == 2 * 1010 + 2  # questions and answers, the system prompt and the settings, once each
