@@ -71,8 +71,8 @@ class Purse(Budget):
         """Whether the current agent's share has less money left than the step."""
         return self.share.rest < self._step.rest
 
-    def of(self, agent: str) -> Purse:
-        """The purse itself, bounded by the share of an agent from now on."""
+    def spend_as(self, agent: str) -> Purse:
+        """Charge the share of an agent from now on; returns the purse itself."""
         self._share = self._shares.get(agent, self._step)
         return self
 

@@ -76,13 +76,13 @@ def test_notices_go_by_unreserved_money_and_are_silent_while_the_step_can_be_pai
 
 def test_a_share_bounds_its_agent_and_no_other() -> None:
     purse = Purse(Ledger(1_000), "data", {}, shares={"ana": 300, "ben": 200})
-    purse.of("ana").reserve(250, "a").charge(250)
+    purse.spend_as("ana").reserve(250, "a").charge(250)
     assert (purse.left, purse.is_bound_by_share) == (50, True)
     with pytest.raises(InsufficientFundsError):
         purse.reserve(60, "b")
-    assert purse.of("ben").left == 200
+    assert purse.spend_as("ben").left == 200
     purse.note(150)
     assert purse.spent_by == {"ana": 250, "ben": 150}
     assert "Of your own share" in purse.status("full")
-    assert (purse.of("cho").left, purse.is_bound_by_share) == (600, False)
+    assert (purse.spend_as("cho").left, purse.is_bound_by_share) == (600, False)
     assert "share" not in purse.status("full")

@@ -38,7 +38,7 @@ async def work(state: WorkOrder, runtime: Runtime[LabContext]) -> dict[str, obje
     ctx, lab = runtime.context, state["lab"]
     team, phase = ctx.team(lab), lab["agenda"][0]
     seat = team.seats[state["agent"]]
-    purse = ctx.purse(lab, team.name, state["sharers"]).of(seat.id)
+    purse = ctx.purse(lab, team.name, state["sharers"]).spend_as(seat.id)
     model = ctx.condition.model_of(seat.id)
     async with ctx.sandboxes.session(
         seat.id, model, earlier_code(ctx, phase["team"], seat.id), ctx.condition.code_timeout

@@ -255,7 +255,7 @@ class Lab:
             if ctx.organisation.declares_seats and seat not in ctx.organisation.seats:
                 raise unknown_name("seat", seat, [*ctx.organisation.seats])
             speaker = Speaker(team, seat, ctx.condition.model_of(seat))
-            purse = Purse(ctx.ledger, team, {}, shares=ctx.shares).of(seat)
+            purse = Purse(ctx.ledger, team, {}, shares=ctx.shares).spend_as(seat)
             workspace = Workspace(ctx.organisation, team, self._artifacts, {}, form=ctx.form)
             session = await self._session(speaker)
             held = [*TOOLS, *OWN_TOOLS.names(), *ctx.mcp.titles]

@@ -198,7 +198,9 @@ class Stray(LabStep):
         seat, purse = run.team.lead, run.purse()
         messages = run.opening(seat, run.order({}))
         speaker = run.ctx.speaker(run.team, seat)
-        await run.ctx.caller.call(f"t/0/{seat.id}/elsewhere/0", speaker, messages, purse.of(seat.id), name="stray")
+        await run.ctx.caller.call(
+            f"t/0/{seat.id}/elsewhere/0", speaker, messages, purse.spend_as(seat.id), name="stray"
+        )
         return run.next()
 
     def answer(self, order: Any, heard: Heard) -> Draft:

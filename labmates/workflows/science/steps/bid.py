@@ -47,7 +47,7 @@ class Bid(LabStep):
         conversations: dict[str, list[int]] = {}
         exhausted = False
         for seat in run.workers:
-            messages = run.opening(seat, bid_order(run, seat, purse.of(seat.id)))
+            messages = run.opening(seat, bid_order(run, seat, purse.spend_as(seat.id)))
             try:
                 answer = await run.ask(seat, messages, purse, read_bid)
             except InsufficientFundsError:

@@ -43,7 +43,7 @@ class Plan(LabStep):
         from labmates.workflows.science.steps.running import phase_members, spending
 
         ctx, team, workers = run.ctx, run.team, run.workers
-        purse = run.purse().of(team.lead.id)
+        purse = run.purse().spend_as(team.lead.id)
         messages = run.opening(team.lead, plan_order(run, purse))
         lines = "\n".join(f"{seat.id}: …" for seat in workers)
         form = render("plan_form", lines=lines) if len(team.members) > 1 else ""

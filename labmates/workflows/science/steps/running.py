@@ -165,7 +165,7 @@ class StepRun:
         async def ask(seat: Seat) -> tuple[Purse, list[BaseMessage], Answered[str] | None]:
             # A purse each: a common one would book on the share of whoever it was handed to last.
             purse = self.ctx.purse(_after(self.lab, self.team.name, spent, spent_by), self.team.name, len(seats))
-            asked = order(seat, purse.of(seat.id))
+            asked = order(seat, purse.spend_as(seat.id))
             messages = self.opening(seat, asked, continued=bool(part))
             if earlier := told.transcripts.get(seat.id):
                 messages = [*earlier, asked.human()]

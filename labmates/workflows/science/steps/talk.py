@@ -49,7 +49,7 @@ class Talk(LabStep):
         exhausted = False
         for round_ in range(1, ctx.rounds(run.lab) + 1):
             for seat in team.members:
-                mine = purse.of(seat.id)
+                mine = purse.spend_as(seat.id)
                 if seat.id in spoken:
                     before, heard = spoken[seat.id]
                     messages = [*before, next_round_order(run, seat, round_, talk[heard:], mine).human()]
