@@ -10,7 +10,6 @@ import httpx2
 
 from labmates.budgets.money import format_dollars
 from labmates.errors import UsageError
-from labmates.models.attached import Memory
 from labmates.models.clients import transport
 from labmates.models.hub import ModelHub
 from labmates.models.options import ModelOptions
@@ -18,6 +17,7 @@ from labmates.models.redact import Redactor
 from labmates_doors.gateway.exchanges import Record
 from labmates_doors.gateway.seats import Seats
 from labmates_doors.gateway.upstream import Upstream
+from labmates_doors.memory import Memory
 from labmates_doors.protocols.base import Json
 
 

@@ -25,7 +25,7 @@ from labmates.agents.transcript import message_to_data, said_in, text_of
 from labmates.budgets.ledger import InsufficientFundsError
 from labmates.budgets.tokens import ATTACHED
 from labmates.errors import LabmatesError
-from labmates.models.attached import Memory, without
+from labmates.models.attached import without
 from labmates.models.errors import ContextOverflowError, EndpointError
 from labmates.models.orders import order_of, with_orders
 from labmates.models.reply import Reply, ToolCall
@@ -40,6 +40,7 @@ from labmates.workflows.calls.call import (
     recorded_reply,
 )
 from labmates.workflows.calls.caller import Caller
+from labmates_doors.memory import Memory
 from labmates_doors.protocols.base import RefusedRequestError
 
 MOST_WAITING = 16
