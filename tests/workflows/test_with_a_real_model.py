@@ -110,6 +110,7 @@ def test_writing_strategies(play: Any) -> None:
     assert run.usage.output_tokens > 20
 
 
+@pytest.mark.slow("tests/workflows/science/test_science_lab.py")
 def test_the_lab_with_code_that_the_model_writes(play: Any) -> None:
     schema = {"type": "json_schema", "json_schema": {"name": "call", "schema": CODE}}
     run = play(
