@@ -36,8 +36,11 @@ ANALYST = "scripted:diligent"
 GAME = {"groups": 2, "group_size": 2, "rounds": 2, "repair_turns": 3, "max_output_tokens": 128}
 SIMULATIONS = 2
 LAB = {"task": "anomaly", "difficulty": "easy", "budget": "0.2", "max_turns": 3, "max_output_tokens": 384}
+# The baseline shows what can be earned; cut at 384 tokens, it states nothing either.
+ANALYST_LAB = {**LAB, "budget": "1.00", "max_output_tokens": 4096}
 GAME_METRICS = ("level", "cooperation", "efficiency", "failed_decision_rate")
 LAB_METRICS = ("skill", "accuracy", "artifacts_missing", "failed_reply_rate")
+ANALYST_RULES = "One run each. The baseline has $1.00 and 4,096 tokens a reply: what it earns can be earned."
 STRONG = Path(__file__).with_name("strong_model_runs.csv")
 SETTINGS = {"call_timeout": 900.0, "max_concurrent_calls": 2}
 
@@ -69,7 +72,8 @@ def plays(models: Sequence[str], games: Sequence[str], *, with_lab: bool) -> Ite
     if with_lab:
         for model in (ANALYST, *models):
             for organisation in ({"solo": True}, {"organisation": "pipeline"}):
-                yield Play("science", {**LAB, **organisation, "model": model}, 1)
+                lab = ANALYST_LAB if model == ANALYST else LAB
+                yield Play("science", {**lab, **organisation, "model": model}, 1)
 
 
 def play_missing(store_url: str, planned: Iterable[Play], catalog: Catalog) -> None:
@@ -124,8 +128,9 @@ def page(store_url: str, planned: Sequence[Play], missing: Sequence[str]) -> str
     lines = [
         "# Results with small models",
         "",
-        "Written by `make results` from its store; every number can be recomputed. The models are far too small for "
-        "the lab: their zeros are the result. `MODEL@DIGEST` is a model file and the start of its SHA-256 digest.",
+        "Written by `make results` from its store; every number can be recomputed. The language models are far too "
+        "small for the lab: their zeros are the result. `MODEL@DIGEST` is a model file and the start of its SHA-256 "
+        "digest.",
         "",
         'To play them with your files: `make results MODELS="gguf:smollm2 gguf:/models/qwen05.gguf?slots=2 …"`. It '
         "takes some hours on two processors. The times below are of a machine that did other work as well.",
@@ -139,7 +144,7 @@ def page(store_url: str, planned: Sequence[Play], missing: Sequence[str]) -> str
     lines += [f"Left out: {reason}." for reason in missing]
     lines += ["", "## Games", "", *rules(GAME, f"{SIMULATIONS} simulations each; replies without a schema."), ""]
     lines += markdown(results_table("games", "", cells(games, GAME_METRICS), GAME_METRICS)) if games else ["No runs."]
-    lines += ["", "## Lab, alone", "", *rules(LAB, "One run each."), ""]
+    lines += ["", "## Lab, alone", "", *rules(LAB, ANALYST_RULES), ""]
     lines += markdown(results_table("alone", "", cells(alone, LAB_METRICS), LAB_METRICS)) if alone else ["No runs."]
     lines += ["", "## Lab, four teams on equal terms", ""]
     lines += markdown(results_table("teams", "", cells(teams, LAB_METRICS), LAB_METRICS)) if teams else ["No runs."]
