@@ -37,10 +37,10 @@ GAME = {"groups": 2, "group_size": 2, "rounds": 2, "repair_turns": 3, "max_outpu
 SIMULATIONS = 2
 LAB = {"task": "anomaly", "difficulty": "easy", "budget": "0.2", "max_turns": 3, "max_output_tokens": 384}
 # The baseline shows what can be earned; cut at 384 tokens, it states nothing either.
-ANALYST_LAB = {**LAB, "budget": "1.00", "max_output_tokens": 4096}
+ANALYST_LAB = {**LAB, "budget": "1", "max_output_tokens": 4096}
 GAME_METRICS = ("level", "cooperation", "efficiency", "failed_decision_rate")
 LAB_METRICS = ("skill", "accuracy", "artifacts_missing", "failed_reply_rate")
-ANALYST_RULES = "One run each. The baseline has $1.00 and 4,096 tokens a reply: what it earns can be earned."
+ANALYST_RULES = "One run each. The baseline has $1 and 4,096 tokens a reply: what it earns can be earned."
 STRONG = Path(__file__).with_name("strong_model_runs.csv")
 SETTINGS = {"call_timeout": 900.0, "max_concurrent_calls": 2}
 
