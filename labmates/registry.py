@@ -91,6 +91,12 @@ class Registry(Generic[T]):
         self._loaded[name] = entry
         self._replaced.add(name)
 
+    def refuse_missing(self, name: str) -> None:
+        """Raise a `UsageError` if a package of this project has the entry and is not installed."""
+        for listed, package in satellites().get(self.group, {}).items():
+            if (name == listed or (listed.endswith("/") and name.startswith(listed))) and name not in self:
+                raise UsageError(f"the {self.what} '{name}' is in the package {package}: pip install {package}")
+
     @contextmanager
     def guarded(self, name: str, fails: str) -> Iterator[None]:
         """Run the block on the entry called `name`; any exception of a plug-in's entry becomes a `PluginError`.
@@ -119,7 +125,8 @@ class Registry(Generic[T]):
     def _load(self, name: str) -> T:
         points = self._found(name)
         if not points:
-            raise self._unknown(name)
+            self.refuse_missing(name)
+            raise unknown_name(self.what, name, self.names())
         if len(points) > 1:
             raise PluginError(
                 f"several packages declare the {self.what} '{name}': {_packages(points)}; uninstall all but one"
@@ -128,12 +135,6 @@ class Registry(Generic[T]):
             found = _attribute(points[0].value)
             family = self._family(name)
             return cast(T, found if family is None else found(name.removeprefix(family)))
-
-    def _unknown(self, name: str) -> UsageError:
-        for listed, package in satellites().get(self.group, {}).items():
-            if name == listed or (listed.endswith("/") and name.startswith(listed)):
-                return UsageError(f"the {self.what} '{name}' is in the package {package}: pip install {package}")
-        return unknown_name(self.what, name, self.names())
 
     def _found(self, name: str) -> Sequence[Point]:
         """The entry points of an entry; our own only, if there is one."""

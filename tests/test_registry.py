@@ -12,6 +12,7 @@ import pytest
 
 from labmates.agents.organisation_files import ORGANISATIONS
 from labmates.agents.players.base import PLAYERS
+from labmates.agents.steps import STEPS
 from labmates.errors import UsageError
 from labmates.games.dilemmas import DILEMMAS
 from labmates.games.registry import GAMES
@@ -38,6 +39,7 @@ REGISTRIES: list[Registry[Any]] = [
     MECHANISMS,
     ORGANISATIONS,
     PLAYERS,
+    STEPS,
     TASKS,
     VERBS,
 ]

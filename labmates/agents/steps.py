@@ -1,7 +1,7 @@
 """Kinds of steps of an organisation: what each declares, and all of them by name.
 
 A kind declares once what it is, and everything else reads it here: organisations, prompts, measures of coordination,
-the reserve, drawings, seats from outside, baselines and checks. `labmates.workflows.science.steps` has the kinds
+the reserve, drawings, seats from outside, baselines and checks. The folder ``steps`` of the lab has the kinds
 themselves, in one file each; other packages add theirs (entry points ``labmates.steps``).
 """
 

@@ -36,6 +36,7 @@ class Analyses(SuggestingGroup):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of an analysis or verb, or a subgroup."""
         name = self._prefix + cmd_name
+        ANALYSES.refuse_missing(name)
         if name in ANALYSES:
             return _command(cmd_name, ANALYSES.get(name))
         if f"analyze/{name}" in VERBS:

@@ -65,6 +65,7 @@ class Verbs(SuggestingGroup):
             from labmates.cli.verbs import made
 
             return made(cmd_name, command)
+        VERBS.refuse_missing(cmd_name)
         if "/" in cmd_name or cmd_name not in VERBS:
             return None
         from labmates.cli.verbs import verb_command

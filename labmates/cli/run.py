@@ -31,6 +31,7 @@ class Kinds(SuggestingGroup):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of one kind."""
+        EXPERIMENTS.refuse_missing(cmd_name)
         return _command(cmd_name) if cmd_name in EXPERIMENTS else None
 
     def summary(self, ctx: click.Context, name: str) -> str:
