@@ -43,7 +43,7 @@ def installed(folder: Path, libraries: Path, *wheels: Path) -> Path:
     """The command line of an environment of its own with these wheels."""
     venv.create(folder, with_pip=False)
     uv, python = Path(sys.executable).with_name("uv"), folder / "bin" / "python"
-    install = [uv, "pip", "install", "--offline", "--no-deps", "--python", python]
+    install: list[str | Path] = [uv, "pip", "install", "--offline", "--no-deps", "--python", python]
     subprocess.run([*install, *wheels], check=True, capture_output=True)
     [own] = folder.glob("lib/python*/site-packages")
     (own / "libraries.pth").write_text(f"{libraries}\n")

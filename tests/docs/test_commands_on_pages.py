@@ -24,7 +24,7 @@ NOT_RUN: dict[str, list[str]] = {
         "asks the server of the block above",
     ],
     "docs/howto/documentation.md": ["tests/docs/test_site.py builds the site"],
-    "docs/howto/gateway.md": [
+    "packages/labmates-doors/docs/howto/gateway.md": [
         "it serves until it is stopped; packages/labmates-doors/tests/doors/test_gateway_verb.py starts and stops it",
         "needs the gateway of the block above",
         *["needs the program and the gateway"] * 3,
@@ -52,10 +52,11 @@ NOT_RUN: dict[str, list[str]] = {
     "docs/lab/organisations.md": [
         "tests/workflows/science/test_own_graph.py runs examples/own_organisations.py",
         "tests/workflows/science/test_own_graph.py runs it",
+        "tests/docs/test_examples.py runs it",
     ],
-    "docs/lab/seats.md": [
+    "packages/labmates-doors/docs/lab/seats.md": [
         "it waits for a person",
-        "a function that tests/workflows/science/seats holds",
+        "a function that packages/labmates-doors/tests/doors/seats holds",
         "needs the program and a model",
     ],
     "docs/plugins.md": [
@@ -72,6 +73,9 @@ NOT_RUN: dict[str, list[str]] = {
         "needs other machines",
         "needs a Kubernetes cluster",
     ],
+    "packages/labmates-doors/README.md": ["it installs the package"],
+    "packages/labmates-populations/README.md": ["it installs the package"],
+    "packages/labmates-profiles/README.md": ["it installs the package"],
     "docs/viewer/README.md": [
         "it serves until it is stopped; tests/cli/test_view_verb.py starts and stops what stands here",
     ],
