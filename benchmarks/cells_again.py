@@ -26,7 +26,7 @@ from labmates.sandboxes.choose import choose_backend
 from labmates.tasks.registry import get_task
 from labmates.tasks.salt import data_seed
 from labmates.util.seeds import derive
-from labmates.workflows.science.evidence import SHARED, prepare
+from labmates.workflows.science.lab.evidence import SHARED, prepare
 
 AT_ONCE = 8
 

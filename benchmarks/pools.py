@@ -47,8 +47,8 @@ from labmates.sandboxes.base import CodeResult, Sandbox, SandboxBackend
 from labmates.sandboxes.choose import choose_backend
 from labmates.sandboxes.pool import SandboxPool
 from labmates.workflows.protocol.services import Services
-from labmates.workflows.science.condition import ScienceCondition
 from labmates.workflows.science.experiment import SCIENCE
+from labmates.workflows.science.lab.condition import ScienceCondition
 
 TASKS = ("anomaly", "biomarker", "ecology", "geospatial")
 MODELS = ("scripted:diligent", "scripted:talkative")

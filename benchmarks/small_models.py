@@ -47,7 +47,7 @@ from labmates.workflows.games.graph import NO_TOKENS, decision_form, default_wor
 from labmates.workflows.play.playing import decision_of
 from labmates.workflows.protocol.experiment import condition_of
 from labmates.workflows.science.baselines.diligent import Diligent
-from labmates.workflows.science.member import reminder
+from labmates.workflows.science.steps.member import reminder
 
 TASKS = ("anomaly", "biomarker")
 ORGANISATIONS = ("solo", "pipeline")

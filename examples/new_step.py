@@ -17,8 +17,8 @@ from labmates.models.objects import UnusableAnswerError
 from labmates.models.orders import Order
 from labmates.models.reply import Reply
 from labmates.models.scripted.base import Draft, Heard
-from labmates.workflows.science import briefs
 from labmates.workflows.science.baselines.prompt import Step
+from labmates.workflows.science.lab import briefs
 from labmates.workflows.science.steps.base import LabStep, Update
 from labmates.workflows.science.steps.running import StepRun
 

@@ -15,8 +15,8 @@ from labmates.agents.organisation_files import (
     source_of,
 )
 from labmates.errors import UsageError
-from labmates.workflows.science.condition import ScienceCondition
-from labmates.workflows.science.lab import lab_graph
+from labmates.workflows.science.graph import lab_graph
+from labmates.workflows.science.lab.condition import ScienceCondition
 from tests.support.teams import ALONE, PIPELINE
 
 PAIR = """\

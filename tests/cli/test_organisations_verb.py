@@ -53,7 +53,7 @@ def test_the_check_refuses_an_instrument_that_the_task_does_not_have(labmates: L
 
 def test_the_check_imports_no_other_experiment() -> None:
     code = (
-        "import sys; import labmates.workflows.science.organisation_check; "
+        "import sys; import labmates.workflows.science.verbs.check; "
         "print(*(name for name in sys.modules if name.startswith('labmates.workflows.') and name.split('.')[2] in "
         "('dilemmas', 'games', 'populations', 'studio', 'tournament')))"
     )

@@ -16,7 +16,7 @@ from labmates.studies.settings import RunSettings
 from labmates.tasks.registry import get_task
 from labmates.tasks.report import oracle_report
 from labmates.util.seeds import derive
-from labmates.workflows.science.condition import ScienceCondition
+from labmates.workflows.science.lab.condition import ScienceCondition
 
 
 @cache

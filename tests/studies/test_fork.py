@@ -19,7 +19,7 @@ from labmates.studies.fork import changed, fork, whole_steps
 from labmates.studies.replay import replay
 from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings
-from labmates.workflows.science.condition import ScienceCondition
+from labmates.workflows.science.lab.condition import ScienceCondition
 from tests.support import plays
 from tests.support.plays import busy_without_code, looking
 from tests.support.puppet import Play, agent_of, dutiful, puppet, step_of, turn_of

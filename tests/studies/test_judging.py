@@ -24,7 +24,7 @@ from labmates.studies.audit import unproven
 from labmates.studies.judging import Judged, judge_runs, judgeable, judging_usage
 from labmates.workflows.calls.assessing import add_events, has_judged
 from labmates.workflows.protocol.experiment import EXPERIMENTS, Experiment
-from labmates.workflows.science.condition import ScienceCondition
+from labmates.workflows.science.lab.condition import ScienceCondition
 from tests.judges.conftest import answer
 from tests.studies.ended import ended_run, right_report
 from tests.support.openai_server import Answer, Json, OpenAIServer, fault

@@ -11,7 +11,7 @@ from labmates.studies import ready
 from labmates.studies.source import find_study, read_study
 from labmates.studies.spec import StudySpec, read_spec
 from labmates.workflows.protocol.experiment import Condition
-from labmates.workflows.science.condition import ScienceCondition
+from labmates.workflows.science.lab.condition import ScienceCondition
 from tests.support.strategies import strategy, write
 from tests.support.studies import conditions_of
 

@@ -16,7 +16,7 @@ from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from labmates.agents.transcript import text_of
 from labmates.models.orders import Order, order_of
 from labmates.workflows.science.baselines.prompt import between
-from labmates.workflows.science.briefs import KIND
+from labmates.workflows.science.lab.briefs import KIND
 
 _STEPS = {"plan": "plan", "work": "work", "deliberation": "deliberate", "write the artifact": "write"}
 _STATED = re.compile(

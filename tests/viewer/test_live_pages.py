@@ -24,7 +24,7 @@ from labmates.studies.settings import RunSettings
 from labmates.util.process_ids import this_worker
 from labmates.workflows.people.approval import Answer, Question
 from labmates.workflows.people.live import Live, live_run
-from labmates.workflows.science.condition import ScienceCondition
+from labmates.workflows.science.lab.condition import ScienceCondition
 from labmates_doors.gateway.recording import GatewayCondition, RunOfGateway
 from tests.doors.gateway.conftest import openai_upstream
 from tests.doors.gateway.conftest import served as gateway

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from labmates.registry import lazy
 from labmates.stats.domains import AT_MOST_ONE, COUNT, SHARE
 from labmates.workflows.protocol.experiment import Estimate, Experiment, Metric
-from labmates.workflows.science.condition import ScienceCondition
+from labmates.workflows.science.lab.condition import ScienceCondition
 
 if TYPE_CHECKING:
     from labmates.records.events import ScoreEvent
@@ -38,7 +38,7 @@ COORDINATION = (
     Metric("requests_asked", "attempted requests of agents", COUNT),
     Metric("requests_answered", "requests whose phase ended", COUNT),
 )
-"""Measures of coordination (`labmates.workflows.science.coordination`)."""
+"""Measures of coordination (`labmates.workflows.science.lab.coordination`)."""
 
 METRICS = (
     Metric("skill", "accuracy above a guess: 1 for the truth, 0 for a guess", AT_MOST_ONE, "higher", headline=True),
@@ -110,10 +110,10 @@ _INPUT, _OUTPUT, _CALLS, _SECONDS, _SECONDS_OF_A_CALL = 101_118, 29_654, 60, 260
 SCIENCE = Experiment(
     "science",
     ScienceCondition,
-    lazy("labmates.workflows.science.lab:graph"),
+    lazy("labmates.workflows.science.graph:graph"),
     lazy("labmates.workflows.science.run:outcome"),
     METRICS,
-    start=lazy("labmates.workflows.science.state:start"),
+    start=lazy("labmates.workflows.science.lab.state:start"),
     context=lazy("labmates.workflows.science.run:opened"),
     example="labmates run science --task ecology --model scripted:diligent --budget 0.50 --replicates 2",
     estimate=estimate,
@@ -121,6 +121,6 @@ SCIENCE = Experiment(
     salted=True,
     report=lazy("labmates.workflows.science.run:report_of"),
     judged=judged_metrics,
-    page=lazy("labmates.workflows.science.page:sections"),
+    page=lazy("labmates.workflows.science.analyses.page:sections"),
     described=described,
 )

@@ -49,15 +49,15 @@ from labmates.workflows.people.live import Live, live_run
 from labmates.workflows.protocol.experiment import Outcome
 from labmates.workflows.protocol.services import VIEWER, Services
 from labmates.workflows.protocol.stop_signal import Steps
-from labmates.workflows.science.condition import ScienceCondition
-from labmates.workflows.science.context import LabContext, warm_up
-from labmates.workflows.science.coordination import coordination
-from labmates.workflows.science.evidence import Materials, held_part, prepare
 from labmates.workflows.science.experiment import judged_metrics
-from labmates.workflows.science.findings import findings_form
-from labmates.workflows.science.mcp_tools import McpTools
-from labmates.workflows.science.outside import SeatAgents
-from labmates.workflows.science.state import LabState
+from labmates.workflows.science.lab.condition import ScienceCondition
+from labmates.workflows.science.lab.context import LabContext, warm_up
+from labmates.workflows.science.lab.coordination import coordination
+from labmates.workflows.science.lab.evidence import Materials, held_part, prepare
+from labmates.workflows.science.lab.findings import findings_form
+from labmates.workflows.science.lab.mcp_tools import McpTools
+from labmates.workflows.science.lab.outside import SeatAgents
+from labmates.workflows.science.lab.state import LabState
 
 LEAST_CHARS: Final = 80
 """A shorter artifact has no substance (runs of white space count as one character).

@@ -23,7 +23,7 @@ from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings
 from labmates.workflows.people.approval import Question, approver_of
 from labmates.workflows.people.live import ask_run, follow_run, socket_of
-from labmates.workflows.science.condition import ScienceCondition
+from labmates.workflows.science.lab.condition import ScienceCondition
 from tests.support.approving import LAB, REASON, improving, wants_better
 from tests.support.children import run_child
 from tests.support.puppet import puppet

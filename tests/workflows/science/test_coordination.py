@@ -21,8 +21,9 @@ from labmates.records.events import (
 )
 from labmates.records.store import Store
 from labmates.workflows.protocol.analysis import Runs, TooFewRunsError
-from labmates.workflows.science.analyses import COORDINATION, CoordinationParams
-from labmates.workflows.science.coordination import (
+from labmates.workflows.science.analyses.declared import COORDINATION, CoordinationParams
+from labmates.workflows.science.analyses.fates import ENDS
+from labmates.workflows.science.lab.coordination import (
     Coordination,
     HandOver,
     coordination,
@@ -30,7 +31,6 @@ from labmates.workflows.science.coordination import (
     marks,
     stages,
 )
-from labmates.workflows.science.fates import ENDS
 from tests.support.recorded import Recorded, add
 
 

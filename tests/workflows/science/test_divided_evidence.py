@@ -16,9 +16,9 @@ from labmates.models.scripted.base import Draft, Heard, call
 from labmates.tasks.base import Difficulty
 from labmates.tasks.evidence import divide
 from labmates.tasks.registry import get_task
-from labmates.workflows.science.condition import ScienceCondition
-from labmates.workflows.science.evidence import Arm, held_part, prepare
 from labmates.workflows.science.experiment import described
+from labmates.workflows.science.lab.condition import ScienceCondition
+from labmates.workflows.science.lab.evidence import Arm, held_part, prepare
 from tests.support.line_task import LineTask
 from tests.support.puppet import agent_of, dutiful, step_of, turn_of
 from tests.workflows.science.test_science_lab import Lab, tool_results

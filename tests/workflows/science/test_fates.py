@@ -8,9 +8,9 @@ import pytest
 
 from labmates.agents.organisation_parts import REPORT
 from labmates.tasks.registry import get_task
-from labmates.workflows.science.coordination import hand_overs
-from labmates.workflows.science.fates import Fate, fates
-from labmates.workflows.science.team_page import team_graph
+from labmates.workflows.science.analyses.fates import Fate, fates
+from labmates.workflows.science.analyses.team_page import team_graph
+from labmates.workflows.science.lab.coordination import hand_overs
 from tests.workflows.science.test_coordination import Story
 
 TASK = get_task("anomaly")

@@ -14,7 +14,7 @@ from labmates.records.bodies import Bodies
 from labmates.records.events import ArtifactEvent, Event, FailedReplyEvent, FindingsEvent, LLMCallEvent
 from labmates.records.run import RunRecord
 from labmates.records.store import Store
-from labmates.workflows.science.condition import ScienceCondition
+from labmates.workflows.science.lab.condition import ScienceCondition
 from labmates.workflows.science.run import report_of
 from tests.support.plays import played
 from tests.support.puppet import Play, agent_of, dutiful, step_of, turn_of

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from labmates.records.run import RunRecord
-from labmates.workflows.science import organisation_results
-from labmates.workflows.science.experiment import COORDINATION
-from labmates.workflows.science.organisation_results import (
+from labmates.workflows.science.analyses import organisations as organisation_results
+from labmates.workflows.science.analyses.organisations import (
     Place,
     coordination_table,
     differences_table,
@@ -21,6 +20,7 @@ from labmates.workflows.science.organisation_results import (
     outcomes_table,
     verdicts,
 )
+from labmates.workflows.science.experiment import COORDINATION
 
 _numbers = count()
 MEASURES = dict.fromkeys((metric.name for metric in COORDINATION), 0.0)

@@ -27,11 +27,11 @@ from labmates.studies.fork import fork
 from labmates.studies.replay import replay
 from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings
-from labmates.workflows.science.briefs import project_text
-from labmates.workflows.science.condition import ScienceCondition
-from labmates.workflows.science.organisation_check import check_organisation
-from labmates.workflows.science.state import first_state
+from labmates.workflows.science.lab.briefs import project_text
+from labmates.workflows.science.lab.condition import ScienceCondition
+from labmates.workflows.science.lab.state import first_state
 from labmates.workflows.science.steps.bid import read_bid
+from labmates.workflows.science.verbs.check import check_organisation
 from tests.support.puppet import agent_of, dutiful, puppet, step_of
 from tests.workflows.science.test_science_lab import Lab, tool_results
 

@@ -26,9 +26,9 @@ from labmates.studies.settings import RunSettings
 from labmates.tasks.evidence import instruments_of
 from labmates.tasks.registry import get_task
 from labmates.workflows.people.approval import Question
-from labmates.workflows.science.condition import ScienceCondition
-from labmates.workflows.science.organisation_check import check_organisation
-from labmates.workflows.science.team_page import team_sections
+from labmates.workflows.science.analyses.team_page import team_sections
+from labmates.workflows.science.lab.condition import ScienceCondition
+from labmates.workflows.science.verbs.check import check_organisation
 from tests.support.children import run_child
 from tests.support.plugins import ROOT
 from tests.support.puppet import puppet

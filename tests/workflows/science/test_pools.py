@@ -12,7 +12,7 @@ from benchmarks.pools import Bought, Remembering, buy, judge, pools, smallest_pa
 from labmates.records.events import LLMCallEvent
 from labmates.sandboxes.choose import choose_backend
 from labmates.sandboxes.pool import SandboxPool
-from labmates.workflows.science.condition import ScienceCondition
+from labmates.workflows.science.lab.condition import ScienceCondition
 
 
 @pytest.fixture

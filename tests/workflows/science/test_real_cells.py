@@ -13,7 +13,7 @@ from labmates.sandboxes.session import KernelBackend
 from labmates.tasks.registry import get_task
 from labmates.tasks.salt import data_seed
 from labmates.util.seeds import derive
-from labmates.workflows.science.evidence import SHARED, prepare
+from labmates.workflows.science.lab.evidence import SHARED, prepare
 
 FOLDER = Path(__file__).with_name("real_cells")
 LIMIT = 1.5

@@ -22,9 +22,9 @@ from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings
 from labmates.workflows.protocol.experiment import make_condition
 from labmates.workflows.protocol.stop_signal import StopSignal
-from labmates.workflows.science.condition import ScienceCondition
-from labmates.workflows.science.reserve import likely_cost, set_aside, share_of
-from labmates.workflows.science.state import first_state, new_phase
+from labmates.workflows.science.lab.condition import ScienceCondition
+from labmates.workflows.science.lab.reserve import likely_cost, set_aside, share_of
+from labmates.workflows.science.lab.state import first_state, new_phase
 from tests.support.puppet import agent_of, dutiful, puppet, step_of
 from tests.support.story import story
 from tests.support.teams import PIPELINE, TEAMS

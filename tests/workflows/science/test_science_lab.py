@@ -35,7 +35,7 @@ from labmates.records.events import (
 )
 from labmates.records.run import RunRecord
 from labmates.records.store import Store
-from labmates.workflows.science.writing import take
+from labmates.workflows.science.lab.writing import take
 from tests.support.puppet import agent_of, dutiful, puppet, step_of, turn_of
 from tests.support.scripted_chat import ScriptedChat, said
 from tests.support.teams import PIPELINE, TEAMS

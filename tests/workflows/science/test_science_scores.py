@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from labmates.records.events import ScoreEvent
+from labmates.workflows.science.analyses.page import findings
 from labmates.workflows.science.experiment import judged_metrics
-from labmates.workflows.science.page import findings
 
 
 def score(metric: str, value: float | None, version: str = "2", judge: str = "verified", **more: Any) -> ScoreEvent:

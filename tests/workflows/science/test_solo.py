@@ -25,8 +25,8 @@ from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings
 from labmates.workflows.protocol.experiment import make_condition
 from labmates.workflows.protocol.studio import studio_graph
-from labmates.workflows.science.condition import TEAM_FIELDS, ScienceCondition
-from labmates.workflows.science.lab import graph, lab_graph
+from labmates.workflows.science.graph import graph, lab_graph
+from labmates.workflows.science.lab.condition import TEAM_FIELDS, ScienceCondition
 from tests.support.children import run_child
 from tests.support.puppet import agent_of, dutiful, puppet, step_of, turn_of
 from tests.support.solo import alone

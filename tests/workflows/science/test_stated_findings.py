@@ -15,8 +15,8 @@ from labmates.agents.prompts import render
 from labmates.agents.tools import ToolError
 from labmates.tasks.registry import get_task
 from labmates.tasks.schema import findings_parameters
-from labmates.workflows.science.context import delimited
-from labmates.workflows.science.findings import findings_form, findings_json, paper_faults, stated_texts
+from labmates.workflows.science.lab.context import delimited
+from labmates.workflows.science.lab.findings import findings_form, findings_json, paper_faults, stated_texts
 from tests.support.lab_orders import stated_in
 
 TASKS = ("ecology", "anomaly", "biomarker", "geospatial")

@@ -19,11 +19,11 @@ from labmates.models.scripted.base import Draft, Heard, call
 from labmates.records.events import ArtifactEvent, ChargeEvent, LLMCallEvent, MessageEvent
 from labmates.records.run import RunRecord
 from labmates.studies.replay import replay
-from labmates.workflows.science.condition import ScienceCondition
-from labmates.workflows.science.coordination import stages
-from labmates.workflows.science.organisation_check import check_organisation
+from labmates.workflows.science.lab.condition import ScienceCondition
+from labmates.workflows.science.lab.coordination import stages
 from labmates.workflows.science.steps.base import LabStep
 from labmates.workflows.science.steps.running import StepRun
+from labmates.workflows.science.verbs.check import check_organisation
 from tests.support.plugins import ROOT, install
 from tests.support.puppet import agent_of, dutiful, step_of
 from tests.workflows.science.test_science_lab import Lab

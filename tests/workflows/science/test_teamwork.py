@@ -18,7 +18,8 @@ from labmates.stats import intervals
 from labmates.stats.domains import SHARE
 from labmates.stats.intervals import EQUAL, ONE
 from labmates.stats.multiplicity import holm
-from labmates.workflows.science.teamwork import (
+from labmates.workflows.science.analyses.pooled import pooled_table
+from labmates.workflows.science.analyses.teamwork import (
     MIXED,
     NO_SOLO,
     NO_TEAMS,
@@ -30,7 +31,6 @@ from labmates.workflows.science.teamwork import (
     teamwork,
     teamwork_table,
 )
-from labmates.workflows.science.teamwork_pooled import pooled_table
 
 _numbers = count()
 SHARED = {"task": "ecology", "model": "a:b", "budget": "1", "visibility": "full", "prices": {"default": {"input": "1"}}}

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from labmates.models.scripted.base import Draft, Heard
     from labmates.workflows.science.baselines.prompt import Step
-    from labmates.workflows.science.context import LabContext
-    from labmates.workflows.science.state import Phase, WorkOrder
+    from labmates.workflows.science.lab.context import LabContext
+    from labmates.workflows.science.lab.state import Phase, WorkOrder
     from labmates.workflows.science.steps.running import StepRun
 
 Update = dict[str, Any]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from labmates.budgets.purse import Purse
     from labmates.models.orders import Order
     from labmates.workflows.science.baselines.prompt import Step
-    from labmates.workflows.science.state import Phase
+    from labmates.workflows.science.lab.state import Phase
     from labmates.workflows.science.steps.running import StepRun
 
 
@@ -37,7 +37,7 @@ class Bid(LabStep):
 
         Among equal bids, the seat that has worked least often wins, then the first one.
         """
-        from labmates.workflows.science.state import new_member
+        from labmates.workflows.science.lab.state import new_member
         from labmates.workflows.science.steps.running import spending
 
         state, phase, team = run.state, run.phase, run.team
@@ -85,7 +85,7 @@ BID = Bid()
 
 def bid_order(run: StepRun, seat: Seat, purse: Purse) -> Order:
     """The order to propose the next step."""
-    from labmates.workflows.science import briefs
+    from labmates.workflows.science.lab import briefs
 
     return run.order(
         {

@@ -78,7 +78,7 @@ DEBATE = Debate()
 
 def debate_order(run: StepRun, seat: Seat, round_: int, said: Sequence[tuple[str, str]], purse: Purse) -> Order:
     """A member's order to state its position, after what was said in the round before."""
-    from labmates.workflows.science import briefs
+    from labmates.workflows.science.lab import briefs
 
     ctx, lab = run.ctx, run.lab
     others = [(who, text) for who, text in ctx.heard(seat, said) if who != seat.id]

@@ -93,8 +93,8 @@ PLAN = Plan()
 
 def plan_order(run: StepRun, purse: Purse) -> Order:
     """The lead's order to plan a phase."""
-    from labmates.workflows.science import briefs
-    from labmates.workflows.science.context import artifacts_text, mail_text, shown_artifacts
+    from labmates.workflows.science.lab import briefs
+    from labmates.workflows.science.lab.context import artifacts_text, mail_text, shown_artifacts
 
     ctx, lab, team = run.ctx, run.lab, run.team
     members = {seat.id: f"{'you, ' if seat == team.lead else ''}the {seat.title}" for seat in run.workers}

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from langgraph.runtime import Runtime
 
     from labmates.workflows.science.baselines.prompt import Step
-    from labmates.workflows.science.context import LabContext
-    from labmates.workflows.science.state import WorkOrder
+    from labmates.workflows.science.lab.context import LabContext
+    from labmates.workflows.science.lab.state import WorkOrder
     from labmates.workflows.science.steps.running import StepRun
 
 
@@ -31,8 +31,8 @@ class Report(LabStep):
 
     async def of_member(self, order: WorkOrder, runtime: Runtime[LabContext]) -> Update:
         """Let one member state its findings and write a separate report, hidden from its teammates."""
-        from labmates.workflows.science.state import Report as Written
-        from labmates.workflows.science.writing import Author
+        from labmates.workflows.science.lab.state import Report as Written
+        from labmates.workflows.science.lab.writing import Author
 
         ctx, lab = runtime.context, order["lab"]
         team = ctx.team(lab)
@@ -52,8 +52,8 @@ class Report(LabStep):
     async def take(self, run: StepRun) -> Update:
         """Merge the findings of all reports by the rule of `labmates.tasks.merging`, and join the reports."""
         from labmates.budgets.purse import Purse
-        from labmates.workflows.science.findings import JOINED, joined_reports, keep_findings, merged_findings
-        from labmates.workflows.science.writing import keep_version
+        from labmates.workflows.science.lab.findings import JOINED, joined_reports, keep_findings, merged_findings
+        from labmates.workflows.science.lab.writing import keep_version
 
         ctx, state, team = run.ctx, run.state, run.team
         reports = {seat: state["reports"][seat] for seat in team.seats}

@@ -80,8 +80,8 @@ REVIEW = Review()
 
 def review_order(run: StepRun, seat: Seat, purse: Purse) -> Order:
     """A member's order to review the newest version of the team's text that it may read."""
-    from labmates.workflows.science import briefs
-    from labmates.workflows.science.context import delimited
+    from labmates.workflows.science.lab import briefs
+    from labmates.workflows.science.lab.context import delimited
 
     ctx, team = run.ctx, run.team
     draft = ctx.newest(run.lab, seat).get(team.artifact, "(you may not read it: review what you heard of it)")

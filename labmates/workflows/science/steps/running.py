@@ -20,9 +20,9 @@ from labmates.models.reply import Reply
 from labmates.records.events import MessageEvent, PhaseEvent
 from labmates.workflows.calls.remarks import answered, remark_on
 from labmates.workflows.play.playing import together
-from labmates.workflows.science.briefs import step_order, system_message
-from labmates.workflows.science.context import LabContext
-from labmates.workflows.science.state import LabState, Member, Phase, TeamState, new_member
+from labmates.workflows.science.lab.briefs import step_order, system_message
+from labmates.workflows.science.lab.context import LabContext
+from labmates.workflows.science.lab.state import LabState, Member, Phase, TeamState, new_member
 from labmates.workflows.science.steps.base import LabStep, Update
 
 T = TypeVar("T")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from labmates.budgets.purse import Purse
     from labmates.models.orders import Order
     from labmates.workflows.science.baselines.prompt import Step
-    from labmates.workflows.science.state import LabState
+    from labmates.workflows.science.lab.state import LabState
     from labmates.workflows.science.steps.running import StepRun
 
 _SENTENCES = "Answer with 2 or 3 sentences, and without a tool call."
@@ -89,8 +89,8 @@ TALK = Talk()
 
 def first_round_order(run: StepRun, lab: LabState, seat: Seat, round_: int, purse: Purse) -> Order:
     """A member's first order in the team's deliberation, with a digest of its work."""
-    from labmates.workflows.science import briefs
-    from labmates.workflows.science.context import calls_text
+    from labmates.workflows.science.lab import briefs
+    from labmates.workflows.science.lab.context import calls_text
 
     ctx, phase = run.ctx, lab["agenda"][0]
     task = phase["members"][seat.id]["task"]
@@ -107,7 +107,7 @@ def first_round_order(run: StepRun, lab: LabState, seat: Seat, round_: int, purs
 
 def next_round_order(run: StepRun, seat: Seat, round_: int, since: Sequence[tuple[str, str]], purse: Purse) -> Order:
     """A member's order to speak again, with its teammates' contributions `since` it spoke."""
-    from labmates.workflows.science import briefs
+    from labmates.workflows.science.lab import briefs
 
     values = briefs.round_values(run.ctx, run.lab, seat, round_, run.ctx.heard(seat, since))
     return run.order({**values, "budget": briefs.budget_text(run.ctx, purse)}, "deliberate_again")

@@ -80,7 +80,7 @@ VOTE = Vote()
 
 def vote_order(run: StepRun, seat: Seat, purse: Purse, candidates: Sequence[str]) -> Order:
     """A member's order to vote for one of the candidates."""
-    from labmates.workflows.science import briefs
+    from labmates.workflows.science.lab import briefs
 
     return run.order(
         {

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from labmates.budgets.purse import Purse
     from labmates.models.orders import Order
     from labmates.workflows.science.baselines.prompt import Step
-    from labmates.workflows.science.context import LabContext
-    from labmates.workflows.science.state import LabState, Mail, Phase, WorkOrder
+    from labmates.workflows.science.lab.context import LabContext
+    from labmates.workflows.science.lab.state import LabState, Mail, Phase, WorkOrder
     from labmates.workflows.science.steps.running import StepRun
 
 
@@ -35,7 +35,7 @@ class Work(LabStep):
 
     async def of_member(self, order: WorkOrder, runtime: Runtime[LabContext]) -> Update:
         """Let one member work until its task is closed."""
-        from labmates.workflows.science.member import work
+        from labmates.workflows.science.steps.member import work
 
         return await work(order, runtime)
 
@@ -45,10 +45,10 @@ class Work(LabStep):
         Members request against the cap at the start of the step; requests beyond the cap are refused here.
         """
         from labmates.records.events import MessageEvent, PhaseEvent, RequestEvent
-        from labmates.workflows.science.findings import keep_findings
-        from labmates.workflows.science.state import Asked, Mail, new_phase
+        from labmates.workflows.science.lab.findings import keep_findings
+        from labmates.workflows.science.lab.state import Asked, Mail, new_phase
+        from labmates.workflows.science.lab.writing import keep_version
         from labmates.workflows.science.steps.running import here
-        from labmates.workflows.science.writing import keep_version
 
         ctx, state, phase = run.ctx, run.state, run.phase
         artifacts: dict[str, list[int]] = {}
@@ -123,9 +123,9 @@ WORK = Work()
 
 def work_order(ctx: LabContext, lab: LabState, seat: Seat, purse: Purse) -> Order:
     """A member's order to work."""
-    from labmates.workflows.science import briefs
-    from labmates.workflows.science.context import mail_text
-    from labmates.workflows.science.state import readers
+    from labmates.workflows.science.lab import briefs
+    from labmates.workflows.science.lab.context import mail_text
+    from labmates.workflows.science.lab.state import readers
 
     team, phase = ctx.team(lab), lab["agenda"][0]
     turns, task = ctx.condition.turns_of(team), phase["members"][seat.id]["task"]

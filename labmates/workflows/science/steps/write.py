@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from labmates.budgets.purse import Purse
     from labmates.models.orders import Order
     from labmates.workflows.science.baselines.prompt import Step
-    from labmates.workflows.science.context import LabContext
-    from labmates.workflows.science.state import LabState
+    from labmates.workflows.science.lab.context import LabContext
+    from labmates.workflows.science.lab.state import LabState
     from labmates.workflows.science.steps.running import StepRun
 
 PAPER_ARTIFACT_CHARS = 12_000
@@ -42,7 +42,7 @@ class Write(LabStep):
 
     async def take(self, run: StepRun) -> Update:
         """Let the lead write the team's artifact."""
-        from labmates.workflows.science.writing import Author
+        from labmates.workflows.science.lab.writing import Author
 
         team, lead = run.team, run.team.lead
         purse = run.ctx.purse_to_write(run.lab, team)
@@ -90,8 +90,8 @@ def write_order(
     ctx: LabContext, lab: LabState, purse: Purse, author: Seat, artifact: str, material: float = 1.0
 ) -> Order:
     """The order to write an artifact, with a share `material` of the usual material, from 0 to 1."""
-    from labmates.workflows.science import briefs
-    from labmates.workflows.science.context import OUTPUT_CHARS, artifacts_text, said_text, shown_artifacts
+    from labmates.workflows.science.lab import briefs
+    from labmates.workflows.science.lab.context import OUTPUT_CHARS, artifacts_text, said_text, shown_artifacts
 
     team, phase = ctx.team(lab), lab["agenda"][0]
     printed = int(material * OUTPUT_CHARS)

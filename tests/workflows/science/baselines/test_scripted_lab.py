@@ -41,9 +41,9 @@ from labmates.tasks.findings import check_findings
 from labmates.tasks.registry import get_task
 from labmates.tasks.schema import findings_example, findings_schema_text
 from labmates.workflows.science.baselines.stated import find_block
-from labmates.workflows.science.briefs import project_text
-from labmates.workflows.science.context import delimited
-from labmates.workflows.science.findings import findings_form, stated_texts
+from labmates.workflows.science.lab.briefs import project_text
+from labmates.workflows.science.lab.context import delimited
+from labmates.workflows.science.lab.findings import findings_form, stated_texts
 from tests.support.lab_orders import with_facts
 from tests.support.teams import DATA, EVAL, MODEL, PIPELINE, TEAMS, WRITING
 

@@ -24,8 +24,8 @@ from labmates.records.events import ArtifactEvent, LLMCallEvent, ToolCallEvent, 
 from labmates.sandboxes import bubblewrap
 from labmates.studies.settings import RunSettings
 from labmates.workflows.calls.call import outer_step
-from labmates.workflows.science.condition import ScienceCondition
-from labmates.workflows.science.organisation_check import check_organisation
+from labmates.workflows.science.lab.condition import ScienceCondition
+from labmates.workflows.science.verbs.check import check_organisation
 from labmates_doors.protocols.base import RefusedRequestError
 from labmates_doors.seats.adapters import PythonSeat
 from labmates_doors.seats.programs import check_command

@@ -15,8 +15,8 @@ from collections.abc import Sequence
 
 from labmates.agents.organisation_parts import Team
 from labmates.agents.steps import find_step
-from labmates.workflows.science.condition import ScienceCondition
-from labmates.workflows.science.state import Phase
+from labmates.workflows.science.lab.condition import ScienceCondition
+from labmates.workflows.science.lab.state import Phase
 
 
 def likely_cost(condition: ScienceCondition, team: Team) -> int:

@@ -45,12 +45,12 @@ from labmates.sandboxes.pool import Session
 from labmates.tasks.registry import import_place
 from labmates.tasks.schema import findings_example
 from labmates.workflows.calls.call import Speaker
-from labmates.workflows.science.briefs import KIND
-from labmates.workflows.science.context import LabContext
-from labmates.workflows.science.findings import keep_findings, statement
-from labmates.workflows.science.state import LabState, Phase
-from labmates.workflows.science.tool_use import ToolUse, earlier_code
-from labmates.workflows.science.writing import keep_version
+from labmates.workflows.science.lab.briefs import KIND
+from labmates.workflows.science.lab.context import LabContext
+from labmates.workflows.science.lab.findings import keep_findings, statement
+from labmates.workflows.science.lab.state import LabState, Phase
+from labmates.workflows.science.lab.tool_use import ToolUse, earlier_code
+from labmates.workflows.science.lab.writing import keep_version
 
 T = TypeVar("T")
 

@@ -25,7 +25,7 @@ from labmates.stats.tables import Column, Table
 from labmates.util.grouping import grouped
 
 if TYPE_CHECKING:
-    from labmates.workflows.science.teamwork import Contrast, Measure, Pair
+    from labmates.workflows.science.analyses.teamwork import Contrast, Measure, Pair
 
 OVER: Final = {
     (False, False): "data sets",

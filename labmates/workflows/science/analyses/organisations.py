@@ -24,10 +24,10 @@ from labmates.stats.figures import error_bars, look, new_figure
 from labmates.stats.intervals import Estimate, notes
 from labmates.stats.multiplicity import holm
 from labmates.stats.tables import Column, Table
-from labmates.workflows.science.condition import TEAM_FIELDS
+from labmates.workflows.science.analyses.necessity import team_name
+from labmates.workflows.science.analyses.score_tables import COORDINATION_COLUMNS, COORDINATION_NOTE
 from labmates.workflows.science.experiment import COORDINATION, METRICS
-from labmates.workflows.science.necessity import team_name
-from labmates.workflows.science.score_tables import COORDINATION_COLUMNS, COORDINATION_NOTE
+from labmates.workflows.science.lab.condition import TEAM_FIELDS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

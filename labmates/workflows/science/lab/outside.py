@@ -19,7 +19,7 @@ from labmates.workflows.calls.call import Call, Outsider, Speaker
 from labmates.workflows.calls.caller import Caller, RecordedOutsider
 from labmates.workflows.people.answerers import Person, seconds_of
 from labmates.workflows.people.live import Live
-from labmates.workflows.science.condition import ScienceCondition
+from labmates.workflows.science.lab.condition import ScienceCondition
 
 
 class OutsideAgent(Outsider, Protocol):

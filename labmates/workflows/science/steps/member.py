@@ -25,12 +25,12 @@ from labmates.models.reply import Reply
 from labmates.sandboxes.pool import Session
 from labmates.workflows.calls.call import Speaker
 from labmates.workflows.calls.remarks import fault_text, kept_text
-from labmates.workflows.science.briefs import answered_text, status_text, system_message
-from labmates.workflows.science.context import LabContext, warm_up
-from labmates.workflows.science.findings import statement
-from labmates.workflows.science.state import Draft, LabState, Member, MemberResult, Waiting, WorkOrder, readers
+from labmates.workflows.science.lab.briefs import answered_text, status_text, system_message
+from labmates.workflows.science.lab.context import LabContext, warm_up
+from labmates.workflows.science.lab.findings import statement
+from labmates.workflows.science.lab.state import Draft, LabState, Member, MemberResult, Waiting, WorkOrder, readers
+from labmates.workflows.science.lab.tool_use import ToolUse, earlier_code
 from labmates.workflows.science.steps.work import work_order
-from labmates.workflows.science.tool_use import ToolUse, earlier_code
 
 
 async def work(state: WorkOrder, runtime: Runtime[LabContext]) -> dict[str, object]:

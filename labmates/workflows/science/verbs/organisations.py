@@ -45,7 +45,7 @@ def show(_lab: Lab, params: Named) -> Iterator[Result]:
 
 def draw(_lab: Lab, params: SizedParams) -> Iterator[Result]:
     """Draw the phases, seats and channels of an organisation as Mermaid text."""
-    from labmates.workflows.science.organisation_drawing import mermaid
+    from labmates.workflows.science.verbs.drawing import mermaid
 
     organisation = find_organisation(params.name)
     sized = organisation.model_copy(update={"size": params.team_size or organisation.size})
@@ -64,8 +64,8 @@ def check(lab: Lab, params: CheckParams) -> Iterator[Result]:
 
     The exit code is 1 if a rule is broken.
     """
-    from labmates.workflows.science.condition import ScienceCondition
-    from labmates.workflows.science.organisation_check import check_organisation
+    from labmates.workflows.science.lab.condition import ScienceCondition
+    from labmates.workflows.science.verbs.check import check_organisation
 
     if not params.baseline.startswith("scripted:"):
         raise UsageError(f"--baseline: '{params.baseline}' is not a scripted model; see: labmates models")

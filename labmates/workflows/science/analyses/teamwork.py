@@ -29,8 +29,8 @@ from labmates.stats.multiplicity import holm
 from labmates.stats.tables import Column, Table
 from labmates.util.display_names import order_of_settings, settings_shown, shown_settings
 from labmates.util.grouping import grouped
+from labmates.workflows.science.analyses.pooled import Pooled, pooled
 from labmates.workflows.science.experiment import COORDINATION, described
-from labmates.workflows.science.teamwork_pooled import Pooled, pooled
 
 if TYPE_CHECKING:
     from labmates.records.run import RunRecord

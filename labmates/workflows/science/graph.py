@@ -11,10 +11,10 @@ from langgraph.graph.state import CompiledStateGraph
 from labmates.agents.organisation import Organisation
 from labmates.agents.organisation_files import find_organisation
 from labmates.models.tracing import hidden
-from labmates.workflows.science.condition import ScienceCondition
-from labmates.workflows.science.context import LabContext
-from labmates.workflows.science.own_graph import own_graph
-from labmates.workflows.science.state import LabState
+from labmates.workflows.science.lab.condition import ScienceCondition
+from labmates.workflows.science.lab.context import LabContext
+from labmates.workflows.science.lab.own_graph import own_graph
+from labmates.workflows.science.lab.state import LabState
 from labmates.workflows.science.team import team_graph
 
 LabGraph = CompiledStateGraph[Any, LabContext, Any, LabState]

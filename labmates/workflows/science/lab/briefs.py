@@ -21,16 +21,16 @@ from labmates.models.orders import Order
 from labmates.models.prefix import mark_shared
 from labmates.tasks.schema import findings_example
 from labmates.tasks.words import WORDS
-from labmates.workflows.science.context import (
+from labmates.workflows.science.lab.context import (
     OUTPUT_CHARS,
     LabContext,
     delimited,
     outputs_text,
     said_text,
 )
-from labmates.workflows.science.findings import stated_texts
-from labmates.workflows.science.reserve import likely_cost
-from labmates.workflows.science.state import LabState, Waiting
+from labmates.workflows.science.lab.findings import stated_texts
+from labmates.workflows.science.lab.reserve import likely_cost
+from labmates.workflows.science.lab.state import LabState, Waiting
 
 KIND = "science"
 """Kind of the orders."""

@@ -12,8 +12,8 @@ from labmates.stats.intervals import Estimate, mean, means, notes
 from labmates.stats.tables import Column, Table
 from labmates.util.display_names import order_of_settings, settings_shown, shown_settings
 from labmates.util.grouping import grouped
+from labmates.workflows.science.analyses.teamwork import ALWAYS_SHOWN, SKILL, Judged
 from labmates.workflows.science.experiment import COORDINATION, SCIENCE, described
-from labmates.workflows.science.teamwork import ALWAYS_SHOWN, SKILL, Judged
 
 if TYPE_CHECKING:
     from labmates.records.run import RunRecord

@@ -23,13 +23,13 @@ from labmates.stats.domains import COUNT, SHARE
 from labmates.stats.figures import Drawing, add_legend_beside, error_bars, look, new_figure
 from labmates.stats.intervals import Estimate
 from labmates.stats.tables import Column, Table
-from labmates.workflows.science.condition import TEAM_FIELDS
+from labmates.workflows.science.lab.condition import TEAM_FIELDS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from labmates.workflows.science.teamwork import Judged
+    from labmates.workflows.science.analyses.teamwork import Judged
 
 _ARMS: Final = ("oracle", "team", "mute", "restricted")
 _APART: Final = 0.15

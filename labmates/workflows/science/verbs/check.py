@@ -26,7 +26,7 @@ from labmates.workflows.calls.call import outer_step
 from labmates.workflows.people.approval import approve_all
 from labmates.workflows.protocol.experiment import EXPERIMENTS, Outcome
 from labmates.workflows.protocol.unkept import unkept_services
-from labmates.workflows.science.condition import ScienceCondition
+from labmates.workflows.science.lab.condition import ScienceCondition
 
 
 @dataclass(frozen=True)

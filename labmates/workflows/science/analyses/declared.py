@@ -17,7 +17,7 @@ from labmates.workflows.protocol.analysis import Analysis, Missing, Params, Resu
 if TYPE_CHECKING:
     from labmates.records.run import RunRecord
     from labmates.stats.tables import Table
-    from labmates.workflows.science.teamwork import Contrast, Teamwork
+    from labmates.workflows.science.analyses.teamwork import Contrast, Teamwork
 
 
 def scores(runs: Runs, _params: Params) -> Result:
@@ -26,8 +26,8 @@ def scores(runs: Runs, _params: Params) -> Result:
     A run without a paper or readable findings counts with accuracy 0 (intention to treat); a second column has the mean
     of the other runs (per protocol).
     """
-    from labmates.workflows.science.score_tables import scores_table
-    from labmates.workflows.science.teamwork import judged_runs
+    from labmates.workflows.science.analyses.score_tables import scores_table
+    from labmates.workflows.science.analyses.teamwork import judged_runs
 
     records = runs.ended("science")
     judged = judged_runs(runs.store, records)
@@ -65,7 +65,7 @@ def coordination(runs: Runs, params: CoordinationParams) -> Result:
     redundancy, idle seats and requests, each with a 95 % interval over the runs of a condition. Runs from earlier
     versions are measured from their events. --findings adds the fate of the true findings.
     """
-    from labmates.workflows.science.score_tables import coordination_table, fates_table
+    from labmates.workflows.science.analyses.score_tables import coordination_table, fates_table
 
     records = runs.ended("science")
     if not records:
@@ -85,8 +85,8 @@ def coordination(runs: Runs, params: CoordinationParams) -> Result:
 def _fates_of(runs: Runs, run: RunRecord) -> Mapping[str, float]:
     """The share of true findings by end; empty if they can't be followed."""
     from labmates.records.bodies import Bodies
-    from labmates.workflows.science.coordination import hand_overs
-    from labmates.workflows.science.fates import ENDS, fates_of
+    from labmates.workflows.science.analyses.fates import ENDS, fates_of
+    from labmates.workflows.science.lab.coordination import hand_overs
 
     events, bodies = runs.store.events(run.id), Bodies(runs.store.bodies(run.id))
     followed = fates_of(run, events, bodies, hand_overs(events, bodies))
@@ -95,8 +95,8 @@ def _fates_of(runs: Runs, run: RunRecord) -> Mapping[str, float]:
 
 def _coordination_of(runs: Runs, run: RunRecord) -> Mapping[str, float]:
     from labmates.records.bodies import Bodies
-    from labmates.workflows.science.coordination import coordination
     from labmates.workflows.science.experiment import COORDINATION
+    from labmates.workflows.science.lab.coordination import coordination
 
     if all(metric.name in run.metrics for metric in COORDINATION):
         return run.metrics
@@ -127,8 +127,8 @@ def teamwork(runs: Runs, _params: Params) -> Result:
     from dataclasses import asdict
 
     from labmates.workflows.protocol.experiment import EXPERIMENTS
-    from labmates.workflows.science.teamwork import judged_runs, teamwork, teamwork_table
-    from labmates.workflows.science.teamwork_pooled import pooled_table
+    from labmates.workflows.science.analyses.pooled import pooled_table
+    from labmates.workflows.science.analyses.teamwork import judged_runs, teamwork, teamwork_table
 
     records = [run for run in runs.records() if "solo" in EXPERIMENTS.get(run.kind).condition.model_fields]
     if not records:
@@ -147,7 +147,7 @@ def teamwork(runs: Runs, _params: Params) -> Result:
 
 def _missing_partners(compared: Teamwork, records: Sequence[RunRecord]) -> Iterator[Missing]:
     from labmates.workflows.protocol.experiment import condition_of
-    from labmates.workflows.science.teamwork import MIXED
+    from labmates.workflows.science.analyses.teamwork import MIXED
 
     by_id = {run.id: run for run in records}
     for lonely in compared.unpaired:
@@ -172,7 +172,7 @@ def _pairs_tables(compared: Teamwork) -> list[Table]:
 
 def _pairs_table(contrast: Contrast, label: str) -> Table:
     from labmates.stats.tables import Column, Table
-    from labmates.workflows.science.teamwork import INTENTION
+    from labmates.workflows.science.analyses.teamwork import INTENTION
 
     rows = [
         {
@@ -227,9 +227,9 @@ def necessity(runs: Runs, _params: Params) -> Result:
     first table shows accuracy, index, cost and a verdict for each condition and split, the second the same for each
     finding. A figure shows accuracy and cost of all arms by split.
     """
-    from labmates.workflows.science.necessity import ALL, ARMS, arm_figures, necessity_table, plays, verdicts
-    from labmates.workflows.science.necessity import necessity as compare
-    from labmates.workflows.science.teamwork import judged_runs
+    from labmates.workflows.science.analyses.necessity import ALL, ARMS, arm_figures, necessity_table, plays, verdicts
+    from labmates.workflows.science.analyses.necessity import necessity as compare
+    from labmates.workflows.science.analyses.teamwork import judged_runs
 
     played = list(plays(judged_runs(runs.store, runs.ended("science"))))
     compared = compare(played)
@@ -273,7 +273,7 @@ def organisations(runs: Runs, params: OrganisationsParams) -> Result:
     table shows each organisation's means with 95 % intervals, and whether it lies on the Pareto front of score against
     cost. The second shows all pairwise differences with adjusted p-values (Holm), the third the coordination measures.
     """
-    from labmates.workflows.science.organisation_results import (
+    from labmates.workflows.science.analyses.organisations import (
         coordination_table,
         differences_table,
         front_figure,

@@ -19,7 +19,7 @@ from labmates.pages.section import Section
 from labmates.records.event_text import artifact_text
 from labmates.tasks.fences import split_blocks
 from labmates.util.grouping import grouped
-from labmates.workflows.science.team_page import team_sections
+from labmates.workflows.science.analyses.team_page import team_sections
 
 render = templates_of(__package__)
 

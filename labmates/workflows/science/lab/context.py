@@ -29,14 +29,14 @@ from labmates.workflows.calls.call import Speaker
 from labmates.workflows.calls.caller import Caller
 from labmates.workflows.people.approval import Approvals
 from labmates.workflows.protocol.services import Services
-from labmates.workflows.science.condition import ScienceCondition
-from labmates.workflows.science.evidence import held_part
-from labmates.workflows.science.mcp_tools import McpTools
-from labmates.workflows.science.reserve import likely_cost, set_aside
-from labmates.workflows.science.state import LabState, Phase, first_state
+from labmates.workflows.science.lab.condition import ScienceCondition
+from labmates.workflows.science.lab.evidence import held_part
+from labmates.workflows.science.lab.mcp_tools import McpTools
+from labmates.workflows.science.lab.reserve import likely_cost, set_aside
+from labmates.workflows.science.lab.state import LabState, Phase, first_state
 
 if TYPE_CHECKING:
-    from labmates.workflows.science.outside import SeatAgents
+    from labmates.workflows.science.lab.outside import SeatAgents
 
 
 OUTPUT_CHARS = 3_000

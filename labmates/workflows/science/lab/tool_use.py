@@ -15,7 +15,7 @@ from labmates.records.events import RESULTS, ChargeEvent, Event, PhaseEvent, Too
 from labmates.sandboxes.base import CodeResult, OutputFile
 from labmates.sandboxes.pool import Session
 from labmates.workflows.calls.call import Speaker
-from labmates.workflows.science.context import LabContext
+from labmates.workflows.science.lab.context import LabContext
 
 
 @dataclass

@@ -24,8 +24,8 @@ from labmates.records.run import RunRecord
 from labmates.tasks.base import Task
 from labmates.tasks.findings import check_findings
 from labmates.workflows.protocol.experiment import condition_of
-from labmates.workflows.science.condition import ScienceCondition
-from labmates.workflows.science.coordination import HandOver, Values, stages
+from labmates.workflows.science.lab.condition import ScienceCondition
+from labmates.workflows.science.lab.coordination import HandOver, Values, stages
 from labmates.workflows.science.run import report_of
 
 State = Literal["found", "received", "stated", "changed"]
@@ -102,7 +102,7 @@ def fates(
     bodies
         Values of the events' bodies, by number.
     received
-        Hand-overs between seats (`labmates.workflows.science.coordination`).
+        Hand-overs between seats (`labmates.workflows.science.lab.coordination`).
     """
     items = items_of(task.oracle(truth))
     texts = list(_texts(events, bodies, task, Finder(task, truth), items))

@@ -20,12 +20,12 @@ from labmates.tasks.evidence import instruments_of
 from labmates.tasks.registry import get_task
 from labmates.util.grouping import grouped
 from labmates.workflows.protocol.experiment import condition_of
-from labmates.workflows.science.condition import ScienceCondition
-from labmates.workflows.science.coordination import Coordination, coordination
-from labmates.workflows.science.evidence import SHARED, held_part
+from labmates.workflows.science.analyses.fates import Fate, fates_of
+from labmates.workflows.science.analyses.seat_graph import Arrow, seat_graph
 from labmates.workflows.science.experiment import COORDINATION
-from labmates.workflows.science.fates import Fate, fates_of
-from labmates.workflows.science.seat_graph import Arrow, seat_graph
+from labmates.workflows.science.lab.condition import ScienceCondition
+from labmates.workflows.science.lab.coordination import Coordination, coordination
+from labmates.workflows.science.lab.evidence import SHARED, held_part
 
 render = templates_of(__package__)
 

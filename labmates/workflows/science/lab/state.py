@@ -12,7 +12,7 @@ from typing import Annotated, Literal, TypedDict, TypeVar
 
 from labmates.agents.organisation import Organisation
 from labmates.agents.workspace import RequestKind
-from labmates.workflows.science.condition import ScienceCondition
+from labmates.workflows.science.lab.condition import ScienceCondition
 
 T = TypeVar("T")
 

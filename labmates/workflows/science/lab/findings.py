@@ -19,8 +19,8 @@ from labmates.tasks.base import Task
 from labmates.tasks.findings import check_findings, read_findings
 from labmates.tasks.merging import merge_findings
 from labmates.tasks.schema import field_lines, findings_parameters
-from labmates.workflows.science.context import LabContext
-from labmates.workflows.science.state import Phase, Report, Statement
+from labmates.workflows.science.lab.context import LabContext
+from labmates.workflows.science.lab.state import Phase, Report, Statement
 
 MOST_FAULTS = 8
 """Most faults reported for one statement."""

@@ -26,9 +26,9 @@ from labmates.models.objects import RefusedError, UnusableAnswerError
 from labmates.models.reply import Reply
 from labmates.records.events import ArtifactEvent
 from labmates.workflows.calls.remarks import fault_text, kept_text, remark_on, sent_back
-from labmates.workflows.science.context import LabContext
-from labmates.workflows.science.findings import findings_json, keep_findings, paper_faults, statement
-from labmates.workflows.science.state import LabState, Phase
+from labmates.workflows.science.lab.context import LabContext
+from labmates.workflows.science.lab.findings import findings_json, keep_findings, paper_faults, statement
+from labmates.workflows.science.lab.state import LabState, Phase
 
 MOST_READS = 6
 """Most replies that only read artifacts."""

@@ -29,8 +29,8 @@ from labmates.errors import UsageError, did_you_mean
 from labmates.models.catalog import ModelRef
 from labmates.models.names import HUMAN
 from labmates.workflows.protocol.condition import Condition, ThoughtsSent
-from labmates.workflows.science.evidence import ALONE as ALONE_ARMS
-from labmates.workflows.science.evidence import SHARED, Arm, Evidence, kept_apart
+from labmates.workflows.science.lab.evidence import ALONE as ALONE_ARMS
+from labmates.workflows.science.lab.evidence import SHARED, Arm, Evidence, kept_apart
 
 if TYPE_CHECKING:
     from labmates.models.check import Ability
@@ -307,7 +307,7 @@ class ScienceCondition(Condition):
         from labmates.agents.tools import OWN_TOOLS, own_tool
         from labmates.models.names import parse_model
         from labmates.tasks.registry import get_task
-        from labmates.workflows.science.outside import check_seats
+        from labmates.workflows.science.lab.outside import check_seats
 
         get_task(self.task)
         if self.evidence != SHARED:
@@ -339,7 +339,7 @@ class ScienceCondition(Condition):
             parse_model(model)
         check_seats(self.crew)
         if self.organisation.graph:
-            from labmates.workflows.science.own_graph import load_function
+            from labmates.workflows.science.lab.own_graph import load_function
 
             if self.evidence != SHARED and self.arm == "team" and not self.organisation.declares_seats:
                 raise UsageError(

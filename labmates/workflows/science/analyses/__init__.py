@@ -1,0 +1,1 @@
+"""Analyses of science runs, and the sections of their pages."""
