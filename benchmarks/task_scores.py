@@ -4,15 +4,14 @@
     python -m benchmarks.task_scores --search --seeds 60 --task geospatial
 
 Kinds: ``prior`` (the best without data), ``alien`` (the truth of another seed), ``empty`` (no findings), ``oracle``,
-and, because it takes seconds a data set, only on demand ``diligent`` (the analysis code of ``scripted:diligent``, run
-here without a lab around it). ``--search`` prints the guesses that earn most, one field at a time, to be written into
+and, because it takes seconds a data set, only on demand ``diligent`` (the cells of ``scripted:diligent``, run
+here without a lab around them). ``--search`` prints the guesses that earn most, one field at a time, to be written into
 a task's `prior`.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import io
 import itertools
 import json
@@ -24,12 +23,9 @@ import numpy as np
 import pandas as pd
 from pydantic import BaseModel
 
+from labmates.tasks.analysis import run_cells
 from labmates.tasks.base import DIFFICULTIES, Dataset, Difficulty, Task, accuracy
 from labmates.tasks.registry import TASKS, get_task
-from labmates.tasks.schema import findings_schema_text
-from labmates.workflows.science.baselines.cells import cells_for, pieces
-from labmates.workflows.science.baselines.prompt import results_of
-from labmates.workflows.science.baselines.stated import merge, read_fields, state
 
 BUILT_IN = ("ecology", "anomaly", "biomarker", "geospatial")
 GRID = 40
@@ -39,27 +35,10 @@ LONGEST = 2
 
 
 def diligent(task: Task[Any, Any], data: Dataset[Any]) -> BaseModel:
-    """Return the findings of the analysis code of ``scripted:diligent``, as one researcher would run it."""
-    words = f"{task.brief} {data.description}".lower()
+    """Return the findings of the cells that the task ships, as one researcher would run them; none without cells."""
     frame = pd.read_csv(io.BytesIO(data.csv()))
-    names: dict[str, Any] = {"df": frame, "mentions": {c: words.count(c.lower()) for c in frame.columns}, "claims": {}}
-    printed = _run("prepare", names)
-    layout = next(found["layout"] for found in results_of(printed) if "layout" in found)
-    skipped = ("profile", "_patterns", "_compare", "_errors", "_check")
-    for cell in dict.fromkeys(cells_for("researcher", "", layout)):
-        if not cell.endswith(skipped) or cell == "sensors_patterns":
-            printed += _run(cell, names)
-    found = merge(reversed(list(results_of(printed))))
-    findings: BaseModel = task.findings.model_validate(state(found, read_fields(findings_schema_text(task))))
+    findings: BaseModel = task.findings.model_validate(run_cells(task.analysis, frame)[1] if task.analysis else {})
     return findings
-
-
-def _run(cell: str, names: dict[str, Any]) -> str:
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        for piece in pieces(cell, {}, lambda _: True):
-            exec(compile(piece.code, cell, "exec"), names)
-    return printed.getvalue()
 
 
 def measured(

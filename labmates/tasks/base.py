@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
 
+    from labmates.tasks.analysis import Analysis
     from labmates.tasks.restoring import Keys
 
 Difficulty = Literal["easy", "medium", "hard"]
@@ -234,6 +235,8 @@ class Task(ABC, Generic[TruthT, FindingsT]):
         description with its unit, so that a partial report is valid.
     instruments
         Division of its evidence among instruments; None if it can't be divided.
+    analysis
+        Cells of code with which scripted baselines analyse the data; None if it has none, and they report nothing.
     is_fixed
         Whether all seeds and difficulties have the same data, such as recorded data.
     """
@@ -244,6 +247,7 @@ class Task(ABC, Generic[TruthT, FindingsT]):
     version: ClassVar[str]
     findings: type[FindingsT]
     instruments: ClassVar[Instruments[Any, Any] | None] = None
+    analysis: ClassVar[Analysis | None] = None
     is_fixed: ClassVar[bool] = False
 
     @abstractmethod

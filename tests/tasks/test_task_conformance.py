@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from labmates.errors import UsageError
+from labmates.tasks.analysis import Analysis
 from labmates.tasks.base import Check, Credit, Dataset, Difficulty, Task
 from labmates.tasks.conformance import RULES, Problem, check_task
 from labmates.tasks.registry import TASKS, get_task, make_task
@@ -27,6 +29,28 @@ def test_our_tasks_conform(name: str) -> None:
 
 def test_a_small_third_party_task_conforms() -> None:
     assert check_task(LineTask()) == []
+
+
+@pytest.mark.parametrize(
+    ("code", "problem"),
+    [
+        ("print('RESULT {\"slope\": 1.5}')", ""),
+        ('print(\'RESULT {"slope": "steep"}\')', "a line RESULT: "),
+        ("print(len(df))", "print no findings"),
+        ("1 / 0", "raised ZeroDivisionError"),
+        ("print('RESULT {\"slope\": 1.5}' + '\\nx' * 9000)", "characters; at most"),
+    ],
+)
+def test_the_cells_of_a_task_run_and_print_valid_findings_in_few_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, problem: str
+) -> None:
+    folder = tmp_path / f"cells_{abs(hash(code))}"
+    folder.mkdir()
+    (folder / "prepare.py").write_text(code)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    task = broken(analysis=Analysis(folder.name, {"prepare": "look at the line"}, ("A line was fitted.",), "much"))
+    found = [each for each in check_task(task, seeds=(0, 1)) if each.rule == "analysis"]
+    assert (not found) if not problem else all(problem in each.text for each in found) and len(found) == 3
 
 
 def broken(**members: Any) -> Task[Any, Any]:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from labmates.tasks.anomaly.analysis import ANOMALY_ANALYSIS
 from labmates.tasks.anomaly.data import (
     KINDS,
     LEVELS,
@@ -79,6 +80,7 @@ class AnomalyTask(Task[AnomalyTruth, AnomalyFindings]):
     version = "2"
     findings = AnomalyFindings
     instruments = AnomalyInstruments()
+    analysis = ANOMALY_ANALYSIS
 
     def generate(self, seed: int, difficulty: Difficulty = "medium") -> Dataset[AnomalyTruth]:
         """The log of one plant; for difficulties see `labmates.tasks.anomaly.data.LEVELS`."""

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from labmates.tasks.base import Check, Credit, Dataset, Difficulty, Task, level_of
+from labmates.tasks.biomarker.analysis import BIOMARKER_ANALYSIS
 from labmates.tasks.biomarker.data import ASSAYS, LEVELS, MARKERS, Cohort, Trial, draw_cohort, draw_trial
 from labmates.tasks.biomarker.findings import (
     ECHO,
@@ -68,6 +69,7 @@ class BiomarkerTask(Task[BiomarkerTruth, BiomarkerFindings]):
     version = "2"
     findings = BiomarkerFindings
     instruments = BiomarkerInstruments()
+    analysis = BIOMARKER_ANALYSIS
 
     def generate(self, seed: int, difficulty: Difficulty = "medium") -> Dataset[BiomarkerTruth]:
         """The records of one trial; for difficulties see `labmates.tasks.biomarker.data.LEVELS`."""

@@ -32,6 +32,7 @@ RULES = {
     "odd findings": "scoring accepts odd findings that the schema allows",
     "checks": "the checks hold for the report written from the truth, fail for an empty one, and accept any text",
     "instruments": "instruments suffice together and not alone; their keys are short",
+    "analysis": "the cells for scripted baselines, which report nothing without any, print valid findings in few words",
     "leaks": "no column contains the truth, or reveals it without any analysis",
     "prior": "the prior is valid, depends only on columns and difficulty, and earns at most 0.15 on average",
     "other seed": "another seed gives different data, and its report earns at most 0.2 on average",
@@ -147,6 +148,7 @@ def _examine_one(task: Task[Any, Any], seed: int, difficulty: Difficulty, level:
         yield from look("prior", where, report_rules.prior, case, level.priors)
         if not level.seen:
             yield from look("instruments", where, data_rules.instruments, case)
+            yield from look("analysis", where, report_rules.analysis, case)
         yield from look("leaks", where, _leaks, case, level)
         level.seen[where] = first.parts["data"], case.data.truth
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import pandas as pd
 from pydantic import BaseModel
 
+from labmates.tasks.analysis import run_cells
 from labmates.tasks.base import Check, Credit, Difficulty, FindingsT, Task, accuracy
 from labmates.tasks.conformance.data_rules import global_random
 from labmates.tasks.conformance.events import Case, Mild, place
@@ -21,12 +24,26 @@ from labmates.util.relaxed_json import MOST_DIGITS
 NUMBERS = (0, -1, 10**MOST_DIGITS - 1, 0.5, -1e-12, 1e300)
 TEXTS = ("", " ", "\x00", "nobody", "x" * 90, "\N{GREEK SMALL LETTER MU}\N{COMBINING ACUTE ACCENT}")
 ORACLE_LEAST = 0.95
+PRINTED_MOST = 8_000
+"""Most characters that the cells of a task print in all."""
 PRIOR_MOST = 0.15
 """Most that a prior may earn on average, so that guesses don't look like work."""
 ALIEN_MOST = 0.2
 """Most that the truth of another seed may earn on average."""
 HOSTILE = ("", "\x00", "9" * 5000, "((((" * 500, "species " * 2000, "\ud800 sensor 1e400")
 """Texts that the checks of a task must accept."""
+
+
+def analysis(case: Case) -> Iterator[str]:
+    """The cells run, and print findings of the schema; a task need not have any."""
+    if case.task.analysis is None:
+        return
+    printed, found = run_cells(case.task.analysis, pd.read_csv(io.BytesIO(case.csv)))
+    yield from (f"a line RESULT: {problem}" for problem in check_findings(found, case.task.findings).problems)
+    if not found:
+        yield "its cells print no findings; print a line that begins with RESULT and has them as JSON, by field"
+    if len(printed) > PRINTED_MOST:
+        yield f"its cells print {len(printed):,} characters; at most {PRINTED_MOST:,} are read"
 
 
 def odd_findings(right: FindingsT) -> Iterator[FindingsT]:

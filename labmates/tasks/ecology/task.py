@@ -12,6 +12,7 @@ import numpy as np
 
 from labmates.tasks.base import Check, Credit, Dataset, Difficulty, Task, level_of
 from labmates.tasks.choices import Sign
+from labmates.tasks.ecology.analysis import ECOLOGY_ANALYSIS
 from labmates.tasks.ecology.data import (
     HORIZON,
     LEVELS,
@@ -81,6 +82,7 @@ class EcologyTask(Task[EcologyTruth, EcologyFindings]):
     version = "2"
     findings = EcologyFindings
     instruments = EcologyInstruments()
+    analysis = ECOLOGY_ANALYSIS
 
     def generate(self, seed: int, difficulty: Difficulty = "medium") -> Dataset[EcologyTruth]:
         """The surveys of one community; for difficulties see `labmates.tasks.ecology.data.LEVELS`."""

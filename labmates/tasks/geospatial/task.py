@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from labmates.tasks.base import Check, Credit, Dataset, Difficulty, Task, level_of
 from labmates.tasks.choices import Sign
+from labmates.tasks.geospatial.analysis import GEOSPATIAL_ANALYSIS
 from labmates.tasks.geospatial.data import COVARIATES, LEVELS, Ground, draw_ground
 from labmates.tasks.geospatial.findings import Driver, GeospatialFindings, GeospatialTruth, Spot
 from labmates.tasks.geospatial.instruments import GeospatialInstruments
@@ -79,6 +80,7 @@ class GeospatialTask(Task[GeospatialTruth, GeospatialFindings]):
     version = "3"
     findings = GeospatialFindings
     instruments = GeospatialInstruments()
+    analysis = GEOSPATIAL_ANALYSIS
 
     def generate(self, seed: int, difficulty: Difficulty = "medium") -> Dataset[GeospatialTruth]:
         """The samples of one survey; for difficulties see `labmates.tasks.geospatial.data.LEVELS`."""

@@ -14,6 +14,7 @@ from labmates.tasks.data_errors import blank, repeat_rows
 from labmates.tasks.noise import Floats, random_for
 from labmates.tasks.scoring import fading, plain_name, relative_error, score_list, score_names
 from labmates.tasks.words import says_name, says_together
+from labmates_my_task.analysis import ANALYSIS
 from labmates_my_task.instruments import MyInstruments
 
 BRIEF = """A workshop tested springs of several makes: week after week each was loaded step by step, and how far it \
@@ -105,6 +106,7 @@ class MyTask(Task[MyTruth, MyFindings]):
     version = "1"
     findings = MyFindings
     instruments = MyInstruments()
+    analysis = ANALYSIS
 
     def generate(self, seed: int, difficulty: Difficulty = "medium") -> Dataset[MyTruth]:
         """The readings of one workshop; for difficulties see `LEVELS`."""

@@ -1,4 +1,4 @@
-"""The code of baselines: selection and order of cells, and their division into calls that fit a reply."""
+"""The code of baselines: the cells of the task for a role, and their division into calls that fit a reply."""
 
 from __future__ import annotations
 
@@ -11,59 +11,17 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-RESTORING = "restoring"
-"""The cell with the functions that restore divided evidence: `labmates.tasks.restoring`."""
+from labmates.errors import LabmatesError
+from labmates.tasks.analysis import Analysis
+from labmates.tasks.registry import TASKS, get_task
+from labmates.tasks.schema import findings_fields_text
+from labmates.workflows.science.baselines.stated import read_fields
 
-TITLES = {
-    RESTORING: "learn how parts fit together",
-    "glance": "count rows and values",
-    "prepare": "see the layout of the table",
-    "profile": "describe every column",
-    "panel_clean": "repair names, units and slips",
-    "panel_patterns": "look for common movement",
-    "panel_model": "fit the growth model",
-    "panel_future": "forecast with a held-out year",
-    "panel_compare": "leave parts of the model out",
-    "panel_check": "check the claims in both halves",
-    "panel_errors": "look where the model fails",
-    "sensors_clean": "repair readings and take out the normal course",
-    "sensors_patterns": "look for common movement",
-    "sensors_events": "detect events",
-    "sensors_compare": "vary the thresholds",
-    "sensors_check": "check the claimed events",
-    "sensors_errors": "look where the detector fails",
-    "survey_clean": "repair coordinates, units and gaps",
-    "survey_patterns": "map the grade",
-    "survey_model": "fit trend, hot spots and variogram",
-    "survey_folds": "cross-validate in space",
-    "survey_compare": "leave parts of the model out",
-    "survey_check": "check the claims in parts of the map",
-    "survey_errors": "look where the map fails",
-    "trial_clean": "read numbers, units, batches and gaps",
-    "trial_patterns": "look for common movement and for who is missing",
-    "trial_model": "fit markers and their interactions with the arm",
-    "trial_subtypes": "look for hidden subtypes",
-    "trial_compare": "build the model up part by part",
-    "trial_check": "check the claims in both halves",
-    "trial_errors": "look where the model fails",
-    "table_relations": "look for relations and group differences",
-}
-"""Every cell with the description of its call."""
-
-_OTHER_NAMES = {
-    "sensors": {"model": "sensors_events", "future": "sensors_patterns"},
-    "trial": {"future": "trial_subtypes"},
-    "survey": {"future": "survey_folds"},
-}
-_PIECES = ("clean", "patterns", "model", "future", "compare", "check", "errors")
-FILES = {
-    layout: {piece: _OTHER_NAMES.get(layout, {}).get(piece, f"{layout}_{piece}") for piece in _PIECES}
-    for layout in ("panel", "sensors", "trial", "survey")
-}
-"""The cell of each piece of work, by layout of the table; other layouts have a single cell."""
+LOOK = "look"
+"""The piece of work with a look at every column, the same for all tasks."""
 
 WORK = {
-    "data_lead": ("profile", "clean"),
+    "data_lead": (LOOK, "clean"),
     "data_engineer": ("clean",),
     "domain_expert": ("clean", "patterns"),
     "ml_engineer": ("clean", "model"),
@@ -72,9 +30,9 @@ WORK = {
     "eval_lead": ("clean", "check"),
     "validation_analyst": ("clean", "model", "future"),
     "error_analyst": ("clean", "model", "errors"),
-    "researcher": ("profile", "clean", "patterns", "model", "compare", "errors", "future", "check"),
+    "researcher": (LOOK, "clean", "patterns", "model", "compare", "errors", "future", "check"),
 }
-"""The pieces of work of each role."""
+"""The pieces of work of each role; `labmates.tasks.analysis.PIECES` says what they are."""
 
 ASKED = {
     "patterns": r"pattern|explor|describ",
@@ -84,19 +42,13 @@ ASKED = {
     "check": r"check|test|confirm",
     "errors": r"errors|fails?\b",
 }
-"""Patterns of tasks that request a piece of work."""
+"""Patterns of an agent's task that request a piece of work."""
 
 WHOLE = "answer the questions of the project"
-"""The task that requests every piece of work."""
+"""The task of an agent that requests every piece of work."""
 
-OPTIONAL = frozenset(
-    {
-        *("profile", "panel_patterns", "sensors_patterns", "panel_compare", "sensors_compare", "panel_errors"),
-        *("trial_patterns", "trial_compare", "trial_errors"),
-        *("survey_patterns", "survey_compare", "survey_errors"),
-    }
-)
-"""Cells skipped when the pool runs low."""
+OPTIONAL = frozenset({LOOK, "patterns", "compare", "errors"})
+"""Pieces of work skipped when the pool runs low."""
 
 
 @dataclass(frozen=True)
@@ -107,20 +59,35 @@ class Cell:
     code: str
 
 
-def cells_for(agent: str, task: str, layout: str) -> tuple[str, ...]:
-    """The names of an agent's cells after ``prepare``, by the printed layout.
+@cache
+def analysis_of(findings: str) -> Analysis | None:
+    """The analysis of the task that asks for these findings, as a prompt lists them; None if it ships none."""
+    fields = read_fields(findings)
+    for name in TASKS.names():
+        try:
+            task = get_task(name)
+        except LabmatesError:  # an unusable plug-in is not the task of this run
+            continue
+        if task.analysis is not None and fields == read_fields(findings_fields_text(task)):
+            return task.analysis
+    return None
 
-    For an unknown role, the words of the `task` select the pieces of work.
-    """
+
+def work_of(agent: str, task: str, analysis: Analysis) -> list[str]:
+    """An agent's pieces of work after ``prepare``; for an unknown role, the words of its `task` select them."""
     asked = [piece for piece, words in ASKED.items() if re.search(words, task.lower())]
     role = "researcher" if WHOLE in task.lower() else agent
     work = WORK.get(role) or ("clean", *(asked or ["model"]))
-    if layout not in FILES:
-        return ("profile", "table_relations") if "profile" in work else ("table_relations",)
-    return tuple(dict.fromkeys(FILES[layout].get(piece, piece) for piece in work))
+    return [piece for piece in work if piece == LOOK or piece in analysis.titles]
 
 
-def pieces(name: str, given: Mapping[str, Any], fits: Callable[[Cell], bool]) -> list[Cell]:
+def look() -> Cell:
+    """The cell that looks at every column."""
+    text = files(__package__).joinpath("look.py").read_text(encoding="utf-8")
+    return Cell("describe every column", guarded(re.sub(r"\A(?:# .*\n)+", "", text)))
+
+
+def parts_of(cell: Cell, given: Mapping[str, Any], fits: Callable[[Cell], bool]) -> list[Cell]:
     """Calls that run one cell, split so that each `fits` a reply; none if a part can't fit.
 
     Parameters
@@ -129,13 +96,13 @@ def pieces(name: str, given: Mapping[str, Any], fits: Callable[[Cell], bool]) ->
         Variables of the cell, set in its first lines.
     """
     head = "".join(f"{key} = {value!r}\n" for key, value in given.items())
-    statements = [*([head] if head else []), *_statements(source(name))]
-    whole = Cell(TITLES[name], guarded("".join(statements)))
+    statements = [*([head] if head else []), *_statements(cell.code)]
+    whole = Cell(cell.title, guarded("".join(statements)))
     if fits(whole):
         return [whole]
     # With the longest possible title, so that the number of parts can't make a part too long.
-    parts = _pack(statements, lambda code: fits(Cell(f"{TITLES[name]} (88 of 88)", guarded(code))))
-    return [Cell(f"{TITLES[name]} ({i} of {len(parts)})", guarded(part)) for i, part in enumerate(parts, 1)]
+    parts = _pack(statements, lambda code: fits(Cell(f"{cell.title} (88 of 88)", guarded(code))))
+    return [Cell(f"{cell.title} ({i} of {len(parts)})", guarded(part)) for i, part in enumerate(parts, 1)]
 
 
 def is_finished(cell: Cell, ran: Iterable[str]) -> bool:
@@ -151,14 +118,11 @@ def guarded(code: str) -> str:
 
 
 @cache
-def source(name: str) -> str:
-    """Code of one cell, without the lines for linters."""
-    if name == RESTORING:
-        # A block can't import from __future__, and needs no docstring.
-        tree = ast.parse(files("labmates.tasks").joinpath("restoring.py").read_text(encoding="utf-8"))
-        return "\n".join(map(ast.unparse, filter(_is_run, tree.body))) + "\n"
-    text = files(f"{__package__}.analysis").joinpath(f"{name}.py").read_text(encoding="utf-8")
-    return re.sub(r"\A(?:# (?:ruff|mypy):.*\n)+", "", text)
+def restoring() -> Cell:
+    """The cell with the functions that restore divided evidence: `labmates.tasks.restoring`."""
+    # A block can't import from __future__, and needs no docstring.
+    tree = ast.parse(files("labmates.tasks").joinpath("restoring.py").read_text(encoding="utf-8"))
+    return Cell("learn how parts fit together", "\n".join(map(ast.unparse, filter(_is_run, tree.body))) + "\n")
 
 
 def _is_run(statement: ast.stmt) -> bool:

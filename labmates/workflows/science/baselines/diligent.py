@@ -9,10 +9,10 @@ from typing import Any, cast
 from labmates.agents.steps import kind_of_order
 from labmates.budgets.tokens import estimate_tokens
 from labmates.models.scripted.base import Draft, DraftCall, Heard, ScriptedModel, call, call_tokens, cut_to_tokens
-from labmates.workflows.science.baselines.facts import facts, lines_with_numbers
-from labmates.workflows.science.baselines.material import gather
-from labmates.workflows.science.baselines.prompt import STATE, Hurry, Step, read_step, results_of
-from labmates.workflows.science.baselines.stated import Block, merge, read_fields, show_block, state
+from labmates.tasks.analysis import printed_findings
+from labmates.workflows.science.baselines.material import NO_ANALYSIS, gather
+from labmates.workflows.science.baselines.prompt import STATE, Hurry, Step, read_step
+from labmates.workflows.science.baselines.stated import Block, lines_with_numbers, merge, sentences, show_block
 from labmates.workflows.science.baselines.tasks import points_for, task_for
 from labmates.workflows.science.baselines.working import next_calls, summary
 from labmates.workflows.science.baselines.writing import write_sections
@@ -27,10 +27,12 @@ NO_LIMIT = 10**9
 
 
 class Diligent(ScriptedModel):
-    """A careful team member with generic analysis code."""
+    """A careful team member that runs the analysis code that the task ships."""
 
     baseline = "diligent"
-    description = "Plans, runs generic analysis code, reports and checks numbers, writes all sections and the findings."
+    description = (
+        "Plans, runs the task's analysis code, reports and checks numbers, writes all sections and the findings."
+    )
 
     def compose(self, heard: Heard) -> Draft:
         """The next move in the requested step."""
@@ -82,7 +84,7 @@ def fit_text(build: Callable[[int], str], hurry: Hurry, limit: int | None) -> st
 def plan_text(step: Step, most: int) -> str:
     """A plan: its points and one task for each member."""
     points = [f"- {point}" for point in points_for(step.team)[: max(1, most)]]
-    fields = ", ".join(field.name for field in read_fields(step.findings))
+    fields = ", ".join(step.fields)
     if fields and most >= LEVELS[1]:
         points.append(f"- The paper has to state {fields}: each needs a number and how sure it is.")
     if step.request and most:
@@ -104,33 +106,23 @@ def _short(task: str, most: int) -> str:
 
 def contribution(step: Step, most: int) -> str:
     """Two or three sentences on the agent's results, the last in answer to the discussion."""
-    results = merge(results_of(step.order))
+    if step.analysis is None:
+        return NO_ANALYSIS
+    found = merge(reversed(list(printed_findings(step.order))))
     reported = step.facts.get("reported", "").partition("\n\n")[0]
-    sentences = facts(results)[:2] or lines_with_numbers(reported, 2)
-    if not sentences:
-        sentences = ["My part gave no number that the team could use."]
+    told = sentences(found, step.fields)[:2] or lines_with_numbers(reported, 2)
+    if not told:
+        told = ["My part gave no number that the team could use."]
     others = [(name, text) for name, text in step.facts.get("said", []) if name != step.agent]
     if step.facts.get("round") == 1 or not others:
-        closing = f"What is doubtful: {_doubt(results)}"
+        closing = f"What is doubtful: {step.analysis.doubt}."
     else:
         name, text = others[-1]
         numbers = re.findall(r"\d+(?:\.\d+)?", text)
         closing = (
             f"I agree with {name}{f' on {numbers[0]}' if numbers else ''}; state it with its test in `{step.artifact}`."
         )
-    return " ".join([*sentences[: 2 if most > 1 else 1], closing][: 3 if most else 1])
-
-
-def _doubt(results: dict[str, Any]) -> str:
-    if results.get("links") or "breaks" in results:
-        return "effects near the threshold may be chance, and a shift that takes several steps is dated to its middle."
-    if results.get("events"):
-        return "short events near the threshold may be noise, and the kind of an event on one sensor is a guess."
-    if "ate" in results or "subtypes" in results:
-        return "interactions near the threshold may be chance, and those who left the trial did worse than the others."
-    if results.get("drivers") or results.get("hotspots"):
-        return "near samples say much the same, so p-values rest on the variogram, and weak hot spots may be chance."
-    return "the repairs rest on thresholds, so counts of repaired values may be off by a few."
+    return " ".join([*told[: 2 if most > 1 else 1], closing][: 3 if most else 1])
 
 
 def closing_draft(step: Step, heard: Heard) -> Draft:
@@ -160,9 +152,8 @@ def _message(step: Step, held: tuple[str, ...]) -> tuple[DraftCall, ...]:
 
 def write_draft(step: Step, heard: Heard) -> Draft:
     """The findings and the artifact of a writing step, or their missing part."""
-    material, fields = gather(step), read_fields(step.findings)
     if step.is_written() and STATE in heard.tool_names():
-        return Draft(calls=(call(STATE, **step.without_faults(state(material.results, fields))),))
+        return Draft(calls=(call(STATE, **step.without_faults(gather(step).found)),))
     return artifact_draft(step, heard, step.artifact, step.sections())
 
 
@@ -171,8 +162,8 @@ def artifact_draft(step: Step, heard: Heard, name: str, sections: Sequence[tuple
 
     With few tokens the prose shrinks first, then the findings lose their largest fields, since cut ones are unreadable.
     """
-    material, fields = gather(step), read_fields(step.findings)
-    block = step.without_faults(state(material.results, fields))
+    material = gather(step)
+    block = step.without_faults(material.found)
     limit, held = heard.max_tokens or NO_LIMIT, heard.tool_names()
     states = (step.kind == "write" or step.wants_findings()) and STATE in held and not step.has_stated()
     shows = not (step.wants_findings() and STATE in held)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
@@ -14,6 +14,9 @@ from labmates.agents.steps import kind_of_order
 from labmates.budgets.tokens import text_of
 from labmates.budgets.visibility import CONCISE, FINALISE
 from labmates.models.orders import order_of
+from labmates.tasks.analysis import Analysis
+from labmates.workflows.science.baselines.cells import analysis_of
+from labmates.workflows.science.baselines.stated import read_fields
 
 Hurry = Literal["none", "concise", "finalise"]
 
@@ -85,10 +88,15 @@ class Step:
         """The findings to state in the paper, one per line."""
         return str(self.facts.get("findings", ""))
 
+    @cached_property
+    def fields(self) -> dict[str, str]:
+        """The fields of these findings, with their descriptions."""
+        return read_fields(self.findings)
+
     @property
-    def data(self) -> str:
-        """The description of the data set."""
-        return str(self.facts.get("data", ""))
+    def analysis(self) -> Analysis | None:
+        """The analysis that the task ships; None if it has none."""
+        return analysis_of(self.findings)
 
     @property
     def leads(self) -> bool:
@@ -211,20 +219,6 @@ def between(text: str, start: str, *ends: str) -> str:
     if not separator:
         return ""
     return rest[: min((at for end in ends if (at := rest.find(end)) >= 0), default=len(rest))].strip("\n")
-
-
-def results_of(text: str) -> Iterator[dict[str, Any]]:
-    """The results in the output of analysis cells."""
-    for line in re.findall(r"^RESULT (\{.*\})\s*$", text, re.MULTILINE):
-        try:
-            yield json.loads(line)
-        except ValueError:
-            continue
-
-
-def columns_of(description: str) -> list[str]:
-    """The columns in the description of the data set."""
-    return re.findall(r"^- ([\w .%/()-]+?):", description, re.MULTILINE)
 
 
 def _sections(listed: Sequence[str]) -> list[tuple[str, str]]:

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from labmates.models.scripted.base import Draft, DraftCall, Heard, call, call_tokens
-from labmates.workflows.science.baselines.cells import Cell, guarded, pieces
+from labmates.tasks.analysis import printed_findings
+from labmates.workflows.science.baselines.cells import Cell, guarded, parts_of, restoring
 from labmates.workflows.science.baselines.diligent import Diligent, closing_draft
-from labmates.workflows.science.baselines.prompt import SOLO, Step, Use, results_of
+from labmates.workflows.science.baselines.prompt import SOLO, Step, Use
 from labmates.workflows.science.baselines.working import fitting
 
 KEYS = "keys_of_"
@@ -73,14 +74,14 @@ def _opening(heard: Heard) -> tuple[DraftCall, ...]:
         made = call("run_code", code=cell.code, description=cell.title)
         return heard.max_tokens is None or call_tokens(made.name, made.arguments) <= heard.max_tokens // 2
 
-    cells = [*pieces("restoring", {}, fits), OPEN]
+    cells = [*parts_of(restoring(), {}, fits), OPEN]
     return tuple(call("run_code", code=cell.code, description=cell.title) for cell in cells)
 
 
 def _part(step: Step) -> Mapping[str, Any]:
     """The agent's keys of its part, and whether it holds readings; empty before its first look."""
     printed = [use.result for use in (*step.before, *step.uses) if use.name == "run_code"]
-    return next((found for text in printed for found in results_of(text) if "keys" in found), {})
+    return next((found for text in printed for found in printed_findings(text) if "keys" in found), {})
 
 
 def _titles(uses: tuple[Use, ...]) -> set[str]:

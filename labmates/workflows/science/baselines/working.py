@@ -7,16 +7,20 @@ import re
 from collections.abc import Iterator, Sequence
 
 from labmates.models.scripted.base import DraftCall, Heard, call, call_tokens
-from labmates.workflows.science.baselines.cells import OPTIONAL, Cell, cells_for, is_finished, pieces
-from labmates.workflows.science.baselines.facts import facts, lines_with_numbers, printed_lines
-from labmates.workflows.science.baselines.material import TEST, nouns
-from labmates.workflows.science.baselines.prompt import Step, Use, between, columns_of, results_of
-from labmates.workflows.science.baselines.stated import Block, Results, find_block, merge, read_fields, restate
+from labmates.tasks.analysis import printed_findings
+from labmates.workflows.science.baselines.cells import LOOK, OPTIONAL, Cell, is_finished, look, parts_of, work_of
+from labmates.workflows.science.baselines.material import NO_ANALYSIS, TEST
+from labmates.workflows.science.baselines.prompt import Step, Use
+from labmates.workflows.science.baselines.stated import (
+    Block,
+    find_block,
+    lines_with_numbers,
+    merge,
+    printed_lines,
+    sentences,
+)
 
 REQUESTS = ("request_additional_work", "request_team_redo")
-CHECKS = "check the claim"
-"""Prefix of the titles of cells that check claims."""
-CLAIMS = ("breaks", "links", "events", "prognostic", "predictive", "drivers", "hotspots")
 
 
 def next_calls(step: Step, heard: Heard) -> tuple[DraftCall, ...]:
@@ -29,7 +33,7 @@ def next_calls(step: Step, heard: Heard) -> tuple[DraftCall, ...]:
     held = heard.tool_names()
     if reading := _reading(step, held):
         # The first look at the table does not depend on artifacts.
-        looking = () if found_in(step).get("layout") else _code(step, heard)
+        looking = () if _is_prepared(step) else _code(step, heard)
         return fitting([*reading, *looking], heard)
     for made in (_request(step, held), _code(step, heard), _extra(step, held)):
         if calls := fitting(made, heard):
@@ -43,31 +47,33 @@ def fitting(calls: Sequence[DraftCall], heard: Heard) -> tuple[DraftCall, ...]:
     return tuple(made for made, tokens in zip(calls, used, strict=True) if tokens <= (heard.max_tokens or 10**9))
 
 
-def found_in(step: Step) -> Results:
-    """Results of the agent's code in this step, the newest first."""
+def found_in(step: Step) -> Block:
+    """Findings of the agent's code in this step; the newest count."""
     printed = [use.result for use in reversed(step.uses) if use.name == "run_code"]
-    return merge([*(found for text in printed for found in reversed(list(results_of(text))))])
+    found = merge(part for text in printed for part in reversed(list(printed_findings(text))))
+    return {name: value for name, value in found.items() if name in step.fields}
 
 
 def summary(step: Step, most: int) -> str:
     """The agent's report, in at most about `most` sentences."""
-    sentences = facts(found_in(step))[:most]
+    if step.analysis is None:
+        return NO_ANALYSIS
+    told = sentences(found_in(step), step.fields)[:most]
     printed = [ln for use in step.uses if use.name == "run_code" for ln in printed_lines(use.result, 12)]
-    if sentences and most > 2:
-        sentences += [f"Tests: {line}." for line in printed if TEST.search(line)][:2]
-    if not sentences:
-        sentences = [f"The code says: {line}." for line in printed[-most:]] or _read_so_far(step, most)
-    return " ".join(sentences) or f"Nothing was found that can be put in numbers; the task was: {step.task}"
+    if told and most > 2:
+        told += [f"Tests: {line}." for line in printed if TEST.search(line)][:2]
+    if not told:
+        told = [f"The code says: {line}." for line in printed[-most:]] or _read_so_far(step, most)
+    return " ".join(told) or f"Nothing was found that can be put in numbers; the task was: {step.task}"
 
 
 def _read_so_far(step: Step, most: int) -> list[str]:
     """Sentences from the artifacts read so far: findings, or methods for their writers."""
     texts = [use.result for use in step.uses if use.name == "read_artifact"]
     if "methods" not in step.agent:
-        fields = read_fields(step.findings)
-        stated = merge([*(restate(find_block(text), fields) for text in reversed(texts)), nouns(fields)])
-        if sentences := facts(stated)[:most]:
-            return sentences
+        stated = merge(find_block(text) for text in reversed(texts))
+        if told := sentences(stated, step.fields)[:most]:
+            return told
     share = max(1, 2 * most // max(1, len(texts)))
     return [line for text in texts for line in lines_with_numbers(text, share)]
 
@@ -108,6 +114,7 @@ def _request(step: Step, held: Sequence[str]) -> tuple[DraftCall, ...]:
         or REQUESTS[0] not in held
         or not sources
         or step.request
+        or step.analysis is None
         or step.hurry != "none"
         or not step.leads
         or any(use.name in REQUESTS for use in step.uses)
@@ -132,8 +139,9 @@ def _code(step: Step, heard: Heard) -> tuple[DraftCall, ...]:
         rest = [part for part in parts if part.title not in ran]
         if not rest or is_finished(rest[0], ran) or len(rest) >= step.turns - step.replies:
             continue
-        # Cells after the first look depend on the layout.
-        if calls and (_needs_results(rest[0], step) or not found_in(step).get("layout")):
+        # Other cells need what the first one prepares, and a check without claims needs the findings.
+        is_check = step.analysis is not None and rest[0].title.startswith(step.analysis.titles.get("check", "\0"))
+        if calls and ((is_check and not _claimed(step)) or not _is_prepared(step)):
             break
         calls += map(_run, rest)
         if len(fitting(calls, heard)) < len(calls):
@@ -141,10 +149,11 @@ def _code(step: Step, heard: Heard) -> tuple[DraftCall, ...]:
     return tuple(calls)
 
 
-def _needs_results(cell: Cell, step: Step) -> bool:
-    """Whether a cell checks the results of earlier cells, since there are no other claims."""
-    checks = cell.title.startswith(CHECKS)
-    return checks and not restate(_claimed(step), read_fields(step.findings))
+def _is_prepared(step: Step) -> bool:
+    """Whether the first cell ran on this agent's data; it stops on a part of divided data without its columns."""
+    first = step.analysis.titles["prepare"] if step.analysis else "\0"
+    ran = [use for use in _since_lost(step) if str(use.arguments.get("description")).startswith(first)]
+    return bool(ran) and not any(use.result.startswith("stopped:") for use in ran)
 
 
 def _since_lost(step: Step) -> tuple[Use, ...]:
@@ -157,42 +166,36 @@ def _since_lost(step: Step) -> tuple[Use, ...]:
 
 
 def _cells(step: Step, heard: Heard) -> Iterator[list[Cell]]:
-    """The calls of each cell of the role; only a glance if the layout is unknown."""
+    """The calls of each cell of the role; only a look where the task has no cells, or they don't fit the data."""
 
     def fits(cell: Cell) -> bool:
         made = _run(cell)
         return heard.max_tokens is None or call_tokens(made.name, made.arguments) <= heard.max_tokens
 
-    yield pieces("prepare", _given("prepare", step), fits)
-    layout = str(found_in(step).get("layout", ""))
-    if not layout:
-        yield pieces("glance", {}, fits)
+    analysis = step.analysis
+    if analysis is None:
+        yield parts_of(look(), {}, fits)
         return
-    for name in cells_for(step.agent, step.task, layout):
-        if not (step.hurry == "concise" and name in OPTIONAL):
-            yield pieces(name, _given(name, step), fits)
+    yield parts_of(Cell(analysis.titles["prepare"], analysis.code["prepare"]), {}, fits)
+    if not _is_prepared(step):
+        yield parts_of(look(), {}, fits)
+        return
+    for piece in work_of(step.agent, step.task, analysis):
+        if step.hurry == "concise" and piece in OPTIONAL:
+            continue
+        cell = look() if piece == LOOK else Cell(analysis.titles[piece], analysis.code[piece])
+        # Without others' claims, the agent checks its own.
+        given = {"claims": _claimed(step) or found_in(step)} if piece == "check" else {}
+        yield parts_of(cell, given, fits)
 
 
 def _run(cell: Cell) -> DraftCall:
     return call("run_code", code=cell.code, description=cell.title)
 
 
-def _given(name: str, step: Step) -> dict[str, object]:
-    if name == "prepare":
-        project, data = ("## The project", "## Artifacts", "## The data set"), ("## The data set", "## Your")
-        parts = [between(step.system, *section) for section in (project, data)]
-        words = "\n".join(parts if all(parts) else (*step.brief, step.findings, step.data)).lower()
-        return {"mentions": {c: words.count(c.lower()) for c in columns_of(step.data)}}
-    if name.endswith("_check"):
-        stated = restate(_claimed(step), read_fields(step.findings))
-        # Without others' claims, it checks its own.
-        stated = stated or found_in(step)
-        return {"claims": {key: stated[key] for key in CLAIMS if key in stated}}
-    return {}
-
-
 def _claimed(step: Step) -> Block:
-    return find_block("\n".join(use.result for use in step.uses))
+    block = find_block("\n".join(use.result for use in step.uses))
+    return {name: value for name, value in block.items() if name in step.fields}
 
 
 def _extra(step: Step, held: Sequence[str]) -> tuple[DraftCall, ...]:
@@ -207,13 +210,11 @@ def _extra(step: Step, held: Sequence[str]) -> tuple[DraftCall, ...]:
 
 
 def _comparison(step: Step) -> str:
-    results = found_in(step)
-    rows = [
-        f"| {name} | {' | '.join(f'{v:g}' for v in values)} |" for name, values in results.get("comparison", {}).items()
-    ]
-    width = max((row.count("|") - 2 for row in rows), default=1)
-    head = [f"| setting |{' value |' * width}", f"|{' --- |' * (width + 1)}"] if rows else []
+    lines = [line for use in step.uses if use.name == "run_code" for line in use.result.splitlines()]
+    rows = [f"| {line.strip()} |" for line in lines if " | " in line]
+    rule = [f"|{' --- |' * (rows[0].count('|') - 1)}"] if rows else []
+    table = "\n".join([*rows[:1], *rule, *rows[1:]]) or "No comparison could be computed."
     printed = [line for use in step.uses if use.name == "run_code" for line in printed_lines(use.result, 20)]
-    table = "\n".join([*head, *rows]) or "No comparison could be computed."
-    lines = "\n".join(f"- {line}" for line in printed if " | " not in line)
-    return f"# Comparison of settings\n{' '.join(facts(results)[:3])}\n\n{table}\n\n## What the code printed\n{lines}"
+    rest = "\n".join(f"- {line}" for line in printed if " | " not in line)
+    told = " ".join(sentences(found_in(step), step.fields)[:3])
+    return f"# Comparison of settings\n{told}\n\n{table}\n\n## What the code printed\n{rest}"

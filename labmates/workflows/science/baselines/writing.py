@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 
-from labmates.workflows.science.baselines.facts import facts, lines_with_numbers, noun_of
-from labmates.workflows.science.baselines.material import TEST, Material
+from labmates.workflows.science.baselines.material import NO_ANALYSIS, TEST, Material
+from labmates.workflows.science.baselines.stated import lines_with_numbers
 
 
 def write_sections(sections: Iterable[tuple[str, str]], material: Material, most: int) -> str:
@@ -15,17 +15,22 @@ def write_sections(sections: Iterable[tuple[str, str]], material: Material, most
 
 
 def _section(title: str, about: str, material: Material, most: int) -> str:
+    if material.analysis is None:
+        return NO_ANALYSIS
     writer = next((write for begin, write in WRITERS if title.lower().startswith(begin)), None)
     if writer is not None:
         return writer(material, most)
-    sentences = facts(material.results)[: max(1, most)]
+    sentences = material.facts()[: max(1, most)]
     return " ".join([f"This part covers {about or title.lower()}.", *sentences])
 
 
-def _say(material: Material, most: int, *opening: str, facts_of: str = "") -> str:
-    """The opening sentences (only the first for a short text), then facts that match the pattern."""
-    sentences = [s for s in facts(material.results) if not facts_of or re.search(facts_of, s.lower())]
-    return " ".join([*opening[: 1 if most < 2 else None], *sentences[:most]])
+def _say(material: Material, most: int, *opening: str) -> str:
+    """The opening sentences (only the first for a short text), then facts."""
+    return " ".join([*opening[: 1 if most < 2 else None], *material.facts()[:most]])
+
+
+def _methods_of(material: Material) -> tuple[str, ...]:
+    return material.analysis.methods if material.analysis else ()
 
 
 def _lines(material: Material, most: int, pattern: str = "") -> str:
@@ -34,9 +39,7 @@ def _lines(material: Material, most: int, pattern: str = "") -> str:
 
 
 def _overview(m: Material, most: int) -> str:
-    return _say(m, most, "One table was handed to the team.", facts_of=r"rows|there are \d+") + _lines(
-        m, most // 2, r"time:|samples"
-    )
+    return _say(m, most, "One table was handed to the team.") + _lines(m, most // 2, r"time:|samples")
 
 
 def _variables(m: Material, most: int) -> str:
@@ -47,22 +50,18 @@ def _variables(m: Material, most: int) -> str:
 
 def _quality(m: Material, most: int) -> str:
     opening = ("Repeated rows were dropped first.", "Repairs were made on a copy; the raw table is as it was.")
-    return _say(m, most, *opening, facts_of=r"missing|slips|repeated|exchanged") + _lines(
-        m, most // 2, r"spelling|repair|stuck|convert|codes"
-    )
+    return _say(m, most, *opening) + _lines(m, most // 2, r"spelling|repair|stuck|convert|codes")
 
 
 def _patterns(m: Material, most: int) -> str:
     opening = "What the cleaned data show, before any model:"
-    return _say(m, most, opening, facts_of=r"there are|drift|shift") + _lines(
-        m, most, r"correlation|quarter|drift|share of variance"
-    )
+    return _say(m, most, opening) + _lines(m, most, r"correlation|quarter|drift|share of variance")
 
 
-def _advice(m: Material, most: int) -> str:
+def _advice(_: Material, most: int) -> str:
     return " ".join(
         [
-            f"Work on the repaired {noun_of(m.results)} and make the same repairs.",
+            "Work on the repaired data and make the same repairs.",
             "Model on a scale on which the noise is even, and allow for gaps.",
             "Keep a whole part of the data out of the fit, to test on.",
         ][: max(1, most)]
@@ -70,7 +69,7 @@ def _advice(m: Material, most: int) -> str:
 
 
 def _aim(m: Material, most: int) -> str:
-    return " ".join([f"The model answers what the project asks about {noun_of(m.results)}.", *_questions(m, most // 2)])
+    return " ".join(["The model answers what the project asks.", *_questions(m, most // 2)])
 
 
 def _questions(m: Material, most: int) -> list[str]:
@@ -80,11 +79,11 @@ def _questions(m: Material, most: int) -> list[str]:
 
 def _features(m: Material, most: int) -> str:
     leakage = "No feature uses the values that it is to explain."
-    return _say(m, most, m.methods[0], leakage, facts_of=r"there are|missing")
+    return _say(m, most, _methods_of(m)[0], leakage)
 
 
 def _method(m: Material, most: int) -> str:
-    return " ".join(m.methods[1 : 2 + most])
+    return " ".join(_methods_of(m)[1 : 2 + most])
 
 
 def _fit(m: Material, most: int) -> str:
@@ -107,24 +106,26 @@ def _protocol(m: Material, most: int) -> str:
     claims = f"Claims were taken from {source} and tested anew on the cleaned data."
     return " ".join(
         [
-            claims
-            if "checked" in m.results
-            else "The main analysis was repeated, since no claim could be tested alone.",
-            *m.methods[-2:],
-            "Each result is set against what simpler methods give." if "errors" in m.results else "",
+            claims if _claims_in(m) else "The main analysis was repeated, since no claim could be tested alone.",
+            *_methods_of(m)[-2:],
         ][: max(1, most)]
     ).strip()
 
 
+def _claims_in(material: Material) -> bool:
+    """Whether claims were tested anew: the code says so in its output."""
+    return any("claimed" in line for line in material.printed)
+
+
 def _performance(m: Material, most: int) -> str:
     lines = _lines(m, most, r"error|\d \| ") or _lines(m, most, r"p = ")
-    return _say(m, most, "Figures of the checks:", facts_of=r"held-out|compared|claims|cross-validation") + lines
+    return _say(m, most, "Figures of the checks:") + lines
 
 
 def _checks(m: Material, most: int) -> str:
-    if "checked" not in m.results:
+    if not _claims_in(m):
         return "The same relations were computed anew:" + (_lines(m, most, r"p = ") or " none could be computed.")
-    text = _say(m, most, "Each claim was tested once more.", facts_of=r"claims|interactions|effect|anomal")
+    text = _say(m, most, "Each claim was tested once more.")
     return text + _lines(m, most, r"claimed|confirmed|same sign|rarer")
 
 
@@ -147,7 +148,7 @@ def _abstract(m: Material, most: int) -> str:
         if teams
         else "One agent did all of the work; its artifacts are cited with each number."
     )
-    return " ".join([*m.brief[:1], *facts(m.results)[: 1 + most // 2], closing])
+    return " ".join([*m.brief[:1], *m.facts()[: 1 + most // 2], closing])
 
 
 def _introduction(m: Material, most: int) -> str:
@@ -178,7 +179,7 @@ def _methods(m: Material, most: int) -> str:
     giver = m.giver("model_architecture")
     short = f"The {giver} team chose the methods." if giver else "The data decided on the methods."
     quoted = m.quote("model_architecture", most // 2) if most > 1 else short
-    return " ".join([*m.methods[: 2 + most], quoted])
+    return " ".join([*_methods_of(m)[: 2 + most], quoted])
 
 
 def _results(m: Material, most: int) -> str:
@@ -187,7 +188,7 @@ def _results(m: Material, most: int) -> str:
         f"The findings, as the {estimated} team estimated and the {checked} team checked them:"
         if estimated and checked
         else "The findings, as they were estimated and checked:",
-        *facts(m.results)[: 3 + most],
+        *m.facts()[: 3 + most],
     ]
     texts = [m.artifacts.get(name, "") for name in ("model_architecture", "experiment_results")]
     tests = [line for text in texts for line in lines_with_numbers(text, 60) if TEST.search(line)]
@@ -196,7 +197,7 @@ def _results(m: Material, most: int) -> str:
 
 def _evaluation(m: Material, most: int) -> str:
     quoted = m.quote("evaluation_report", 1 + most, tests=True)
-    left = "The stated findings are what is left after these checks." if facts(m.results) else ""
+    left = "The stated findings are what is left after these checks." if m.facts() else ""
     return f"{quoted} {left}".strip()
 
 
@@ -204,7 +205,7 @@ def _conclusion(m: Material, most: int) -> str:
     return " ".join(
         [
             "The questions of the project are answered as far as the data allow.",
-            *facts(m.results)[: 1 + most // 3],
+            *m.facts()[: 1 + most // 3],
             "Weak effects may have been missed, and p-values rest on a model that holds only roughly.",
         ][: 2 + most]
     )

@@ -40,6 +40,7 @@ from labmates.tasks.base import Check, Credit, Dataset, Difficulty, Task, accura
 from labmates.tasks.findings import check_findings
 from labmates.tasks.registry import get_task
 from labmates.tasks.schema import findings_example, findings_schema_text
+from labmates.workflows.science.baselines.material import NO_ANALYSIS
 from labmates.workflows.science.baselines.stated import find_block
 from labmates.workflows.science.lab.briefs import project_text
 from labmates.workflows.science.lab.context import delimited
@@ -302,7 +303,7 @@ def test_results_travel_through_artifacts_and_stated_findings_alone(diligent: La
 
 
 class Patients(BaseModel):
-    """Findings that no rule of the baseline knows."""
+    """Findings of a task that ships no cells."""
 
     n_subtypes: int | None = Field(None, description="number of hidden subtypes of the patients")
     markers: list[str] | None = Field(None, description="markers with which the effect of the treatment differs")
@@ -335,15 +336,14 @@ class PatientsTask(Task[Patients, Patients]):
         return ()
 
 
-def test_a_task_that_is_not_known_gets_a_paper_with_numbers_and_no_invented_findings() -> None:
+def test_a_task_without_cells_gets_a_paper_that_says_so_and_no_findings() -> None:
     lab = Lab(PatientsTask(), "easy", "diligent").run()
     paper = lab.artifacts[REPORT]
     assert lab.errors == []
     assert lab.unclosed == 0
     assert find_block(paper) == lab.stated["writing"] == {}
     assert [title for title in WRITING.sections if f"## {title}\n" not in paper] == []
-    assert "m1" in paper
-    assert "rank correlation" in paper
+    assert paper.count(NO_ANALYSIS) == len(WRITING.sections)
 
 
 @pytest.mark.parametrize("name", ["hasty", "silent"])
@@ -381,11 +381,11 @@ def test_garbage_ends_no_run(seed: int) -> None:
 
 
 LAB = Lab("ecology", "easy", "diligent")
+EFFECTS = [{"source": "Aa b", "target": "Cc d", "sign": "+", "strength": 0.01 * i} for i in range(1, 25)]
 OUTPUT = "\n".join(
     [
         "regime shifts at survey [75], n = 300 transitions",
-        'RESULT {"entities": ["Aa b", "Cc d"], "breaks": [75], "fallers": ["Aa b"], "risers": [],'
-        f' "links": {json.dumps([["Aa b", "Cc d", 0.01 * i] for i in range(1, 25)])}, "future": {{"Aa b": 3.5}}}}',
+        f"RESULT {json.dumps({'n_species': 2, 'shift_surveys': [75], 'interactions': EFFECTS})}",
     ]
 )
 REPORTS = {"ml_engineer": ("A regime shift begins at survey 75.", OUTPUT)}
@@ -425,10 +425,10 @@ def test_with_few_tokens_a_member_still_runs_code_and_closes_its_task(limit: int
     assert re.search(r"\d", summary)
     assert "stopped:" not in output
     if limit == 1024:
-        assert '"breaks"' in output
+        assert '"shift_surveys"' in output
 
 
-@pytest.mark.parametrize(("notice", "most"), [(CONCISE, 0.85), (FINALISE, 0.75)])
+@pytest.mark.parametrize(("notice", "most"), [(CONCISE, 0.9), (FINALISE, 0.75)])
 def test_a_notice_makes_texts_shorter(notice: str, most: float) -> None:
     def tokens(budget: str) -> int:
         order = LAB.writing_order(MODEL, REPORTS, "nothing", budget)
@@ -472,12 +472,9 @@ def test_a_lead_who_finds_no_numbers_asks_for_them_once() -> None:
         made += [call.name for call in reply.tool_calls]
         messages += [reply.message, *(ToolMessage(answer, tool_call_id=call.id) for call in reply.tool_calls)]
     made += [call.name for call in LAB.ask(messages, EVAL.tools()).tool_calls]
-    assert made == [
-        *("read_artifact", "run_code"),
-        "request_additional_work",
-        *("read_artifact", "run_code"),
-        *("send_message", "mark_complete"),
-    ]
+    assert made[:3] == ["read_artifact", "run_code", "request_additional_work"]
+    assert made[3] == "read_artifact", "the artifact is read again once the request is answered"
+    assert made.count("request_additional_work") == 1
 
 
 def titles_of(answers: Sequence[str], limits: Sequence[int]) -> list[str]:
@@ -496,13 +493,18 @@ def titles_of(answers: Sequence[str], limits: Sequence[int]) -> list[str]:
     return titles
 
 
-FOUND_PANEL = 'RESULT {"layout": "panel"}'
+FOUND_PANEL = "3 rows, 8 columns"
 
 
 def test_variables_that_were_lost_are_computed_again_once() -> None:
     lost = "stopped: NameError name 'd' is not defined"
     titles = titles_of([FOUND_PANEL, lost, lost, ""], [4096] * 4)
-    assert titles == ["see the layout of the table", "repair names, units and slips", titles[0], "mark_complete"]
+    assert titles == [
+        "see the layout of the surveys",
+        "repair names, units and slips",
+        titles[0],
+        "describe every column",
+    ]
 
 
 def test_cells_of_one_reply_that_miss_their_variables_are_one_loss() -> None:
@@ -510,13 +512,13 @@ def test_cells_of_one_reply_that_miss_their_variables_are_one_loss() -> None:
     order = work_order(MODEL, "Fit.", "- fit", {})
     messages: list[BaseMessage] = [lab.system(MODEL, MODEL.lead), HumanMessage(order)]
     made: list[list[str]] = []
-    for answer in ("5 rows.", FOUND_PANEL, "stopped: NameError name 'd' is not defined", FOUND_PANEL):
+    for answer in ("5 rows.", FOUND_PANEL, "stopped: NameError name 'd' is not defined", FOUND_PANEL, ""):
         reply = lab.ask(messages, MODEL.tools())
         made.append([call.arguments.get("description", call.name) for call in reply.tool_calls])
         messages += [reply.message, *(ToolMessage(answer, tool_call_id=call.id) for call in reply.tool_calls)]
-    _, first, cells, again = made
+    _, first, cells, *again = made
     assert len(cells) == 2
-    assert again == [*first, *cells]
+    assert again == [first, cells]
 
 
 def test_a_limit_that_falls_meanwhile_makes_no_cell_run_twice() -> None:

@@ -8,7 +8,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from labmates.agents.prompts import render
 from labmates.agents.tools import TO_CLOSE
 from labmates.budgets.visibility import budget_status
-from labmates.workflows.science.baselines.prompt import Step, columns_of, read_step, results_of
+from labmates.workflows.science.baselines.prompt import Step, read_step
 from tests.support.lab_orders import split_parts, with_facts
 from tests.support.teams import PIPELINE, TEAMS
 
@@ -70,7 +70,8 @@ def test_who_the_agent_is_and_what_it_is_told_once() -> None:
     step = step_of(work())
     assert (step.kind, step.agent, step.team, step.turns) == ("work", "eval_lead", "eval", 6)
     assert step.task == "Check the claims."
-    assert columns_of(step.data) == ["day", "wind speed"]
+    assert step.fields == {"n_days": "number of days"}
+    assert step.analysis is None
     assert step.brief == ("Look at this.", "What is it?")
     assert list(step.owners.items())[1] == ("model_architecture", "model")
 
@@ -178,11 +179,6 @@ def test_a_request_is_read_out_of_the_order() -> None:
 def test_a_conversation_without_a_step_is_something_else() -> None:
     assert read_step([HumanMessage("Choose A or B.")]).kind == "other"
     assert read_step([]).kind == "other"
-
-
-def test_results_are_taken_from_whole_lines_only() -> None:
-    printed = 'RESULT {"a": 1}\nRESULT {"b": \n  RESULT {"c": 3}\nRESULT {"d": 4} \n'
-    assert list(results_of(printed)) == [{"a": 1}, {"d": 4}]
 
 
 def test_parts_are_split_at_their_headings() -> None:

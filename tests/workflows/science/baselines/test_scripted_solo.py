@@ -5,6 +5,8 @@ from __future__ import annotations
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 
 from labmates.agents.prompts import render
+from labmates.tasks.registry import get_task
+from labmates.tasks.schema import findings_fields_text
 from labmates.workflows.science.baselines.diligent import Diligent
 from labmates.workflows.science.baselines.material import Material, gather
 from labmates.workflows.science.baselines.prompt import read_step
@@ -18,7 +20,7 @@ SYSTEM = SystemMessage(
         "system",
         brief="Look at this. What is it?",
         data_description="- day: number of the day",
-        findings="- n_sensors (whole number): number of sensors",
+        findings=findings_fields_text(get_task("anomaly")),
         handed="- you hand over `notes`\n- you hand over `final_paper`",
         budget_rules="",
     )
@@ -38,7 +40,7 @@ WORK = HumanMessage(
 )
 RAN = [
     AIMessage("", tool_calls=[{"name": "run_code", "args": {"code": "1"}, "id": "c1"}]),
-    ToolMessage('There are 7 sensors.\nRESULT {"count": 7}', tool_call_id="c1"),
+    ToolMessage('There are 7 sensors.\nRESULT {"n_sensors": 7}', tool_call_id="c1"),
 ]
 WRITE = HumanMessage(
     ALONE.render(
@@ -66,7 +68,7 @@ def test_who_writes_in_the_conversation_of_its_work_remembers_it() -> None:
     assert [use.name for use in step.before] == ["run_code"]
     material = gather(step)
     assert material.others == ()
-    assert material.results["count"] == 7
+    assert material.found == {"n_sensors": 7}
     reply = Diligent().invoke(with_facts([SYSTEM, WORK, *RAN, WRITE]))
     assert find_block(str(reply.content)) == {"n_sensors": 7}
 
@@ -76,7 +78,8 @@ def test_a_paper_names_the_teams_of_its_organisation() -> None:
     sections = [(title, "") for title in ("Abstract", "Introduction", "Methods", "Results", "Protocol")]
 
     def written(owners: dict[str, str], team: str) -> str:
-        material = Material((), {"checked": 1}, ("t = 3.1",), {}, {}, owners, team)
+        analysis = get_task("anomaly").analysis
+        material = Material((), {}, {}, analysis, ("t = 3.1", "claimed events: 1"), {}, {}, owners, team)
         return write_sections(sections, material, 2) + write_sections(sections, material, 1)
 
     text = written(owners, "paper")

@@ -1,0 +1,86 @@
+"""The analysis that a task ships for baselines: cells of code, and the findings that they print.
+
+A diligent baseline runs the cells of its role in one session, in the order of `PIECES`, and reports the findings that
+they print. For a task without cells it reports nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PIECES: Final = ("prepare", "clean", "patterns", "model", "future", "compare", "errors", "check")
+"""Pieces of work: learn the layout, repair, describe, estimate, predict, vary, find failures, test claims anew."""
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """Cells of code for one task.
+
+    The package has a file ``PIECE.py`` for each title. The cells share one session with the data frame ``df``. A line
+    ``RESULT {…}`` of their output has some of the task's findings, as JSON by field; other lines are for readers, with
+    the numbers that support the findings. The cell ``check`` has the findings to test in the variable ``claims``, by
+    field, and prints those that hold.
+
+    Attributes
+    ----------
+    package
+        The package with the files, for instance ``"labmates.tasks.ecology.analysis"``; it needs no ``__init__.py``.
+    titles
+        A short description of each cell, by piece of work; ``prepare`` is required and runs first.
+    methods
+        The methods in sentences, for papers: repairs first, then the main model, its tests and checks.
+    doubt
+        What remains doubtful about the findings, as the end of a sentence.
+    """
+
+    package: str
+    titles: Mapping[str, str]
+    methods: tuple[str, ...]
+    doubt: str
+
+    @cached_property
+    def code(self) -> Mapping[str, str]:
+        """The code of each cell, without the lines for linters."""
+        folder = files(self.package)
+        texts = {piece: folder.joinpath(f"{piece}.py").read_text(encoding="utf-8") for piece in self.titles}
+        return {piece: re.sub(r"\A(?:# (?:ruff|mypy):.*\n)+", "", text) for piece, text in texts.items()}
+
+    def ordered(self) -> list[str]:
+        """The pieces of work that have a cell, in the order of `PIECES`."""
+        return [piece for piece in PIECES if piece in self.titles]
+
+
+def printed_findings(text: str) -> Iterator[dict[str, Any]]:
+    """The findings in the output of cells."""
+    for line in re.findall(r"^RESULT (\{.*\})\s*$", text, re.MULTILINE):
+        with contextlib.suppress(ValueError):
+            yield json.loads(line)
+
+
+def run_cells(analysis: Analysis, frame: pd.DataFrame) -> tuple[str, dict[str, Any]]:
+    """Run all cells in this process; returns their output and the findings, of which later ones replace earlier ones.
+
+    The last cell tests the findings of the others. Raises what the cells raise.
+    """
+    names: dict[str, Any] = {"df": frame}
+    found: dict[str, Any] = {}
+    printed = io.StringIO()
+    for piece in analysis.ordered():
+        names["claims"] = dict(found)
+        before = len(printed.getvalue())
+        with contextlib.redirect_stdout(printed):
+            exec(compile(analysis.code[piece], f"{piece}.py", "exec"), names)  # noqa: S102 - the task's own code
+        for part in printed_findings(printed.getvalue()[before:]):
+            found |= part
+    return printed.getvalue(), found
