@@ -1,7 +1,7 @@
-"""How many model calls a second a study makes, beside what latency and cap, or the client alone, allow.
+"""How many model calls a second a study makes, beside what latency and runs at once, or the client alone, allow.
 
-Once with a model in the process that takes 100 ms, and once over HTTP with a server of this machine that does; the
-server takes a part of the machine's processors too.
+Once with a model in the process that takes 100 ms, which no cap holds, and once over HTTP with a server of this machine
+that does; the server takes a part of the machine's processors too.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from labmates.studies.study import enter, stored_spec, work_on
 
 CAP = 64
 AT_ONCE = 128
-"""Runs at once: more than the cap, so that there is always a call that waits for a place."""
+"""Runs at once, each with one call in flight: more than the cap, which holds for calls over HTTP."""
 ROUNDS = 10
 CALLS_PER_RUN = 2 * ROUNDS
 _MESSAGE = {"role": "assistant", "content": "I cooperate."}
@@ -132,9 +132,9 @@ def main() -> None:
     if chosen.work:
         return work(chosen.work)
     os.environ["OPENAI_API_KEY"] = "none"
-    most = CAP / LATENCY_SECONDS
+    most = AT_ONCE / LATENCY_SECONDS
     got = rate("scripted:waiting", chosen.runs, 1)
-    print(f"a model in the process: {got:.0f} calls/s, {got / most:.2f} of cap / latency = {most:.0f} calls/s")
+    print(f"a model in the process: {got:.0f} calls/s, {got / most:.2f} of runs at once / latency = {most:.0f} calls/s")
     here, there = multiprocessing.Pipe()
     server = multiprocessing.Process(target=serve, args=(there,), daemon=True)
     server.start()

@@ -20,10 +20,12 @@ from langchain_core.outputs import ChatResult
 
 from labmates.agents.organisation_files import ORGANISATIONS
 from labmates.api import arun
+from labmates.errors import LabmatesError
 from labmates.models.scripted import BASELINES
 from labmates.records.events import LLMCallEvent, ToolCallEvent
 from labmates.records.run import RunRecord
 from labmates.records.store import Store
+from labmates.sandboxes.choose import choose_backend
 from labmates.workflows.science.baselines.diligent import Diligent
 from labmates.workflows.science.baselines.hasty import Silent
 
@@ -80,13 +82,23 @@ async def execute(
     return time.perf_counter() - start, time.process_time() - used, done
 
 
+def is_here(sandbox: str) -> bool:
+    """Whether this machine has a back end; says why not."""
+    try:
+        choose_backend(sandbox, trusted_code=True)
+    except LabmatesError as error:
+        print(f"{sandbox} is left out: {error}")
+        return False
+    return True
+
+
 async def main() -> None:
     BASELINES.register("slow-diligent", SlowDiligent)
     BASELINES.register("slow-silent", SlowSilent)
     with tempfile.TemporaryDirectory() as folder:
         store = Store(f"sqlite:///{folder}/bench.db")
         await execute(store, "scripted:slow-silent", 1)
-        coding = [("scripted:slow-diligent", sandbox) for sandbox in BACKENDS]
+        coding = [("scripted:slow-diligent", sandbox) for sandbox in BACKENDS if is_here(sandbox)]
         for model, sandbox in [("scripted:slow-silent", "auto"), *coding]:
             *_, [run] = await execute(store, model, 1, sandbox)
             path = critical_path(store, run)

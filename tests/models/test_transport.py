@@ -84,6 +84,8 @@ async def listening(talk: Talk, context: ssl.SSLContext | None = None) -> AsyncI
                 await talk(reader, writer)
         finally:
             writer.transport.abort() if sys.exc_info()[0] else writer.close()
+            with suppress(OSError):
+                await writer.wait_closed()
 
     def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         talks.add(asyncio.ensure_future(handled(reader, writer)))
@@ -106,7 +108,7 @@ async def serving(*answers: list[bytes], context: ssl.SSLContext | None = None) 
         yield found
 
 
-def client(timeout: float | None = 5.0, verify: ssl.SSLContext | None = None) -> httpx2.AsyncClient:
+def client(timeout: float | httpx2.Timeout | None = None, verify: ssl.SSLContext | None = None) -> httpx2.AsyncClient:
     over = DirectTransport(lambda: verify or ssl.create_default_context())
     return httpx2.AsyncClient(transport=over, timeout=timeout)
 
@@ -238,13 +240,13 @@ def test_a_connection_that_the_server_has_closed_serves_no_further_request(run: 
 
 
 def test_idle_connections_are_not_kept_for_long(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("labmates.models.clients.IDLE_SECONDS", 1.0)
+    monkeypatch.setattr("labmates.models.clients.IDLE_SECONDS", 0.05)
 
     async def case() -> None:
         async with serving([OK]) as server, client() as asking:
-            for pause in (0.0, 1.5, 0.0):
+            for _ in range(2):
                 assert (await asking.get(server.url)).text == "ok"
-                await asyncio.sleep(pause)
+                await asyncio.sleep(0.2)
             assert server.connections == 2
 
     run(case())
@@ -258,10 +260,10 @@ def test_a_server_that_says_nothing_for_too_long_is_late(
     run: Run, answer: list[bytes], late: type[httpx2.TimeoutException]
 ) -> None:
     async def case() -> None:
-        async with serving(answer) as server, client(timeout=0.1) as asking:
+        async with serving(answer) as server, client(httpx2.Timeout(None, read=0.1)) as asking:
             with pytest.raises(late):
                 await asking.get(server.url)
-            await asyncio.wait_for(server.gone.wait(), 5)
+            await server.gone.wait()
 
     run(case())
 
@@ -269,10 +271,10 @@ def test_a_server_that_says_nothing_for_too_long_is_late(
 def test_a_server_that_reads_nothing_is_late(run: Run) -> None:
     async def read_nothing(reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
-        await asyncio.sleep(1)
+        await asyncio.Event().wait()  # until it is cancelled
 
     async def case() -> None:
-        async with listening(read_nothing) as port, client(timeout=0.2) as asking:
+        async with listening(read_nothing) as port, client(httpx2.Timeout(None, read=0.2, write=0.2)) as asking:
             with pytest.raises(httpx2.TimeoutException):
                 await asking.post(f"http://127.0.0.1:{port}", content=b"x" * 50_000_000)
 
@@ -280,7 +282,7 @@ def test_a_server_that_reads_nothing_is_late(run: Run) -> None:
 
 
 def test_a_program_that_reads_slowly_holds_the_server_back(run: Run) -> None:
-    sent = 0
+    sent, held = 0, asyncio.Event()
 
     async def pour(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         nonlocal sent
@@ -288,6 +290,8 @@ def test_a_program_that_reads_slowly_holds_the_server_back(run: Run) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 64000000\r\n\r\n")
         for _ in range(1000):
             writer.write(b"x" * 64_000)
+            if writer.transport.get_write_buffer_size() > writer.transport.get_write_buffer_limits()[1]:
+                held.set()
             await writer.drain()
             sent += 64_000
 
@@ -297,7 +301,9 @@ def test_a_program_that_reads_slowly_holds_the_server_back(run: Run) -> None:
             client() as asking,
             asking.stream("GET", f"http://127.0.0.1:{port}") as reply,
         ):
-            await asyncio.sleep(0.3)
+            await held.wait()
+            for _ in range(1000):
+                await asyncio.sleep(0)  # a program that reads ahead would do so now
             assert sent < 32_000_000
             assert sum([len(piece) async for piece in reply.aiter_raw()]) == 64_000_000
 
@@ -306,14 +312,14 @@ def test_a_program_that_reads_slowly_holds_the_server_back(run: Run) -> None:
 
 def test_a_cancelled_request_closes_its_connection(run: Run) -> None:
     async def case() -> None:
-        async with serving([]) as server, client(timeout=None) as asking:
+        async with serving([]) as server, client() as asking:
             asked = asyncio.ensure_future(asking.get(server.url))
             while not server.requests:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
             asked.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await asked
-            await asyncio.wait_for(server.gone.wait(), 5)
+            await server.gone.wait()
 
     run(case())
 
@@ -323,7 +329,7 @@ def test_a_stream_that_is_left_closes_its_connection(run: Run) -> None:
         async with serving([b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nab"]) as server, client() as asking:
             async with asking.stream("GET", server.url) as reply:
                 assert await anext(reply.aiter_raw()) == b"ab"
-            await asyncio.wait_for(server.gone.wait(), 5)
+            await server.gone.wait()
 
     run(case())
 
@@ -396,10 +402,10 @@ def test_a_secure_server_is_used_if_its_certificate_is_trusted(run: Run, certifi
 
 def test_connecting_takes_no_longer_than_its_time_limit(run: Run) -> None:
     async def hang(_reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:
-        await asyncio.sleep(5)
+        await asyncio.Event().wait()  # until it is cancelled
 
     async def case() -> None:
-        async with listening(hang) as port, client(timeout=0.1) as asking:
+        async with listening(hang) as port, client(httpx2.Timeout(None, connect=0.1)) as asking:
             with pytest.raises(httpx2.ConnectTimeout):  # the server never shakes hands
                 await asking.get(f"https://127.0.0.1:{port}")
 
