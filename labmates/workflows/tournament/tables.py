@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 _COLOUR = dict(zip(STRUCTURES, COLOURS, strict=False))
 _SHOWN_SCORES = 36
+_LINE = 0.15
+"""Height of a line of a title in inches."""
 _MODELS = ("model", "model_for")
 
 
@@ -50,12 +53,13 @@ def teams_figure(groups: Sequence[Group]) -> Figure | None:
     both = [group for group in groups if group.within is not None and group.between is not None]
     if not both:
         return None
-    figure, [axes] = new_figure(1.8 + 1.6 * len(both), 3.2)
+    titles = _titles(both, 22)
+    figure, [axes] = new_figure(1.8 + 1.6 * len(both), 2.9 + _LINE * _lines(titles))
     for place, group in enumerate(both):
         for offset, rate, colour in ((-0.2, group.within, COLOURS[0]), (0.2, group.between, COLOURS[1])):
             label = ("within teams" if offset < 0 else "between teams") if place == 0 else None
             _bar(axes, place + offset, rate, colour, 0.38, label)
-    axes.set_xticks(range(len(both)), _titles(both))
+    axes.set_xticks(range(len(both)), titles)
     _share(axes, "moves that cooperate")
     figure.legend(loc="outside upper center", ncols=2, fontsize=8, frameon=False)
     return figure
@@ -73,10 +77,10 @@ def comprehension_figure(groups: Sequence[Group]) -> Figure | None:
     ]
     values = np.array([[np.nan if rate is None else rate.value for rate in row] for row in rates])
     bounds = np.array(ends, dtype=float)
-    figure, [axes] = new_figure(3.0 + 0.6 * len(QUESTIONS), 1.4 + 0.32 * len(asked))
+    titles = _titles(asked, 40)
+    figure, [axes] = new_figure(3.0 + 0.6 * len(QUESTIONS), 1.4 + (0.1 + _LINE * _lines(titles)) * len(asked))
     image = axes.imshow(values, cmap="viridis", vmin=0, vmax=1, aspect="auto")
     write_numbers(axes, values, [bounds[..., 0], bounds[..., 1]])
-    titles = (title.replace("\n", ", ") for title in _titles(asked))
     name_cells(axes, titles, (name.replace("_", " ") for name in QUESTIONS))
     figure.colorbar(image, ax=axes, label="right answers")
     return figure
@@ -88,10 +92,13 @@ def _curves(groups: Sequence[Group], points: Callable[[Group], Sequence[Point]],
     cells = [(group.model, group.among, str(sorted(group.settings.items()))) for group in groups]
     rows = list(dict.fromkeys(cells))
     columns = [name for name in STRUCTURES if any(group.structure == name for group in groups)]
-    figure, axes = new_figure(0.6 + 2.6 * len(columns), 0.5 + 2.1 * len(rows), rows=len(rows), columns=len(columns))
+    titles = _titles(groups, 40)
+    # A panel keeps its size below a title of many lines.
+    height = 0.5 + (1.8 + _LINE * _lines(titles)) * len(rows)
+    figure, axes = new_figure(0.6 + 2.6 * len(columns), height, rows=len(rows), columns=len(columns))
     for axis in axes:
         axis.set_visible(False)
-    for group, cell, title in zip(groups, cells, _titles(groups), strict=True):
+    for group, cell, title in zip(groups, cells, titles, strict=True):
         axis = axes[rows.index(cell) * len(columns) + columns.index(group.structure)]
         axis.set_visible(True)
         curve = points(group)
@@ -123,13 +130,24 @@ def _share(axes: Axes, label: str) -> None:
     axes.set_ylabel(label)
 
 
-def _titles(groups: Sequence[Group]) -> list[str]:
-    """A title for each group: model, varying settings, structure."""
+def _titles(groups: Sequence[Group], width: int = 200) -> list[str]:
+    """A title for each group: model, varying settings, structure; in lines of at most `width` letters."""
     labels = labels_of(groups)
     return [
-        f"{', '.join(filter(None, (group.model, label)))}\n{group.structure.upper()}: {STRUCTURES[group.structure]}"
+        "\n".join(
+            line
+            for part in (
+                ", ".join(filter(None, (group.model, label))),
+                f"{group.structure.upper()}: {STRUCTURES[group.structure]}",
+            )
+            for line in wrap(part, width)
+        )
         for group, label in zip(groups, labels, strict=True)
     ]
+
+
+def _lines(titles: Sequence[str]) -> int:
+    return max(title.count("\n") + 1 for title in titles)
 
 
 def rates_table(groups: Sequence[Group]) -> Table:
