@@ -76,10 +76,11 @@ _HOMES = {
 }
 """Modules of the public types; all other names are in `labmates.api` or belong to a verb."""
 
+_VERBS = "labmates.workflows.protocol.verb"
+
 
 def __getattr__(name: str) -> Any:
     # Imported when first used: `labmates --help` must not wait for LangGraph and pandas.
-    verbs = import_module("labmates.workflows.protocol.verb").VERBS
-    if name in __all__ or (not name.startswith("_") and name in verbs):
+    if name in __all__ or (not name.startswith("_") and name in import_module(_VERBS).VERBS):
         return getattr(import_module(_HOMES.get(name, "labmates.api")), name)
     raise AttributeError(f"module 'labmates' has no attribute '{name}'")

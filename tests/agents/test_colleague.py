@@ -46,7 +46,8 @@ def situation(name: str, **more: Any) -> Situation:
 
 
 def decided(said: Situation, mine: Disposition, seed: int = 0) -> tuple[int, ...]:
-    return tuple(json.loads(play(said, mine, random.Random(seed))).values())
+    numbers = json.loads(play(said, mine, random.Random(seed)))
+    return tuple((said.game.completed(numbers) if said.stage == "decide" else numbers).values())
 
 
 def heard(order: str, seed: int = 0, tools: Sequence[str] = ("write_artifact", "mark_complete", "run_code")) -> Heard:
