@@ -70,7 +70,8 @@ LIBRARIES = [
 ]
 """What our modules import where they use it."""
 NOT_HERE = re.compile(
-    r"labmates\.(workflows\.science\.baselines\.analysis\.|records\.migrations\.|sandboxes\.runner$|(tasks|judges)\.\w*template\.)"
+    r"labmates\.(tasks\.\w+\.analysis\.|workflows\.science\.baselines\.look$|records\.migrations\.|sandboxes\.runner$"
+    r"|(tasks|judges)\.\w*template\.)"
 )
 """Modules of ours that are executed by others: in a sandbox, by Alembic, in a package of their own."""
 

@@ -178,7 +178,6 @@ async def test_headers_come_from_the_environment_and_are_in_no_record(monkeypatc
     listening.close()
     assert b"authorization: bearer 1234-secret" in sent[0].lower()
     assert "secret" not in f"{error.value} {server.model_dump_json()}"
-    assert "headers" not in McpServer(command=("a",)).model_dump()
 
 
 def test_a_header_whose_variable_is_not_set_is_told() -> None:
@@ -190,12 +189,6 @@ def test_a_header_whose_variable_is_not_set_is_told() -> None:
 def test_a_variable_that_is_not_set_is_told(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="'papers' needs the environment variable NO_SUCH_KEY, which is not set"):
         program(tmp_path, env=("NO_SUCH_KEY",)).check("papers")
-
-
-def test_servers_need_the_package_that_talks_to_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setitem(sys.modules, "mcp", None)
-    with pytest.raises(UsageError, match=r"pip install 'labmates\[mcp\]'"):
-        program(tmp_path).check("papers")
 
 
 def organisation(mcp: dict[str, Any], own_tools: list[str]) -> Organisation:
@@ -211,7 +204,6 @@ def test_tools_and_servers_of_an_organisation_have_to_fit() -> None:
         organisation(papers, ["papers", "paper.search"])
     with pytest.raises(ValidationError, match="no team has its tools"):
         organisation(papers, [])
-    assert "mcp" not in organisation({}, []).model_dump()
 
 
 def test_a_program_beside_the_file_is_found_from_everywhere(tmp_path: Path) -> None:
