@@ -38,9 +38,9 @@ class CommandLab(StudyLab):
 
     def __init__(self, values: dict[str, Any], given: Mapping[str, Any], *, again: str) -> None:
         self._status: Status | None = None
-        super().__init__(
-            values.get("store"), partial(settings_of, values), given, chosen_runs(values, watch=self.step), flags_of
-        )
+        # Steps of an analysis take minutes: they are told on every kind of output.
+        runs = chosen_runs(values, watch=lambda step: err().print(step))
+        super().__init__(values.get("store"), partial(settings_of, values), given, runs, flags_of)
         self.code = 0
         self.hint = f". Try '{click.get_current_context().command_path} --help'."
         self.as_json = bool(values.get("as_json"))

@@ -38,7 +38,10 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", "venv"], cwd=folder, check=True)
     binaries = folder / "venv" / "bin"
     paths = _run(binaries / "python", "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", folder=folder)
-    Path(paths.stdout.strip(), "dependencies.pth").write_text(sysconfig.get_path("purelib"))
+    # The entry points of our other packages are found there, but not their code, which is installed as editable.
+    satellites = map(str, (ROOT / "packages").glob("labmates-*"))
+    linked = "\n".join([sysconfig.get_path("purelib"), *satellites])
+    Path(paths.stdout.strip(), "dependencies.pth").write_text(linked)
     written = _run(Path(sys.executable).with_name("labmates"), "tasks", "new", "springs", folder=folder)
     assert written.returncode == 0, written.stderr
     constraints = ROOT / "requirements" / "constraints.txt"

@@ -143,7 +143,7 @@ def _facts(entry: Entry, reference: str, catalog: Catalog) -> dict[str, Any]:
     facts["key"] = f"{endpoint.key_name} ({key})" if endpoint.key_name else "none"
     price = entry.price or (table.price if table else None)
     origin = "(given)" if entry.price else shipped
-    amounts = price.model_dump(mode="json", exclude={"batch"}) if price else {}
+    amounts = price.model_dump(mode="json", exclude={"batch"}, exclude_none=True) if price else {}
     dollars = ", ".join(f"{kind} {amount}" for kind, amount in amounts.items())
     facts["price"] = (
         f"{dollars} dollars per million tokens {origin}" if price else "unknown: give price.input and so on"
