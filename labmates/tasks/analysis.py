@@ -68,10 +68,11 @@ def printed_findings(text: str) -> Iterator[dict[str, Any]]:
             yield json.loads(line)
 
 
-def run_cells(analysis: Analysis, frame: pd.DataFrame) -> tuple[str, dict[str, Any]]:
+def run_cells(analysis: Analysis, frame: pd.DataFrame, *, goes_on: bool = False) -> tuple[str, dict[str, Any]]:
     """Run all cells in this process; returns their output and the findings, of which later ones replace earlier ones.
 
-    The last cell tests the findings of the others. Raises what the cells raise.
+    The last cell tests the findings of the others. Raises what the cells raise, unless the run `goes_on`: then the next
+    cell follows, as in a sandbox.
     """
     names: dict[str, Any] = {"df": frame}
     found: dict[str, Any] = {}
@@ -79,7 +80,8 @@ def run_cells(analysis: Analysis, frame: pd.DataFrame) -> tuple[str, dict[str, A
     for piece in analysis.ordered():
         names["claims"] = dict(found)
         before = len(printed.getvalue())
-        with contextlib.redirect_stdout(printed):
+        fails = contextlib.suppress(Exception) if goes_on else contextlib.nullcontext()
+        with contextlib.redirect_stdout(printed), fails:
             exec(compile(analysis.code[piece], f"{piece}.py", "exec"), names)  # noqa: S102 - the task's own code
         for part in printed_findings(printed.getvalue()[before:]):
             found |= part

@@ -18,7 +18,7 @@ PRINTED = {
     "new_experiment": ["Problems: none", "scripted:thinker      4    2.0"],
     "new_game": ["Problems: none", "Secure equilibrium: 10   best for all: 0", "scripted:conditional"],
     "new_mechanism": ["Problems: none", "   1                             yes               1.50             1.50"],
-    "new_step": ["completed: ", "of the tokens are coordination"],
+    "new_step": ["completed: ", "% coordination"],
     "new_provider": ["dice:6?seed=1: completed, 20 calls", "failed decisions: 0%"],
     "own_organisations": ["completed after 1 call"],
     "shared_budget": ["338 different rows.", "(critic $0.0013, finder $0.0013, supervisor $0.0026)", "-1300"],

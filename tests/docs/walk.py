@@ -78,7 +78,7 @@ class Walk:
 
     def prepare(self) -> None:
         """Lay out what a checkout after ``make setup`` has, as far as pages use it."""
-        for name in ("Makefile", "pyproject.toml", "langgraph.json", "requirements", "examples", "docs"):
+        for name in ("Makefile", "pyproject.toml", "langgraph.json", "requirements", "examples", "docs", "packages"):
             (self.folder / name).symlink_to(ROOT / name)
         binaries = self.folder / ".venv" / "bin"
         write_stand_ins(binaries, self.address)

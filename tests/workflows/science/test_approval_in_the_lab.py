@@ -66,12 +66,6 @@ def test_an_approval_that_can_not_be_asked_for_is_an_error(changes: dict[str, An
         Organisation.model_validate({**LAB, **changes})
 
 
-def test_an_organisation_that_asks_nobody_is_recorded_as_before() -> None:
-    data = {key: value for key, value in LAB.items() if key != "approve"}
-    assert "approve" not in Organisation.model_validate(data).model_dump(mode="json")
-    assert Organisation.model_validate(LAB).model_dump(mode="json")["approve"] == ["plan", "request", "write"]
-
-
 def of_type(events: list[Event], kind: type[Event]) -> list[Any]:
     return [event for event in events if isinstance(event, kind)]
 

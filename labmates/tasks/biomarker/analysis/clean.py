@@ -8,6 +8,7 @@ def tidy(column):
 d = d.drop_duplicates(ID).reset_index(drop=True)
 levels = list(tidy(d[ARM]).value_counts().index[:2])
 control = "placebo"
+treatment = next((level for level in levels if level != control), "no second arm")
 known = tidy(d[ARM]).isin(levels).to_numpy()
 treated = (tidy(d[ARM]) != control).to_numpy(float)
 coded = [c for c in d.columns if re.fullmatch(r"[A-Z]{2}\d+", str(c))]
@@ -46,7 +47,7 @@ y = np.where(wild, np.nan, y)
 ok = filled.to_numpy() & np.isfinite(y) & known
 gone = [100 * np.isnan(y)[treated == a].mean() for a in (1, 0)]
 print(
-    f"{len(d)} patients, {int(treated.sum())} with {levels[0] if levels[0] != control else levels[1]} and "
+    f"{len(d)} patients, {int(treated.sum())} with {treatment} and "
     f"{int((1 - treated).sum())} with {control}; {len(markers)} markers; outcome {OUTCOME}"
 )
 print(
