@@ -301,7 +301,8 @@ def _models(
 ) -> tuple[list[str], list[LeftOut]]:
     runs = Counter(run.model for run, _ in scored)
     included, left = [], []
-    for model in dict.fromkeys([*by_model, *runs]):
+    # By name: permutations of models must not depend on the order in which runs ended.
+    for model in sorted({*by_model, *runs}):
         reason = _why_not(by_model.get(model, {}), games, runs[model], traits.get(model), controls)
         if reason:
             left.append(LeftOut(model, 1, reason))
