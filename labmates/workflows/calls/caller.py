@@ -238,7 +238,7 @@ class Caller:
         asked = self._compacted(asked)
         while True:
             try:
-                # A person or an agent with calls of its own may take hours, for which no stop waits.
+                # A person, or an agent that makes its own calls, may take hours: a stop does not wait for them.
                 async with nullcontext() if speaker.is_outside else self.steps.step():
                     return await self._paid(self._affordable(asked))
             except ContextOverflowError:
