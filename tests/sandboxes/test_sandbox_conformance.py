@@ -147,6 +147,29 @@ async def test_whatever_writes_output_and_errors_are_text_in_the_order_of_writin
         assert (await sandbox.run(WRITERS)).text == expected
 
 
+SLOW_SENDING = """
+import time
+session = sys.stdout._session
+serialize = type(session).serialize
+def slow(msg, ident=None):
+    time.sleep(0.5 * (msg["header"]["msg_type"] == "stream"))
+    return serialize(session, msg, ident)
+session.serialize = slow
+"""
+
+
+async def test_a_cell_does_not_end_before_text_that_is_being_sent(sandbox: KernelSandbox) -> None:
+    await sandbox.run(f"import sys\n{SLOW_SENDING}")
+    assert (await sandbox.run("print('sent late')\ntime.sleep(0.2)")).text == "sent late\n"
+    assert (await sandbox.run("del session.serialize\nprint('next')")).text == "next\n"
+
+
+async def test_a_cell_that_replaces_the_output_mutes_itself_alone(sandbox: KernelSandbox) -> None:
+    result = await sandbox.run("import io, sys\nsys.stdout = sys.stderr = io.StringIO()\nprint('nowhere')")
+    assert (result.text, result.status) == ("", "ok")
+    assert (await sandbox.run("print('out')\nprint('err', file=sys.stderr)")).text == "out\nerr\n"
+
+
 async def test_text_of_before_a_cell_is_not_its_own(sandbox: KernelSandbox) -> None:
     code = "import subprocess; later = subprocess.Popen('sleep 0.3; echo late; echo later >&2', shell=True)"
     assert (await sandbox.run(code)).text == ""

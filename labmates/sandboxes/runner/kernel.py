@@ -185,8 +185,12 @@ def make_app(settings: dict[str, Any]) -> Any:
         shell.history_manager.outputs.clear()
         give_headroom(memory)
 
+    def after(_result: Any) -> None:
+        stdout.write_tail()
+        sys.stdout = sys.stderr = stdout  # or a cell that replaced them would mute all that follow
+
     shell.events.register("pre_run_cell", before)
-    shell.events.register("post_run_cell", lambda _result: stdout.write_tail())
+    shell.events.register("post_run_cell", after)
     show: Any = page.as_hook(page.display_page)  # type: ignore[no-untyped-call]
     shell.set_hook("show_in_pager", show, 0)  # `name?` prints instead of paging
     return app

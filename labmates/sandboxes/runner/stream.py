@@ -47,7 +47,7 @@ class Output(TextIOBase):
         self._parent: dict[str, Any] = {}
         self._lock = threading.RLock()
         self._unsent: list[str] = []
-        self._is_due = False
+        self._is_due = self._is_sending = False
         self._decode = getincrementaldecoder("utf-8")("replace").decode
         self._pipe, end = os.pipe()
         os.set_blocking(self._pipe, False)
@@ -82,7 +82,7 @@ class Output(TextIOBase):
             return
         with self._lock:
             self._empty_pipe()
-            if not self._unsent:
+            if not (self._unsent or self._is_sending):
                 return
         if threading.current_thread() is self._thread.thread:
             self._send()
@@ -132,10 +132,13 @@ class Output(TextIOBase):
         """Send what was added; called in the thread of the socket."""
         with self._lock:
             text, self._unsent, self._is_due = "".join(self._unsent), [], False
+            self._is_sending = bool(text)
             parent = self._parent
         if text:
             message = self._session.msg("stream", {"name": self.name, "text": text}, parent=parent)
-            self._session.send(self._thread, message, ident=b"stream.stdout")
+            # By the socket itself: by its thread it would be queued behind what was queued meanwhile, as a cell's end.
+            self._session.send(self._thread.socket, message, ident=b"stream.stdout")
+            self._is_sending = False
 
 
 def _write_all(data: bytes) -> None:
