@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from labmates.stats.arrays import Array
+from labmates_profiles.arrays import Array
 from labmates_profiles.bayes.posterior import Posterior
 
 

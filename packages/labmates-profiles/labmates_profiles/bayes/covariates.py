@@ -10,9 +10,9 @@ from typing import Final
 import numpy as np
 
 from labmates.errors import UsageError
-from labmates.stats.arrays import Array
 from labmates.util.csv_rows import finite, read_rows
 from labmates.util.display_names import short_names
+from labmates_profiles.arrays import Array
 
 PREFIX: Final = "covariate:"
 """Prefix of the names of these predictors."""

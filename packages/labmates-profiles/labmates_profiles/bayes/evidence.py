@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from labmates.stats.arrays import Array
 from labmates.stats.domains import AT_MOST_ONE
 from labmates.stats.intervals import Estimate, clusters
+from labmates_profiles.arrays import Array
 
 PERMUTATIONS = 10_000
 _TIE = 1e-10

@@ -13,10 +13,10 @@ from typing import Final
 
 import numpy as np
 
-from labmates.stats.arrays import Array
 from labmates.stats.intervals import quantile
 from labmates.stats.multiplicity import holm
 from labmates.stats.tables import Column, Table
+from labmates_profiles.arrays import Array
 from labmates_profiles.bayes.blocks import Block, Evaluated
 from labmates_profiles.bayes.smoothing import GOOD_K, smooth
 

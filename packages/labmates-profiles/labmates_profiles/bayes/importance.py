@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from labmates.stats.arrays import Array
+from labmates_profiles.arrays import Array
 from labmates_profiles.bayes.smoothing import GOOD_K, effective_draws, smooth
 
 FOLDED_WITHIN = 3.0

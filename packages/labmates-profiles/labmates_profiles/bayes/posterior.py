@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from labmates.stats.arrays import Array
 from labmates.stats.multiplicity import holm
+from labmates_profiles.arrays import Array
 from labmates_profiles.bayes.importance import LEAST_EFFECTIVE, Sample
 from labmates_profiles.bayes.smoothing import GOOD_K
 

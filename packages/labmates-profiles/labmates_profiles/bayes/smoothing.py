@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from labmates.stats.arrays import Array
+from labmates_profiles.arrays import Array
 
 GOOD_K = 0.7
 """Above this k-hat, averages over weighted draws can't be trusted, however many draws there are."""

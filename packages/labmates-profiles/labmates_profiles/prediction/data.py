@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labmates.errors import UsageError
-from labmates.stats.arrays import Array
+from labmates_profiles.arrays import Array
 
 Places = NDArray[np.intp]
 _FACTORS: Final[Mapping[str, tuple[str, str]]] = {

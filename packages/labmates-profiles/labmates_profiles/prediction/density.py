@@ -23,7 +23,7 @@ from typing import Final
 
 import numpy as np
 
-from labmates.stats.arrays import Array
+from labmates_profiles.arrays import Array
 from labmates_profiles.prediction import Form
 from labmates_profiles.prediction.data import PredictionData, summarise
 from labmates_profiles.prediction.dispositions import correlations

@@ -13,8 +13,8 @@ import numpy as np
 
 from labmates.errors import UsageError
 from labmates.models.roster import KnownModel
-from labmates.stats.arrays import Array
 from labmates.stats.validity import MOST_FAILED
+from labmates_profiles.arrays import Array
 from labmates_profiles.bayes.covariates import Covariates, covariate_columns
 from labmates_profiles.prediction.data import (
     PredictionData,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from labmates.stats.arrays import Array
+from labmates_profiles.arrays import Array
 
 LKJ = 2.0
 """Shape of the prior of the correlation matrix (Lewandowski, Kurowicka and Joe, 2009): weakly favours independence."""

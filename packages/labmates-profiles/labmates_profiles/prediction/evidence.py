@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from labmates.stats.arrays import Array
+from labmates_profiles.arrays import Array
 from labmates_profiles.bayes.covariates import PREFIX
 from labmates_profiles.bayes.evidence import (
     PERMUTATIONS,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from labmates.stats.arrays import Array
+from labmates_profiles.arrays import Array
 from labmates_profiles.bayes.importance import DRAWS, Target, climb, one_thread, sample
 from labmates_profiles.bayes.posterior import Posterior, from_sample
 from labmates_profiles.prediction import Form

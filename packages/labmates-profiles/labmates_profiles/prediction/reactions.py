@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from labmates.stats.arrays import Array
+from labmates_profiles.arrays import Array
 from labmates_profiles.prediction.data import PredictionData, group_means
 
 _LEAST = 1e-9

@@ -15,7 +15,7 @@ import numpy as np
 
 from labmates.errors import UsageError
 from labmates.models.roster import KnownModel
-from labmates.stats.arrays import Array
+from labmates_profiles.arrays import Array
 from labmates_profiles.bayes.evidence import leverage
 from labmates_profiles.prediction.data import PredictionData
 from labmates_profiles.prediction.design_matrix import CONTROLS, Assembled, control_values, unplayed

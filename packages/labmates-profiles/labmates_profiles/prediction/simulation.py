@@ -15,7 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from labmates.stats.arrays import Array
+from labmates_profiles.arrays import Array
 from labmates_profiles.prediction.data import Places, PredictionData, Runs, standardised
 from labmates_profiles.prediction.design_matrix import CONTROLS, GAME_ORDER
 from labmates_profiles.prediction.fit import INTERCEPT, NOISE

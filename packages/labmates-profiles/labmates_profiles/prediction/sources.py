@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from labmates.errors import LabmatesError, UsageError, unknown_name
-from labmates.records.exported import exported_runs, is_export
 from labmates.records.run import ENDED, RunRecord
 from labmates.stats.intervals import mean
 from labmates.util.csv_rows import finite, read_rows
+from labmates_profiles.exported import exported_runs, is_export
 
 if TYPE_CHECKING:
     from labmates.records.store import Store

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from labmates.stats.clustered import clustered_ols
 from labmates.stats.intervals import Estimate
 from labmates.stats.multiplicity import mark
 from labmates.stats.tables import Column, Table
 from labmates_profiles.bayes.covariates import PREFIX
+from labmates_profiles.clustered import clustered_ols
 from labmates_profiles.prediction import Form
 from labmates_profiles.prediction.data import PredictionData
 from labmates_profiles.prediction.design_matrix import Assembled

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from labmates.stats.arrays import Array
 from labmates.stats.multiplicity import holm
+from labmates_profiles.arrays import Array
 from labmates_profiles.bayes.covariates import PREFIX
 from labmates_profiles.bayes.evidence import (
     PERMUTATIONS,

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from labmates.stats.arrays import Array
+from labmates_profiles.arrays import Array
 from labmates_profiles.bayes.blocks import Block, Evaluated, Kind, Parameter, Prior, evaluate
 from labmates_profiles.proximity.cells import INTERCEPT, Cells
 from labmates_profiles.proximity.fit import DEVIATION, FAMILY_PREFIX, R_SQUARED, Fit

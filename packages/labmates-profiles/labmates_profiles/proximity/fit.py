@@ -9,7 +9,7 @@ from typing import Final, Literal
 import numpy as np
 
 from labmates.errors import UsageError
-from labmates.stats.arrays import Array
+from labmates_profiles.arrays import Array
 from labmates_profiles.bayes.importance import DRAWS, one_thread, sample
 from labmates_profiles.bayes.posterior import Posterior, from_sample
 from labmates_profiles.proximity.cells import INTERCEPT, Cells, label

@@ -19,7 +19,7 @@ from functools import cached_property
 
 import numpy as np
 
-from labmates.stats.arrays import Array
+from labmates_profiles.arrays import Array
 from labmates_profiles.bayes.importance import Target
 from labmates_profiles.proximity.cells import COT, GROUP_SIZE, STANDARD, TOM, Cells
 

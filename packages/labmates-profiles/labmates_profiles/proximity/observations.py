@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from labmates.errors import UsageError
 from labmates.models.roster import KnownModel, known_model, traits_of
-from labmates.records.exported import exported_runs, is_export
 from labmates.records.run import ENDED, RunRecord
 from labmates.util.csv_rows import finite, read_rows
 from labmates.workflows.games.cooperation import cooperation
+from labmates_profiles.exported import exported_runs, is_export
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,7 +10,6 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
-from labmates.stats.clustered import clustered_ols
 from labmates.stats.figures import new_figure
 from labmates.stats.multiplicity import mark
 from labmates.stats.tables import Column, Table
@@ -19,6 +18,7 @@ from labmates_profiles.bayes.covariates import PREFIX, Covariates
 from labmates_profiles.bayes.figures import draw_forest
 from labmates_profiles.bayes.importance import DRAWS
 from labmates_profiles.bayes.posterior import adjusted
+from labmates_profiles.clustered import clustered_ols
 from labmates_profiles.fitted import least_squares_table
 from labmates_profiles.proximity.cells import (
     COT,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from labmates.stats.arrays import Array
+from labmates_profiles.arrays import Array
 from labmates_profiles.prediction.density import CENTRE, COVARIATE, EFFECT, SPREAD, Collapsed
 from labmates_profiles.prediction.density import INTERCEPT as INTERCEPT_PRIOR
 from labmates_profiles.prediction.density import NOISE as NOISE_PRIOR

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from labmates.stats.clustered import clustered_ols
+from labmates_profiles.clustered import clustered_ols
 
 
 def _data(clusters: int = 12, rows: int = 90) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from labmates.stats.arrays import Array
 from labmates.stats.intervals import Estimate, interval
+from labmates_profiles.arrays import Array
 
 
 def clustered_ols(

@@ -8,10 +8,10 @@ import pytest
 
 from labmates.errors import UsageError
 from labmates.records.events import ScoreEvent
-from labmates.records.exported import exported_runs, is_export
 from labmates.records.store import Store
 from labmates.studies.export import export_rows
 from labmates.util.csv_rows import read_rows
+from labmates_profiles.exported import exported_runs, is_export
 from tests.studies.ended import ended_run
 
 ROW = {
