@@ -14,6 +14,7 @@ import argparse
 import asyncio
 import json
 import os
+import sys
 import tempfile
 import time
 from collections import defaultdict
@@ -21,6 +22,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+from labmates.errors import LabmatesError
 from labmates.sandboxes.base import CodeResult, SandboxBackend
 from labmates.sandboxes.choose import choose_backend
 from labmates.tasks.registry import get_task
@@ -119,4 +121,7 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    try:
+        asyncio.run(main())
+    except (LabmatesError, OSError) as error:  # no such sandbox here, no such file
+        sys.exit(str(error))

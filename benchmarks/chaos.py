@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import sys
 import tempfile
 import time
 from collections import Counter
 from typing import Any
 
+from labmates.errors import LabmatesError
 from labmates.records.store import Store
 from labmates.records.studies import study_counts
 from labmates.studies.audit import audit, begun_runs
@@ -20,6 +22,7 @@ from labmates.studies.ray_executor import work_on_ray
 from labmates.studies.spec import StudySpec, read_spec
 from labmates.studies.study import enter
 from labmates.util.bounded_yaml import Source
+from labmates.util.ray_cluster import import_ray
 from labmates.workflows.protocol.stop_signal import StopSignal
 from tests.support.chaos import Chaos
 
@@ -70,6 +73,8 @@ async def main() -> None:
     parser.add_argument("--ray", action="store_true", help="workers on a Ray of this machine")
     parser.add_argument("--seed", type=int, default=0)
     chosen = parser.parse_args()
+    if chosen.ray:
+        import_ray()
     spec = a_study(chosen.runs, chosen.model)
     with tempfile.TemporaryDirectory() as folder:
         peace, troubled = Store(f"sqlite:///{folder}/peace.db"), Store(chosen.url or f"sqlite:///{folder}/chaos.db")
@@ -103,4 +108,7 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    try:
+        asyncio.run(main())
+    except* LabmatesError as errors:  # no Ray, or a store that workers can't use
+        sys.exit("\n".join(map(str, errors.exceptions)))

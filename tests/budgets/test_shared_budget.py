@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, cast
@@ -390,8 +391,11 @@ async def test_a_swarm_shares_the_pool() -> None:
 FATES = ("reported", "unreported", "beyond", "error", "timeout", "hangs", "tools")
 
 
+AGENT: ContextVar[asyncio.Task[Any]] = ContextVar("AGENT")
+
+
 def fated(dice: random.Random) -> Script:
-    """A model whose calls meet with whatever can happen to calls."""
+    """A model whose calls meet with whatever can happen to calls; the agent of one that hangs is cancelled."""
 
     async def script(messages: list[BaseMessage], limit: int) -> AIMessage:
         fate, used = dice.choice(FATES), (dice.randint(1, 2000), dice.randint(1, limit))
@@ -403,6 +407,7 @@ def fated(dice: random.Random) -> Script:
             case "timeout":
                 raise TimeoutError("late")
             case "hangs":
+                AGENT.get().cancel()
                 await asyncio.Event().wait()
             case "unreported":
                 return said("some words")
@@ -424,12 +429,12 @@ def test_64_concurrent_agents_never_overdraw_the_pool(total: int, tool_price: st
     model = ScriptedChat(script=fated(dice))
     agents = [create_agent(model, [look], middleware=[retry, budget], name=name) for name in "abcd"]
 
+    async def ask(number: int) -> None:
+        AGENT.set(cast("asyncio.Task[Any]", asyncio.current_task()))
+        await agents[number % 4].ainvoke(QUESTION)
+
     async def everyone() -> None:
-        tasks = [asyncio.create_task(agents[number % 4].ainvoke(QUESTION)) for number in range(64)]
-        await asyncio.wait(tasks, timeout=0.3)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*(ask(number) for number in range(64)), return_exceptions=True)
 
     asyncio.run(everyone())
     balanced(budget)

@@ -41,6 +41,7 @@ class Server:
     requests: list[bytes] = field(default_factory=list)
     connections: int = 0
     gone: asyncio.Event = field(default_factory=asyncio.Event)  # a program closed a connection
+    closed: asyncio.Event = field(default_factory=asyncio.Event)  # the server closed a connection
 
     @property
     def url(self) -> str:
@@ -50,6 +51,9 @@ class Server:
         self.connections += 1
         while await self.answer(reader, writer):
             pass
+        writer.close()
+        await writer.wait_closed()
+        self.closed.set()
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         try:
@@ -231,9 +235,12 @@ def test_what_came_before_a_cut_is_read(run: Run) -> None:
 def test_a_connection_that_the_server_has_closed_serves_no_further_request(run: Run) -> None:
     async def case() -> None:
         async with serving([OK, CLOSES], [OK]) as server, client() as asking:
-            for _ in range(3):
+            assert (await asking.get(server.url)).text == "ok"
+            await server.closed.wait()
+            for _ in range(10):
+                await asyncio.sleep(0)  # the end is at the client's socket, which the loop looks at in each turn
+            for _ in range(2):
                 assert (await asking.get(server.url)).text == "ok"
-                await asyncio.sleep(0.1)
             assert server.connections == 2
 
     run(case())
@@ -260,9 +267,10 @@ def test_a_server_that_says_nothing_for_too_long_is_late(
     run: Run, answer: list[bytes], late: type[httpx2.TimeoutException]
 ) -> None:
     async def case() -> None:
-        async with serving(answer) as server, client(httpx2.Timeout(None, read=0.1)) as asking:
+        async with serving([OK], answer) as server, client() as asking:
+            await asking.get(server.url)  # connects, which the limit below includes
             with pytest.raises(late):
-                await asking.get(server.url)
+                await asking.get(server.url, timeout=httpx2.Timeout(None, read=0.1))
             await server.gone.wait()
 
     run(case())
