@@ -33,10 +33,11 @@ from labmates_profiles.prediction import FORMS
 from labmates_profiles.prediction.data import PredictionData
 from labmates_profiles.prediction.design_matrix import CONTROLS, GAME_ORDER
 from labmates_profiles.prediction.fit import fit_prediction
-from labmates_profiles.prediction.simulation import PUBLISHED, World, simulate_prediction
+from labmates_profiles.prediction.published import PUBLISHED
 from labmates_profiles.proximity.cells import INTERCEPT
 from labmates_profiles.proximity.fit import SPECIFICATIONS, fit
-from labmates_profiles.proximity.simulation import (
+from tests.profiles.simulated_prediction import World, simulate_prediction
+from tests.profiles.simulated_proximity import (
     CLUSTERED,
     HEAVY_TAILED,
     INDEPENDENT,

@@ -26,13 +26,14 @@ from labmates.models.roster import roster
 from labmates_profiles.bayes.posterior import Posterior
 from labmates_profiles.prediction import FORMS
 from labmates_profiles.prediction.fit import NOISE, fit_prediction
-from labmates_profiles.prediction.simulation import PUBLISHED as TABLE_7
-from labmates_profiles.prediction.simulation import printed, simulate_prediction
+from labmates_profiles.prediction.published import PUBLISHED as TABLE_7
+from labmates_profiles.prediction.published import printed
 from labmates_profiles.proximity.fit import SPECIFICATIONS, fit
-from labmates_profiles.proximity.simulation import (
+from labmates_profiles.proximity.report import PUBLISHED
+from tests.profiles.simulated_prediction import simulate_prediction
+from tests.profiles.simulated_proximity import (
     CLUSTERED,
     INDEPENDENT,
-    PUBLISHED,
     proximity_design,
     simulated_cells,
 )

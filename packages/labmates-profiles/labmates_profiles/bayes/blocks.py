@@ -6,7 +6,7 @@ with b normal around 0. Their density has a closed form, and b is drawn exactly.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -71,30 +71,8 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Parameter:
-    """Parameters of one kind, such as all coefficients of games; s draws of k parameters.
-
-    Attributes
-    ----------
-    dimension, labels
-        Their dimension and coordinates; both empty for a single number.
-    draws, prior
-        From the posterior and from the prior, shape (s, k).
-    log_prior
-        Log density of the prior at the posterior draws, shape (s,); None for effects of families and derived
-        parameters.
-    """
-
-    dimension: str
-    labels: tuple[str, ...]
-    draws: Array
-    prior: Array
-    log_prior: Array | None
-
-
-@dataclass(frozen=True)
 class Evaluated:
-    """A fit with all values for checks and exports; s draws, n outcomes, m models.
+    """A fit with all values for checks; s draws, n outcomes.
 
     Attributes
     ----------
@@ -102,20 +80,20 @@ class Evaluated:
         Of the fit: an outcome and a form, or a specification.
     outcome
         The explained quantity.
-    cells, model_of
-        Names of the outcomes, and the index of each one's model.
-    observed, count
-        Outcomes, and the number of simulations or runs averaged in each.
+    cells
+        Names of the outcomes.
+    count
+        The number of simulations or runs averaged in each outcome.
+    log_prior
+        Log density of all priors up to a constant, shape (s,).
+    observed
+        The outcomes.
     expected
         Draws of the expected outcomes, shape (s, n).
     spread
         Standard deviation of each outcome around its expectation, shape (s, n).
     replicated
         Draws of new data for the same models, shape (s, n).
-    log_likelihood
-        Of each outcome given its model's effects, shape (s, n).
-    by_model
-        Log likelihood of all outcomes of a model, with its effects integrated out, shape (s, m).
     noise
         Standard deviation of a single simulation or observation, shape (s,).
     """
@@ -123,63 +101,29 @@ class Evaluated:
     name: str
     outcome: str
     posterior: Posterior
-    parameters: Mapping[str, Parameter]
-    models: tuple[str, ...]
     cells: tuple[str, ...]
-    model_of: Array
-    observed: Array
     count: Array
+    log_prior: Array
+    observed: Array
     expected: Array
     spread: Array
     replicated: Array
-    log_likelihood: Array
-    by_model: Array
     noise: Array
 
-    @property
-    def log_prior(self) -> Array:
-        """Log density of all priors, shape (s,)."""
-        log_priors = [each.log_prior for each in self.parameters.values() if each.log_prior is not None]
-        return np.asarray(np.sum(log_priors, axis=0))
+
+def log_prior(posterior: Posterior, priors: Iterable[tuple[Sequence[str], float, float]]) -> Array:
+    """The log density of normal and half-normal priors up to a constant, shape (s,).
+
+    Parameters
+    ----------
+    priors
+        Names of parameters, with the mean and standard deviation of their prior.
+    """
+    squares = [(((posterior.columns(names) - mean) / sd) ** 2).sum(axis=1) for names, mean, sd in priors]
+    return np.asarray(-0.5 * np.sum(squares, axis=0))
 
 
-@dataclass(frozen=True)
-class Prior:
-    """A normal prior; half-normal with this standard deviation if `positive`."""
-
-    mean: float
-    sd: float
-    positive: bool = False
-
-    def like(self, draws: Array, rng: np.random.Generator) -> tuple[Array, Array]:
-        """Draws from the prior in the shape of `draws`, (s, k), and its log density at `draws`, shape (s,)."""
-        drawn = rng.normal(self.mean, self.sd, draws.shape)
-        density = log_normal_density(draws, self.mean, self.sd**2).sum(axis=1)
-        if not self.positive:
-            return drawn, density
-        return np.abs(drawn), density + draws.shape[1] * np.log(2)
-
-
-@dataclass(frozen=True)
-class Kind:
-    """Parameters of a posterior with a common prior: the key and dimension of their `Parameter`."""
-
-    key: str
-    names: Sequence[str]
-    prior: Prior
-    dimension: str = ""
-    labels: Sequence[str] | None = None
-
-    def parameter(self, posterior: Posterior, rng: np.random.Generator) -> Parameter:
-        """The parameters with draws from posterior and prior."""
-        draws = posterior.columns(self.names)
-        labels = self.names if self.labels is None else self.labels
-        return Parameter(self.dimension, tuple(labels) if self.dimension else (), draws, *self.prior.like(draws, rng))
-
-
-def evaluate(
-    blocks: Sequence[Block], model_of: Array, noise: Array, rng: np.random.Generator, within: Array | float = 0.0
-) -> dict[str, Array]:
+def evaluate(blocks: Sequence[Block], model_of: Array, noise: Array, rng: np.random.Generator) -> dict[str, Array]:
     """The attributes of `Evaluated` computed from the blocks of all models.
 
     Parameters
@@ -188,28 +132,12 @@ def evaluate(
         Index of the model of each outcome, shape (n,).
     noise
         Standard deviation of a single simulation or observation, shape (s,).
-    within
-        Log density of the values averaged in each outcome, given the outcome, shape (s, n).
     """
     expected, variance = (np.empty((len(noise), len(model_of))) for _ in range(2))
     observed = np.empty(len(model_of))
-    by_model = np.column_stack([block.log_density() for block in blocks])
     for at, block in enumerate(blocks):
         mine = model_of == at
         expected[:, mine], variance[:, mine], observed[mine] = block.expected(rng), block.noise, block.outcome
-        by_model[:, at] += np.broadcast_to(within, expected.shape)[:, mine].sum(axis=1)
-    return {
-        "model_of": model_of,
-        "observed": observed,
-        "expected": expected,
-        "spread": np.sqrt(variance),
-        "replicated": expected + np.sqrt(variance) * rng.standard_normal(expected.shape),
-        "log_likelihood": log_normal_density(observed, expected, variance) + within,
-        "by_model": by_model,
-        "noise": noise,
-    }
-
-
-def log_normal_density(values: Array, mean: Array | float, variance: Array | float) -> Array:
-    """The log density of normal values."""
-    return np.asarray(-0.5 * (np.log(2 * np.pi * variance) + (values - mean) ** 2 / variance))
+    spread = np.sqrt(variance)
+    replicated = expected + spread * rng.standard_normal(expected.shape)
+    return {"observed": observed, "expected": expected, "spread": spread, "replicated": replicated, "noise": noise}

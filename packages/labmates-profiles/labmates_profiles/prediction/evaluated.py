@@ -1,12 +1,13 @@
-"""Predictions of the fits for each observation and model, for checks and exports."""
+"""Predictions of the fits for each observation and model, for checks."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from labmates_profiles.bayes.blocks import Block, Evaluated, Kind, Parameter, Prior, evaluate
+from labmates_profiles.bayes.blocks import Block, Evaluated, evaluate, log_prior
 from labmates_profiles.prediction.data import PredictionData
 from labmates_profiles.prediction.density import CENTRE, COVARIATE, EFFECT, INTERCEPT, SPREAD
 from labmates_profiles.prediction.density import NOISE as NOISE_SCALE
@@ -25,11 +26,10 @@ def evaluated(fit: PredictionFit, outcome: str, *, draws: int, seed: int = 0) ->
         name=f"{outcome}-{fit.form}",
         outcome=outcome,
         posterior=fit.posterior,
-        models=data.models,
         cells=_labels(data),
         count=np.ones(len(data.outcome)),
         **evaluate(blocks, data.model_of, fit.posterior[NOISE], rng),
-        parameters=_parameters(fit, rng),
+        log_prior=log_prior(fit.posterior, _priors(fit)),
     )
 
 
@@ -65,19 +65,11 @@ def _labels(data: PredictionData) -> tuple[str, ...]:
     return tuple(labels)
 
 
-def _parameters(fit: PredictionFit, rng: np.random.Generator) -> dict[str, Parameter]:
-    data, posterior = fit.data, fit.posterior
-    games, deviation = data.games, Prior(0.0, NOISE_SCALE, positive=True)
-    others = [name for name in posterior.names if name.startswith(DEVIATION)]
-    kinds = [
-        Kind("alpha", [INTERCEPT_NAME], Prior(*INTERCEPT)),
-        Kind("beta", games, Prior(0.0, EFFECT), "game"),
-        Kind("delta", data.controls, Prior(0.0, COVARIATE), "control"),
-        Kind("gamma", data.columns, Prior(0.0, COVARIATE), "column"),
-        Kind("mu", [f"mu: {game}" for game in games], Prior(0.0, CENTRE), "game", games),
-        Kind("sigma", [f"sigma: {game}" for game in games], Prior(0.0, SPREAD, positive=True), "game", games),
-        Kind("tau", [NOISE], deviation),
-        Kind("omega", [BETWEEN] if BETWEEN in posterior.names else [], deviation),
-        Kind("sd", others, deviation, "term", [name.removeprefix(DEVIATION) for name in others]),
-    ]
-    return {kind.key: kind.parameter(posterior, rng) for kind in kinds if kind.names}
+def _priors(fit: PredictionFit) -> Iterable[tuple[Sequence[str], float, float]]:
+    data, names = fit.data, fit.posterior.names
+    yield [INTERCEPT_NAME], *INTERCEPT
+    yield data.games, 0.0, EFFECT
+    yield [*data.controls, *data.columns], 0.0, COVARIATE
+    yield [f"mu: {game}" for game in data.games], 0.0, CENTRE
+    yield [f"sigma: {game}" for game in data.games], 0.0, SPREAD
+    yield [name for name in names if name in (NOISE, BETWEEN) or name.startswith(DEVIATION)], 0.0, NOISE_SCALE

@@ -18,7 +18,7 @@ from labmates_profiles.prediction.data import PredictionData
 from labmates_profiles.prediction.design_matrix import Assembled
 from labmates_profiles.prediction.evidence import Evidence
 from labmates_profiles.prediction.fit import BETWEEN, DATA_SET, DEVIATION, INTERCEPT, NOISE, RUN, PredictionFit
-from labmates_profiles.prediction.simulation import PUBLISHED, printed
+from labmates_profiles.prediction.published import PUBLISHED, printed
 from labmates_profiles.prediction.usefulness import Usefulness
 
 if TYPE_CHECKING:

@@ -1,15 +1,16 @@
-"""Predictions of fits of proximity for each cell and model, for checks and exports."""
+"""Predictions of fits of proximity for each cell and model, for checks."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from labmates_profiles.arrays import Array
-from labmates_profiles.bayes.blocks import Block, Evaluated, Kind, Parameter, Prior, evaluate
+from labmates_profiles.bayes.blocks import Block, Evaluated, evaluate, log_prior
 from labmates_profiles.proximity.cells import INTERCEPT, Cells
-from labmates_profiles.proximity.fit import DEVIATION, FAMILY_PREFIX, R_SQUARED, Fit
+from labmates_profiles.proximity.fit import DEVIATION, FAMILY_PREFIX, Fit
 from labmates_profiles.proximity.mixed import CELL, FAMILY, GAME, MODEL, RESIDUAL
 
 
@@ -23,11 +24,10 @@ def evaluated(fit: Fit, outcome: str, *, draws: int, seed: int = 0) -> Evaluated
         name=fit.specification,
         outcome=outcome,
         posterior=fit.posterior,
-        models=cells.models,
         cells=_labels(cells),
         count=cells.count,
-        **evaluate(blocks, cells.model, noise, rng, _within(cells, noise)),
-        parameters=_parameters(fit, rng),
+        **evaluate(blocks, cells.model, noise, rng),
+        log_prior=log_prior(fit.posterior, _priors(fit)),
     )
 
 
@@ -102,13 +102,6 @@ def _deviation(fit: Fit, name: str) -> Array:
     return fit.posterior[DEVIATION + name] if known else np.zeros(len(fit.posterior.draws))
 
 
-def _within(cells: Cells, noise: Array) -> Array:
-    """The log density of simulations in cells, given the cells' means; shape (s, cells)."""
-    freedom = cells.count - 1
-    density = -freedom * (np.log(noise)[:, None] + 0.5 * np.log(2 * np.pi)) - 0.5 * np.log(cells.count)
-    return np.asarray(density - 0.5 * cells.squares / (noise**2)[:, None])
-
-
 def _labels(cells: Cells) -> tuple[str, ...]:
     labels = []
     for at, model in enumerate(cells.model):
@@ -122,20 +115,8 @@ def _labels(cells: Cells) -> tuple[str, ...]:
     return tuple(labels)
 
 
-def _parameters(fit: Fit, rng: np.random.Generator) -> dict[str, Parameter]:
-    posterior, model, priors = fit.posterior, fit.model, fit.model.priors
-    deviations = [DEVIATION + name for name in model.deviations]
-    kinds = [
-        Kind("intercept", [INTERCEPT], Prior(priors.intercept_mean, priors.intercept_sd)),
-        Kind("beta", model.cells.names, Prior(0.0, priors.coefficient_sd), "predictor"),
-        Kind("sigma", deviations, Prior(0.0, priors.component_sd, positive=True), "component", model.deviations),
-    ]
-    parameters = {kind.key: kind.parameter(posterior, rng) for kind in kinds}
-    if FAMILY in model.components:
-        families = posterior.columns([FAMILY_PREFIX + name for name in model.cells.families])
-        spread = parameters["sigma"].prior[:, [model.deviations.index(FAMILY)]]
-        prior = spread * rng.standard_normal(families.shape)
-        parameters["family"] = Parameter("family_name", model.cells.families, families, prior, None)
-    r2 = posterior.columns([R_SQUARED])
-    parameters["r2"] = Parameter("", (), r2, np.full_like(r2, np.nan), None)
-    return parameters
+def _priors(fit: Fit) -> Iterable[tuple[Sequence[str], float, float]]:
+    model, priors = fit.model, fit.model.priors
+    yield [INTERCEPT], priors.intercept_mean, priors.intercept_sd
+    yield model.cells.names, 0.0, priors.coefficient_sd
+    yield [DEVIATION + name for name in model.deviations], 0.0, priors.component_sd

@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 
 from labmates.models.roster import roster
-from labmates_profiles.prediction.simulation import PUBLISHED, simulate_prediction
-from labmates_profiles.proximity.simulation import CLUSTERED, simulated_rows
+from labmates_profiles.prediction.published import PUBLISHED
 from tests.profiles.bayes.studies import small_design
+from tests.profiles.simulated_prediction import simulate_prediction
+from tests.profiles.simulated_proximity import CLUSTERED, simulated_rows
 
 
 def write_prediction(folder: Path) -> None:

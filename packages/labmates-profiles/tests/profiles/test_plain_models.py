@@ -9,10 +9,10 @@ from labmates_profiles.prediction import FORMS, Form
 from labmates_profiles.prediction.density import Collapsed
 from labmates_profiles.proximity.cells import REFERENCE_GAME, collapse, with_predictors
 from labmates_profiles.proximity.mixed import PAPER, MixedModel
-from labmates_profiles.proximity.simulation import CLUSTERED, simulated_rows, true_names
 from tests.profiles.bayes.studies import ROBUST, small_design
 from tests.profiles.plain_models import marginal, prediction_rows, proximity_rows
 from tests.profiles.prediction.test_fit import with_data_sets
+from tests.profiles.simulated_proximity import CLUSTERED, simulated_rows, true_names
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
 

@@ -9,7 +9,7 @@ import pandas as pd
 from labmates.models.roster import KnownModel
 from labmates_profiles.proximity.cells import COT, GROUP_SIZE, TOM
 from labmates_profiles.proximity.mixed import CELL, FAMILY, GAME, MODEL
-from labmates_profiles.proximity.simulation import proximity_design
+from tests.profiles.simulated_proximity import proximity_design
 
 ROBUST = (FAMILY, MODEL, COT, TOM, GROUP_SIZE, GAME, CELL)
 """All components of the robust specification, when the question is of strategies."""

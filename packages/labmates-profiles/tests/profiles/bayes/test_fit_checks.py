@@ -19,12 +19,12 @@ from labmates_profiles.bayes.fit_checks import (
 )
 from labmates_profiles.prediction import evaluated as prediction
 from labmates_profiles.prediction.fit import fit_prediction
-from labmates_profiles.prediction.simulation import simulate_prediction
 from labmates_profiles.proximity import evaluated as proximity
 from labmates_profiles.proximity.cells import Cells
 from labmates_profiles.proximity.fit import Fit, Specification, fit
-from labmates_profiles.proximity.simulation import CLUSTERED, simulated_cells
 from tests.profiles.bayes.studies import small_design
+from tests.profiles.simulated_prediction import simulate_prediction
+from tests.profiles.simulated_proximity import CLUSTERED, simulated_cells
 
 DRAWS = 500
 
@@ -105,9 +105,7 @@ def test_a_prior_that_data_cannot_overrule_is_told_and_one_that_they_can_is_not(
     shifts = {row["parameter"]: row for row in sensitivity_table(one).rows}
     # A game's effect rests on 14 models, the noise on 280 observations.
     assert abs(shifts["tau"]["shift"]) < 0.05
-    beta = one.parameters["beta"]
-    assert beta.log_prior == pytest.approx(-0.5 * (beta.draws**2).sum(axis=1) - 3 * np.log(2 * np.pi))
     assert {row["mark"] for row in shifts.values()} <= {True, False}
-    far = replace(beta, log_prior=beta.log_prior - 20 * beta.draws[:, 0] / beta.draws[:, 0].std())
-    pulled = replace(one, parameters={"beta": far})
+    first = one.posterior["weakest-link"]
+    pulled = replace(one, log_prior=-20 * first / first.std())
     assert "Priors matter for weakest-link" in verdict(pulled)

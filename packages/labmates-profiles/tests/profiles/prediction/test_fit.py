@@ -20,7 +20,8 @@ from labmates_profiles.prediction.design_matrix import CONTROLS, GAME_ORDER
 from labmates_profiles.prediction.dispositions import correlations
 from labmates_profiles.prediction.evidence import evidence, verdict
 from labmates_profiles.prediction.fit import PredictionFit, find_modes, fit_prediction, reach, search_box
-from labmates_profiles.prediction.simulation import COLUMNS, PUBLISHED, simulate_prediction
+from labmates_profiles.prediction.published import COLUMNS, PUBLISHED
+from tests.profiles.simulated_prediction import simulate_prediction
 
 
 def small(models: int = 7, rows: int = 30, games: int = 3, seed: int = 5) -> PredictionData:

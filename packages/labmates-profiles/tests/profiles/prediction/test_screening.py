@@ -9,7 +9,7 @@ import pytest
 
 from labmates_profiles.prediction.fit import fit_prediction
 from labmates_profiles.prediction.screening import Candidate, forecast, predictive_draws, standing
-from labmates_profiles.prediction.simulation import World, simulate_prediction
+from tests.profiles.simulated_prediction import World, simulate_prediction
 
 
 def of(data: object, at: int) -> Candidate:

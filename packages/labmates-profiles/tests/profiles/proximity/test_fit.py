@@ -11,16 +11,16 @@ from labmates.errors import UsageError
 from labmates.models.roster import roster
 from labmates_profiles.proximity.cells import REFERENCE_GAME, Cells, collapse, with_predictors
 from labmates_profiles.proximity.fit import SPECIFICATIONS, allowed, fit
-from labmates_profiles.proximity.simulation import (
+from labmates_profiles.proximity.report import PUBLISHED
+from tests.profiles.bayes.studies import small_design
+from tests.profiles.simulated_proximity import (
     CLUSTERED,
     INDEPENDENT,
-    PUBLISHED,
     proximity_design,
     simulated_cells,
     simulated_rows,
     true_names,
 )
-from tests.profiles.bayes.studies import small_design
 
 
 def test_a_study_like_the_papers_has_its_numbers_of_simulations_and_cells() -> None:

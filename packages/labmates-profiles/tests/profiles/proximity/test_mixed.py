@@ -21,8 +21,8 @@ from labmates_profiles.proximity.cells import (
     with_predictors,
 )
 from labmates_profiles.proximity.mixed import CELL, FAMILY, GAME, MODEL, PAPER, MixedModel, Priors
-from labmates_profiles.proximity.simulation import CLUSTERED, simulated_rows, true_names
 from tests.profiles.bayes.studies import ROBUST, small_design
+from tests.profiles.simulated_proximity import CLUSTERED, simulated_rows, true_names
 
 
 def _rows(models: int = 4, *, keep: float = 1.0, seed: int = 0) -> tuple[pd.DataFrame, list[str]]:

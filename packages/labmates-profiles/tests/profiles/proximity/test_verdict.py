@@ -10,8 +10,8 @@ import pytest
 from labmates_profiles.bayes.evidence import PermutationTest
 from labmates_profiles.proximity.checks import Checks, adjusted_means, checks, own_effects, verdict
 from labmates_profiles.proximity.fit import Fit, fit
-from labmates_profiles.proximity.simulation import CLUSTERED, simulated_cells
 from tests.profiles.bayes.studies import small_design
+from tests.profiles.simulated_proximity import CLUSTERED, simulated_cells
 
 NOTHING = Checks({}, None, {}, {})
 

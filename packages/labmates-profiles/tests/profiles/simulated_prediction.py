@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import Final
 
 import numpy as np
@@ -18,18 +17,8 @@ import numpy as np
 from labmates_profiles.arrays import Array
 from labmates_profiles.prediction.data import Places, PredictionData, Runs, standardised
 from labmates_profiles.prediction.design_matrix import CONTROLS, GAME_ORDER
-from labmates_profiles.prediction.fit import INTERCEPT, NOISE
+from labmates_profiles.prediction.published import COLUMNS, PUBLISHED, Coefficients
 
-COLUMNS: Final = (
-    "log(budget)",
-    "task: biomarker",
-    "task: ecology",
-    "task: geospatial",
-    "visibility: team",
-    "visibility: hidden",
-    "team size = 3",
-    "theory of mind",
-)
 FACTORS: Final = ("budget", *["task"] * 3, *["visibility"] * 2, "team_size", "theory of mind")
 """The factor of each column."""
 CORRELATION_OF_CONTROLS: Final = (
@@ -48,56 +37,6 @@ _SECOND = 0.12, 0.31
 """Proportions of teams of three, and of prompts with theory of mind."""
 _WITH_SIZE = (-0.3, -1.0, 0.5, -1.0, -1.0, 0.5)
 _BETWEEN_GAMES = 0.2
-
-
-@dataclass(frozen=True)
-class Coefficients:
-    """True coefficients of one outcome, in the order of `GAME_ORDER`, `CONTROLS` and `COLUMNS`."""
-
-    intercept: float
-    games: tuple[float, ...]
-    controls: tuple[float, ...]
-    columns: tuple[float, ...]
-    noise: float
-
-
-PUBLISHED: Final[Mapping[str, Coefficients]] = MappingProxyType(
-    {
-        "accuracy": Coefficients(
-            0.290,
-            (0.048, 0.000, -0.008, -0.022, -0.006, -0.041),
-            (0.002, -0.001, 0.015, -0.013),
-            (0.002, -0.080, -0.042, -0.057, 0.0, -0.000, 0.004, -0.001),
-            0.05,
-        ),
-        "quality": Coefficients(
-            0.662,
-            (0.091, 0.012, -0.146, 0.827, -0.632, 0.321),
-            (0.098, -0.122, 0.057, -0.004),
-            (0.002, -0.062, -0.041, -0.078, 0.0, 0.011, 0.001, -0.003),
-            0.10,
-        ),
-        "completeness": Coefficients(
-            0.729,
-            (0.150, -0.004, -0.216, 0.748, -0.578, 0.001),
-            (0.122, -0.225, 0.057, 0.021),
-            (-0.002, 0.029, 0.034, 0.048, 0.0, 0.023, -0.022, -0.009),
-            0.24,
-        ),
-    }
-)
-"""Posterior means of the cooperative-profiles paper (Table 7, appendix H). It gives no coefficient for the visibility
-of the own team only; 0 is a placeholder."""
-
-
-def printed(outcome: str) -> dict[str, float]:
-    """The paper's coefficients of an outcome by predictor, without visibility of the own team; empty if unpublished."""
-    if outcome not in PUBLISHED:
-        return {}
-    published = PUBLISHED[outcome]
-    games, controls = zip(GAME_ORDER, published.games, strict=True), zip(CONTROLS, published.controls, strict=True)
-    columns = [pair for pair in zip(COLUMNS, published.columns, strict=True) if pair[0] != "visibility: team"]
-    return {INTERCEPT: published.intercept, **dict(games), **dict(controls), **dict(columns), NOISE: published.noise}
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -24,6 +23,7 @@ from labmates_profiles.proximity.cells import (
     game_columns,
     with_predictors,
 )
+from labmates_profiles.proximity.report import PUBLISHED
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,21 +38,6 @@ GROUP_SIZES: Final = {
     "weakest-link": (3, 5, 8, 10),
 }
 """Group sizes of each game in the paper; 5 is the common one."""
-PUBLISHED: Final[Mapping[str, float]] = MappingProxyType(
-    {
-        INTERCEPT: 0.853,
-        "size": -0.051,
-        "thinking": 0.029,
-        "cot": 0.0,
-        "tom": -0.038,
-        "group_size": -0.001,
-        "game:common-pool": -0.060,
-        "game:common-pool-sanctions": -0.008,
-        "game:o-ring": -0.328,
-        "game:public-goods": -0.164,
-        "game:weakest-link": -0.540,
-    }
-)
 _SIMULATIONS, _CANONICAL, _USUAL_SIZE = 50, 18_000, 5
 
 
