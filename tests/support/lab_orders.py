@@ -15,7 +15,6 @@ from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
 from labmates.agents.transcript import text_of
 from labmates.models.orders import Order, order_of
-from labmates.workflows.science.baselines.prompt import between
 from labmates.workflows.science.lab.briefs import KIND
 
 _STEPS = {"plan": "plan", "work": "work", "deliberation": "deliberate", "write the artifact": "write"}
@@ -140,3 +139,11 @@ def stated_in(text: str) -> dict[str, Any]:
 def _first(pattern: str, text: str) -> str:
     found = re.search(pattern, text, re.MULTILINE)
     return found[1] if found else ""
+
+
+def between(text: str, start: str, *ends: str) -> str:
+    """The part of `text` after `start` and before the first of the `ends`; empty without `start`."""
+    _, separator, rest = text.partition(start)
+    if not separator:
+        return ""
+    return rest[: min((at for end in ends if (at := rest.find(end)) >= 0), default=len(rest))].strip("\n")

@@ -93,25 +93,9 @@ def test_honest_columns_tell_nothing() -> None:
             lambda frame, truth, rng: frame.assign(x=frame["patient"].isin(truth["responders"]).astype(int)),
         ),
         (
-            "responders",
-            lambda frame, truth, rng: frame.assign(
-                x=np.round(frame["patient"].isin(truth["responders"]) * 10 + rng.normal(0, 1, N), 2)
-            ),
-        ),
-        (
             "patients[].rate",
             lambda frame, truth, rng: frame.assign(
                 x=by_patient(frame, {one["id"]: one["rate"] for one in truth["patients"]})
-            ),
-        ),
-        (
-            "changes[]",
-            lambda frame, truth, rng: frame.assign(x=np.searchsorted(truth["changes"], frame["day"], "right")),
-        ),
-        (
-            "events[]",
-            lambda frame, truth, rng: frame.assign(
-                x=np.any([frame["day"].between(one["start"], one["end"]) for one in truth["events"]], axis=0)
             ),
         ),
         ("strength", lambda frame, truth, rng: frame.assign(x=truth["strength"])),

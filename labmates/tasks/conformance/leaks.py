@@ -1,7 +1,7 @@
 """Leaks of the truth into the data: columns whose values reveal the answers.
 
 Hidden facts are taken from the truth as JSON: labels of rows, labels by the values of a column, lists of column values,
-times of changes, and single numbers and texts. A column leaks if its values reveal one of these without any analysis.
+and single numbers and texts. A column leaks if its values reveal one of these without any analysis.
 One data set may seem to leak by chance, so a leak counts only if every seed has it, with different content.
 """
 
@@ -21,13 +21,7 @@ SURE = 0.98
 """A column reveals a label if it removes this share of the errors of a constant guess."""
 SAME = 0.9
 """Required share of a column's values that equal hidden ones; the rest may be errors."""
-SPLIT = 0.999
-"""A column reveals a label by its size if it orders this share of the pairs of rows with different labels."""
 FEWEST_ROWS = 20
-MOST_STEPS = 12
-"""A column with more changes along another one is not a list of regimes."""
-RARE = 0.1
-"""A hit is not informative if the numbers name more than this share of all times."""
 MOST_VALUES = 100
 DIGITS = 3
 """A number with fewer digits may occur anywhere by chance."""
@@ -92,7 +86,6 @@ def find_leaks(frame: pd.DataFrame, description: str, truth: Mapping[str, Any]) 
             leaks.update(_told_by_columns(columns, labels))
     for name in rows:
         leaks.update(_repeated(rows[name], hidden, floats))
-        leaks.update(_steps(rows, name, columns, hidden))
     return leaks
 
 
@@ -195,13 +188,8 @@ def _tells(values: Codes, labels: Codes, units: int) -> bool:
 
 
 def _equals(values: npt.NDArray[np.float64], hidden: npt.NDArray[np.float64]) -> bool:
-    """Whether a column has the hidden numbers; for only two numbers, whether its size distinguishes them."""
-    ones = hidden == hidden.max()
-    if len(np.unique(hidden)) > 2:
-        return bool(np.isclose(values, hidden, rtol=1e-9, atol=0).mean() >= SAME)
-    n_ones, n_others = int(ones.sum()), int((~ones).sum())
-    above = (pd.Series(values).rank()[ones].sum() - n_ones * (n_ones + 1) / 2) / (n_ones * n_others)
-    return bool(max(above, 1 - above) >= SPLIT)
+    """Whether a column has the hidden numbers."""
+    return bool(np.isclose(values, hidden, rtol=1e-9, atol=0).mean() >= SAME)
 
 
 def _repeated(rows: pd.Series[Any], hidden: Sequence[tuple[str, Any]], floats: set[float]) -> Iterator[Leak]:
@@ -215,35 +203,3 @@ def _repeated(rows: pd.Series[Any], hidden: Sequence[tuple[str, Any]], floats: s
         1 < len(values) <= MOST_VALUES and floats.issuperset(values) and 2 * sum(map(_is_telling, values)) > len(values)
     ):
         yield Leak(f"the column '{rows.name}'", "its numbers", str(sorted(values)))
-
-
-def _steps(
-    rows: pd.DataFrame, name: Any, columns: Mapping[str, _Column], hidden: Sequence[tuple[str, Any]]
-) -> Iterator[Leak]:
-    """Leaks of a column with few values that changes along a column of integers exactly at numbers of the truth."""
-    if not 2 <= columns[str(name)].values <= MOST_STEPS:
-        return
-    groups: dict[str, set[float]] = {}
-    for part, value in hidden:
-        if isinstance(value, (int, float)) and not isinstance(value, bool):
-            # Start and end of an event belong together; single numbers are unrelated.
-            groups.setdefault(part.rpartition(".")[0] or part, set()).add(value)
-    for clock in rows.select_dtypes("number").columns.drop(name, errors="ignore"):
-        if columns[str(clock)].values < FEWEST_ROWS or not columns[str(clock)].names:
-            continue
-        times = _changes(rows[[clock, name]].dropna(), clock, name)
-        for part, numbers in groups.items() if times else ():
-            named = numbers & set(rows[clock])
-            if len(named) <= RARE * columns[str(clock)].values and all(named.intersection(at) for at in times):
-                yield Leak(f"the column '{name}'", part, str(times))
-
-
-def _changes(both: pd.DataFrame, clock: Any, name: Any) -> list[tuple[float, float]]:
-    """The neighbouring values of `clock` around each change of a column; none if it is not a function of `clock`."""
-    counts = both.groupby([clock, name]).size()
-    if counts.groupby(level=0).max().sum() < SURE * len(both):
-        return []
-    course = counts.sort_values(kind="stable").reset_index().drop_duplicates(clock, keep="last").sort_values(clock)
-    values, times = course[name].to_numpy(), course[clock].to_numpy()
-    places = np.flatnonzero(values[1:] != values[:-1])
-    return [(float(times[i]), float(times[i + 1])) for i in places] if len(places) <= MOST_STEPS else []

@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
-from labmates.agents.steps import kind_of_order
 from labmates.budgets.tokens import estimate_tokens
 from labmates.models.scripted.base import Draft, DraftCall, Heard, ScriptedModel, call, call_tokens, cut_to_tokens
 from labmates.tasks.analysis import printed_findings
@@ -37,20 +36,16 @@ class Diligent(ScriptedModel):
     def compose(self, heard: Heard) -> Draft:
         """The next move in the requested step."""
         step = read_step(heard.messages)
-        return self.work(step, heard) if step.kind == "work" else usual_answer(step, heard)
+        if step.declared is None:
+            return Draft(cut_to_tokens("I need a step of the project to work on.", heard.max_tokens or NO_LIMIT))
+        if step.declared.does == "work":
+            return self.work(step, heard)
+        answer: Draft = cast(Any, step.declared).answer(step, heard)
+        return answer
 
     def work(self, step: Step, heard: Heard) -> Draft:
         """The next calls of a step of work, or the calls that close it."""
         return work_draft(step, heard)
-
-
-def usual_answer(step: Step, heard: Heard) -> Draft:
-    """The answer that a kind of step declares for baselines."""
-    kind = kind_of_order(step.kind)
-    if kind is None:
-        return Draft(cut_to_tokens("I need a step of the project to work on.", heard.max_tokens or NO_LIMIT))
-    draft: Draft = cast(Any, kind).answer(step, heard)
-    return draft
 
 
 def work_draft(step: Step, heard: Heard) -> Draft:
@@ -165,7 +160,8 @@ def artifact_draft(step: Step, heard: Heard, name: str, sections: Sequence[tuple
     material = gather(step)
     block = step.without_faults(material.found)
     limit, held = heard.max_tokens or NO_LIMIT, heard.tool_names()
-    states = (step.kind == "write" or step.wants_findings()) and STATE in held and not step.has_stated()
+    is_writing = step.declared is not None and step.declared.does == "write"
+    states = (is_writing or step.wants_findings()) and STATE in held and not step.has_stated()
     shows = not (step.wants_findings() and STATE in held)
 
     def draft(text: str, block: Block) -> Draft:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 from labmates.models.scripted.base import Draft, Heard, ScriptedModel, call
-from labmates.workflows.science.baselines.diligent import usual_answer
 from labmates.workflows.science.baselines.prompt import STATE, Step, read_step
 from labmates.workflows.science.baselines.tasks import points_for, task_for
 
@@ -19,23 +20,17 @@ class Silent(ScriptedModel):
     def compose(self, heard: Heard) -> Draft:
         """A text for the step."""
         step = read_step(heard.messages)
-        match step.kind:
-            case "plan":
-                tasks = [f"{name}: {task_for(name, place)}" for place, name in enumerate(step.members())]
-                return Draft("\n".join([*(f"- {point}" for point in points_for(step.team)), *tasks]))
-            case "bid":
-                return Draft("0: nothing")
-            case "work":
-                return Draft(f"I would do it in this order: look at the table, clean it, then this: {step.task}")
-            case "deliberate":
-                return Draft("I have computed nothing that could be discussed. I rely on what the others found.")
-            case "write":
-                parts = [f"## {title}\nNothing was computed for this part." for title, _ in step.sections()]
-                return Draft("\n\n".join(parts))
-            case "other":
-                return Draft("I have no answer to this.")
-            case _:
-                return usual_answer(step, heard)
+        if step.declared is None:
+            return Draft("I have no answer to this.")
+        if step.declared.assigns:
+            tasks = [f"{name}: {task_for(name, place)}" for place, name in enumerate(step.members())]
+            return Draft("\n".join([*(f"- {point}" for point in points_for(step.team)), *tasks]))
+        if step.declared.does == "work":
+            return Draft(f"I would do it in this order: look at the table, clean it, then this: {step.task}")
+        if step.declared.does == "write":
+            parts = [f"## {title}\nNothing was computed for this part." for title, _ in step.sections()]
+            return Draft("\n\n".join(parts))
+        return _least(step, idle=True)
 
 
 class Hasty(ScriptedModel):
@@ -47,24 +42,20 @@ class Hasty(ScriptedModel):
     def compose(self, heard: Heard) -> Draft:
         """The shortest move that completes the step."""
         step = read_step(heard.messages)
-        match step.kind:
-            case "plan":
-                lines = [f"{name}: have a quick look and report" for name in step.members()]
-                return Draft(
-                    "\n".join(["- Get it done quickly.", "- Skip what takes long.", "- Write a few lines.", *lines])
-                )
-            case "bid":
-                return Draft("1: have a quick look and report" if not step.facts["so_far"] else "0: nothing")
-            case "work":
-                return _work(step, heard)
-            case "write":
-                return _write(step, heard)
-            case "deliberate":
-                return Draft("Looks fine to me. Let us go on.")
-            case "other":
-                return Draft("Done.")
-            case _:
-                return usual_answer(step, heard)
+        if step.declared is None:
+            return Draft("Done.")
+        if step.declared.assigns:
+            lines = [f"{name}: have a quick look and report" for name in step.members()]
+            return Draft(
+                "\n".join(["- Get it done quickly.", "- Skip what takes long.", "- Write a few lines.", *lines])
+            )
+        if step.declared.does == "work":
+            return _work(step, heard)
+        return _write(step, heard) if step.declared.does == "write" else _least(step, idle=False)
+
+
+def _least(step: Step, *, idle: bool) -> Draft:
+    return Draft(cast(Any, step.declared).least(step, idle=idle))
 
 
 def _work(step: Step, heard: Heard) -> Draft:

@@ -14,7 +14,7 @@ from labmates.workflows.science.baselines.prompt import Step, read_step
 def read(heard: Heard) -> Step | None:
     """The requested step; None if it is not a step of the lab."""
     step = read_step(heard.messages)
-    return None if step.kind == "other" else step
+    return None if step.declared is None else step
 
 
 def _as_colleague(step: Step, heard: Heard, mine: Disposition, chance: random.Random) -> Draft:
@@ -22,13 +22,15 @@ def _as_colleague(step: Step, heard: Heard, mine: Disposition, chance: random.Ra
 
     Otherwise it closes the task without work, contributes nothing, or omits sections of an artifact.
     """
-    if step.kind == "write":
+    kind = step.declared
+    assert kind is not None  # `read` has seen to it
+    if kind.does == "write":
         sections = [section for section in step.sections() if chance.random() < mine.effort]
         return artifact_draft(step, heard, step.artifact, sections or step.sections()[:1])
     # A plan is always made, and a started task continues.
-    if step.kind == "plan" or step.replies > 0 or chance.random() < mine.effort:
+    if kind.assigns or step.replies > 0 or chance.random() < mine.effort:
         return Diligent().compose(heard)
-    return closing_draft(step, heard) if step.kind == "work" else Hasty().compose(heard)
+    return closing_draft(step, heard) if kind.does == "work" else Hasty().compose(heard)
 
 
 FAMILY = Family(read, {}, as_colleague=_as_colleague)

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
-from labmates.agents.steps import kind_of_order
+from labmates.agents.steps import StepKind, kind_of_order
 from labmates.budgets.tokens import text_of
 from labmates.budgets.visibility import CONCISE, FINALISE
 from labmates.models.orders import order_of
@@ -45,10 +45,10 @@ class Step:
     ----------
     kind
         The name of the step's order; ``other`` for anything outside the science lab.
-    system
-        The system prompt.
     order
         The text of the order; in a deliberation, of each round so far.
+    declared
+        The kind of step; None for anything outside the science lab.
     facts
         Facts of its orders.
     replies
@@ -64,8 +64,8 @@ class Step:
     """
 
     kind: str
-    system: str
     order: str
+    declared: StepKind | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
     replies: int = 0
     uses: tuple[Use, ...] = ()
@@ -191,7 +191,7 @@ def read_step(messages: Sequence[BaseMessage]) -> Step:
     asked = [place for place, order in orders.items() if "step" in order.facts]
     last = text_of(messages[-1].content) if messages else ""
     if not asked:
-        return Step("other", "", last, hurry=_hurry(last))
+        return Step("other", last, hurry=_hurry(last))
     facts = {name: fact for order in orders.values() for name, fact in order.facts.items()}
     kind = str(facts["step"])
     before, after = messages[: asked[-1]], messages[asked[-1] + 1 :]
@@ -202,8 +202,8 @@ def read_step(messages: Sequence[BaseMessage]) -> Step:
     texts = [text_of(messages[place].content) for place in shown]
     return Step(
         kind=kind,
-        system="\n".join(text_of(m.content) for m in messages if isinstance(m, SystemMessage)),
         order="\n\n".join(texts),
+        declared=declared,
         facts=facts,
         replies=sum(isinstance(m, AIMessage) for m in after),
         uses=tuple(_uses(after)),
@@ -211,14 +211,6 @@ def read_step(messages: Sequence[BaseMessage]) -> Step:
         hurry=_hurry(last),
         before=tuple(_uses(before)),
     )
-
-
-def between(text: str, start: str, *ends: str) -> str:
-    """The part of `text` after `start` and before the first of the `ends`; empty without `start`."""
-    _, separator, rest = text.partition(start)
-    if not separator:
-        return ""
-    return rest[: min((at for end in ends if (at := rest.find(end)) >= 0), default=len(rest))].strip("\n")
 
 
 def _sections(listed: Sequence[str]) -> list[tuple[str, str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from labmates.workflows.science.baselines.material import NO_ANALYSIS, TEST, Material
 from labmates.workflows.science.baselines.stated import lines_with_numbers
@@ -17,7 +17,7 @@ def write_sections(sections: Iterable[tuple[str, str]], material: Material, most
 def _section(title: str, about: str, material: Material, most: int) -> str:
     if material.analysis is None:
         return NO_ANALYSIS
-    writer = next((write for begin, write in WRITERS if title.lower().startswith(begin)), None)
+    writer = next((write for begin, write in WRITERS.items() if title.lower().startswith(begin)), None)
     if writer is not None:
         return writer(material, most)
     sentences = material.facts()[: max(1, most)]
@@ -29,6 +29,10 @@ def _say(material: Material, most: int, *opening: str) -> str:
     return " ".join([*opening[: 1 if most < 2 else None], *material.facts()[:most]])
 
 
+def _first(most: int, *sentences: str) -> str:
+    return " ".join(sentences[:most])
+
+
 def _methods_of(material: Material) -> tuple[str, ...]:
     return material.analysis.methods if material.analysis else ()
 
@@ -38,77 +42,19 @@ def _lines(material: Material, most: int, pattern: str = "") -> str:
     return "".join(f"\n- {line}" for line in lines[:most])
 
 
-def _overview(m: Material, most: int) -> str:
-    return _say(m, most, "One table was handed to the team.") + _lines(m, most // 2, r"time:|samples")
-
-
-def _variables(m: Material, most: int) -> str:
-    return "The columns, as they are in the raw table:" + (
-        _lines(m, 3 * most, r"% missing") or " see the data dictionary."
-    )
-
-
-def _quality(m: Material, most: int) -> str:
-    opening = ("Repeated rows were dropped first.", "Repairs were made on a copy; the raw table is as it was.")
-    return _say(m, most, *opening) + _lines(m, most // 2, r"spelling|repair|stuck|convert|codes")
-
-
-def _patterns(m: Material, most: int) -> str:
-    opening = "What the cleaned data show, before any model:"
-    return _say(m, most, opening) + _lines(m, most, r"correlation|quarter|drift|share of variance")
-
-
-def _advice(_: Material, most: int) -> str:
-    return " ".join(
-        [
-            "Work on the repaired data and make the same repairs.",
-            "Model on a scale on which the noise is even, and allow for gaps.",
-            "Keep a whole part of the data out of the fit, to test on.",
-        ][: max(1, most)]
-    )
-
-
-def _aim(m: Material, most: int) -> str:
-    return " ".join(["The model answers what the project asks.", *_questions(m, most // 2)])
-
-
 def _questions(m: Material, most: int) -> list[str]:
     asked = [sentence for sentence in m.brief if sentence.endswith("?")][:most]
     return [f"The questions are: {' '.join(asked)}"] if asked else []
-
-
-def _features(m: Material, most: int) -> str:
-    leakage = "No feature uses the values that it is to explain."
-    return _say(m, most, _methods_of(m)[0], leakage)
-
-
-def _method(m: Material, most: int) -> str:
-    return " ".join(_methods_of(m)[1 : 2 + most])
-
-
-def _fit(m: Material, most: int) -> str:
-    pattern = r"t = |p = |->|shift|events|forecast|correlation|variogram|hot spot"
-    return _say(m, most + 3, "The fitted model says the following.") + _lines(m, most, pattern)
-
-
-def _limits(m: Material, most: int) -> str:
-    limits = [
-        "Effects below the noise are missed, and thresholds decide what counts as found.",
-        "Please test whether each stated finding holds in parts of the data and on data that were not fitted.",
-    ]
-    reported = [f"\n- {name} reported: {text}" for name, text in m.reported.items() if most > 4]
-    return " ".join(limits[: max(1, most)]) + "".join(reported)
 
 
 def _protocol(m: Material, most: int) -> str:
     giver = m.giver("model_architecture")
     source = f"the {giver} team's artifact" if giver else "the fitted models"
     claims = f"Claims were taken from {source} and tested anew on the cleaned data."
-    return " ".join(
-        [
-            claims if _claims_in(m) else "The main analysis was repeated, since no claim could be tested alone.",
-            *_methods_of(m)[-2:],
-        ][: max(1, most)]
+    return _first(
+        max(1, most),
+        claims if _claims_in(m) else "The main analysis was repeated, since no claim could be tested alone.",
+        *_methods_of(m)[-2:],
     ).strip()
 
 
@@ -117,28 +63,11 @@ def _claims_in(material: Material) -> bool:
     return any("claimed" in line for line in material.printed)
 
 
-def _performance(m: Material, most: int) -> str:
-    lines = _lines(m, most, r"error|\d \| ") or _lines(m, most, r"p = ")
-    return _say(m, most, "Figures of the checks:") + lines
-
-
 def _checks(m: Material, most: int) -> str:
     if not _claims_in(m):
         return "The same relations were computed anew:" + (_lines(m, most, r"p = ") or " none could be computed.")
     text = _say(m, most, "Each claim was tested once more.")
     return text + _lines(m, most, r"claimed|confirmed|same sign|rarer")
-
-
-def _errors(m: Material, most: int) -> str:
-    return "Where the models fail:" + (
-        _lines(m, most, r"residual|units of the normal|beyond three|by half|missing after|distance")
-        or _lines(m, most, r"relative error|not confirmed|\d \| ")
-        or " this was not looked into in this phase."
-    )
-
-
-def _verdict(m: Material, most: int) -> str:
-    return _say(m, most + 2, "The paper may state the following.")
 
 
 def _abstract(m: Material, most: int) -> str:
@@ -149,10 +78,6 @@ def _abstract(m: Material, most: int) -> str:
         else "One agent did all of the work; its artifacts are cited with each number."
     )
     return " ".join([*m.brief[:1], *m.facts()[: 1 + most // 2], closing])
-
-
-def _introduction(m: Material, most: int) -> str:
-    return " ".join([*m.brief[:1], *_questions(m, 1 + most // 2), *_sources(m)][: 2 + most])
 
 
 def _sources(m: Material) -> tuple[str, ...]:
@@ -169,10 +94,6 @@ def _sources(m: Material) -> tuple[str, ...]:
 
 def _listed(names: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
-
-
-def _dataset(m: Material, most: int) -> str:
-    return f"{m.quote('dataset_description', 1 + most)} The repairs that it lists were made before any analysis."
 
 
 def _methods(m: Material, most: int) -> str:
@@ -195,44 +116,73 @@ def _results(m: Material, most: int) -> str:
     return " ".join(parts) + "".join(f"\n- {line}" for line in list(dict.fromkeys(tests))[:most])
 
 
-def _evaluation(m: Material, most: int) -> str:
-    quoted = m.quote("evaluation_report", 1 + most, tests=True)
-    left = "The stated findings are what is left after these checks." if m.facts() else ""
-    return f"{quoted} {left}".strip()
-
-
-def _conclusion(m: Material, most: int) -> str:
-    return " ".join(
-        [
-            "The questions of the project are answered as far as the data allow.",
-            *m.facts()[: 1 + most // 3],
-            "Weak effects may have been missed, and p-values rest on a model that holds only roughly.",
-        ][: 2 + most]
-    )
-
-
-WRITERS: tuple[tuple[str, Callable[[Material, int], str]], ...] = (
-    ("overview", _overview),
-    ("variables", _variables),
-    ("quality", _quality),
-    ("patterns", _patterns),
-    ("advice", _advice),
-    ("aim", _aim),
-    ("features", _features),
-    ("methods", _methods),
-    ("method", _method),
-    ("fit", _fit),
-    ("limits", _limits),
-    ("protocol", _protocol),
-    ("performance", _performance),
-    ("checks", _checks),
-    ("errors", _errors),
-    ("verdict", _verdict),
-    ("abstract", _abstract),
-    ("introduction", _introduction),
-    ("dataset", _dataset),
-    ("results", _results),
-    ("evaluation", _evaluation),
-    ("conclusion", _conclusion),
-)
-"""Writers of sections by the beginning of their title; other sections list facts."""
+WRITERS: Mapping[str, Callable[[Material, int], str]] = {
+    "overview": lambda m, most: (
+        _say(m, most, "One table was handed to the team.") + _lines(m, most // 2, r"time:|samples")
+    ),
+    "variables": lambda m, most: (
+        "The columns, as they are in the raw table:"
+        + (_lines(m, 3 * most, r"% missing") or " see the data dictionary.")
+    ),
+    "quality": lambda m, most: (
+        _say(m, most, "Repeated rows were dropped first.", "Repairs were made on a copy; the raw table is as it was.")
+        + _lines(m, most // 2, r"spelling|repair|stuck|convert|codes")
+    ),
+    "patterns": lambda m, most: (
+        _say(m, most, "What the cleaned data show, before any model:")
+        + _lines(m, most, r"correlation|quarter|drift|share of variance")
+    ),
+    "advice": lambda _, most: _first(
+        max(1, most),
+        "Work on the repaired data and make the same repairs.",
+        "Model on a scale on which the noise is even, and allow for gaps.",
+        "Keep a whole part of the data out of the fit, to test on.",
+    ),
+    "aim": lambda m, most: " ".join(["The model answers what the project asks.", *_questions(m, most // 2)]),
+    "features": lambda m, most: _say(m, most, _methods_of(m)[0], "No feature uses the values that it is to explain."),
+    "methods": _methods,
+    "method": lambda m, most: " ".join(_methods_of(m)[1 : 2 + most]),
+    "fit": lambda m, most: (
+        _say(m, most + 3, "The fitted model says the following.")
+        + _lines(m, most, r"t = |p = |->|shift|events|forecast|correlation|variogram|hot spot")
+    ),
+    "limits": lambda m, most: (
+        _first(
+            max(1, most),
+            "Effects below the noise are missed, and thresholds decide what counts as found.",
+            "Please test whether each stated finding holds in parts of the data and on data that were not fitted.",
+        )
+        + "".join(f"\n- {name} reported: {text}" for name, text in m.reported.items() if most > 4)
+    ),
+    "protocol": _protocol,
+    "performance": lambda m, most: (
+        _say(m, most, "Figures of the checks:") + (_lines(m, most, r"error|\d \| ") or _lines(m, most, r"p = "))
+    ),
+    "checks": _checks,
+    "errors": lambda m, most: (
+        "Where the models fail:"
+        + (
+            _lines(m, most, r"residual|units of the normal|beyond three|by half|missing after|distance")
+            or _lines(m, most, r"relative error|not confirmed|\d \| ")
+            or " this was not looked into in this phase."
+        )
+    ),
+    "verdict": lambda m, most: _say(m, most + 2, "The paper may state the following."),
+    "abstract": _abstract,
+    "introduction": lambda m, most: _first(2 + most, *m.brief[:1], *_questions(m, 1 + most // 2), *_sources(m)),
+    "dataset": lambda m, most: (
+        f"{m.quote('dataset_description', 1 + most)} The repairs that it lists were made before any analysis."
+    ),
+    "results": _results,
+    "evaluation": lambda m, most: (
+        m.quote("evaluation_report", 1 + most, tests=True)
+        + (" The stated findings are what is left after these checks." if m.facts() else "")
+    ),
+    "conclusion": lambda m, most: _first(
+        2 + most,
+        "The questions of the project are answered as far as the data allow.",
+        *m.facts()[: 1 + most // 3],
+        "Weak effects may have been missed, and p-values rest on a model that holds only roughly.",
+    ),
+}
+"""Writers of sections by the beginning of their title, tried in this order; other sections list facts."""

@@ -43,6 +43,13 @@ class LabStep(StepKind, ABC):
     def answer(self, order: Step, heard: Heard) -> Draft:
         """The scripted baselines' answer to an order of this step."""
 
+    def least(self, order: Step, *, idle: bool) -> str:
+        """The shortest usable answer of a scripted baseline to a step that talks; an idle one has done no work."""
+        del order
+        if idle:
+            return "I have computed nothing that could be discussed. I rely on what the others found."
+        return "Looks fine to me. Let us go on."
+
     async def of_member(self, order: WorkOrder, runtime: Runtime[LabContext]) -> Update:
         """Take the step with one member, if each does it on its own."""
         raise NotImplementedError(f"{self.name} is not done by each member on its own")

@@ -79,6 +79,10 @@ class Bid(LabStep):
         del heard
         return Draft(bid_text(order))
 
+    def least(self, order: Step, *, idle: bool) -> str:
+        """A low bid before anybody's first work, none after it."""
+        return "0: nothing" if idle or order.facts["so_far"] else "1: have a quick look and report"
+
 
 BID = Bid()
 

@@ -74,6 +74,11 @@ class Vote(LabStep):
         chosen = max(candidates, key=numbers)
         return Draft(f"{chosen}: the report with most numbers, {numbers(chosen)}.")
 
+    def least(self, order: Step, *, idle: bool) -> str:
+        """A vote for the first candidate."""
+        del idle
+        return f"{order.facts['candidates'][0]}: it comes first."
+
 
 VOTE = Vote()
 
