@@ -23,7 +23,6 @@ from labmates.records.events import (
     LLMCallEvent,
     MessageEvent,
     PhaseEvent,
-    RequestEvent,
     ToolCallEvent,
 )
 from labmates.workflows.calls.call import outer_step
@@ -89,73 +88,20 @@ class Coordination:
 
     Attributes
     ----------
-    tokens
-        Tokens of all agents' calls.
+    metrics
+        The measures as metrics of a run; `labmates.workflows.science.experiment.COORDINATION` says what they are.
     spent
         Spending of each seat, in micro-dollars.
-    coordination_tokens, coordination_credits
-        The part spent on plans, bids, talk, messages, requests and reading others' artifacts.
-    messages
-        Messages sent.
     hand_overs
         Texts that reached another seat, once per receiver.
-    quantities
-        Quantities printed by each seat's code, summed over seats.
-    repeated
-        Quantities that another seat had computed before.
     idle
         Seats without code, artifact or findings.
-    asked, granted, answered
-        Requests for work: made with a tool, passed to a team, and followed by a completed phase.
     """
 
-    tokens: int
+    metrics: Mapping[str, float]
     spent: Mapping[str, int]
-    coordination_tokens: float
-    coordination_credits: float
-    messages: int
     hand_overs: tuple[HandOver, ...]
-    quantities: int
-    repeated: int
     idle: tuple[str, ...]
-    asked: int
-    granted: int
-    answered: int
-
-    @property
-    def credits(self) -> int:
-        """Spending of all seats, in micro-dollars."""
-        return sum(self.spent.values())
-
-    @property
-    def messages_used(self) -> int:
-        """Messages used by at least one receiver."""
-        return len({item.event for item in self.hand_overs if item.used and item.kind == "message"})
-
-    @property
-    def redundancy(self) -> float:
-        """The share of quantities that another seat had computed before; 0 without any."""
-        return self.repeated / self.quantities if self.quantities else 0.0
-
-    @property
-    def metrics(self) -> dict[str, float]:
-        """The measures as metrics of a run."""
-        return {
-            "coordination_tokens": _share(self.coordination_tokens, self.tokens),
-            "coordination_credits": _share(self.coordination_credits, self.credits),
-            "messages": self.messages,
-            "messages_used": self.messages_used,
-            "hand_overs": len(self.hand_overs),
-            "hand_overs_used": sum(item.used for item in self.hand_overs),
-            "redundancy": round(self.redundancy, 6),
-            "idle_seats": len(self.idle),
-            "requests_asked": self.asked,
-            "requests_answered": self.answered,
-        }
-
-
-def _share(part: float, whole: int) -> float:
-    return round(part / whole, 6) if whole else 0.0
 
 
 def coordination(events: Sequence[Event], bodies: Values, seats: Iterable[str] = ()) -> Coordination:
@@ -175,29 +121,31 @@ def coordination(events: Sequence[Event], bodies: Values, seats: Iterable[str] =
     # Attempts without a reply may be billed, but belong to no seat.
     charges = [event for event in events if isinstance(event, ChargeEvent) and event.agent and not event.uncertain]
     tools = [event for event in events if isinstance(event, ToolCallEvent)]
-    printed = _quantities(tools, bodies)
     phases = [event for event in events if isinstance(event, PhaseEvent) and event.reason != "planned"]
-    return Coordination(
-        tokens=sum(call.input_tokens + call.output_tokens for call in calls),
-        spent=_spent(charges),
-        coordination_tokens=sum((c.input_tokens + c.output_tokens) * shares[c.step] for c in calls),
-        coordination_credits=sum(charge.amount * shares.get(charge.step, 0.0) for charge in charges),
-        messages=sum(isinstance(event, MessageEvent) for event in events),
-        hand_overs=tuple(hand_overs(events, bodies)),
-        quantities=sum(map(len, printed.values())),
-        repeated=sum(map(len, printed.values())) - len(set().union(*printed.values())),
-        idle=tuple(_idle(events, seats)),
-        asked=sum(tool.tool in _REQUESTS for tool in tools),
-        granted=sum(isinstance(event, RequestEvent) for event in events),
-        answered=sum(phase.status == "ended" for phase in phases),
-    )
-
-
-def _spent(charges: Iterable[ChargeEvent]) -> dict[str, int]:
-    spent: dict[str, int] = defaultdict(int)
+    spent = Counter[str]()
     for charge in charges:
         spent[charge.agent] += charge.amount
-    return dict(spent)
+    printed = _quantities(tools, bodies).values()
+    quantities = sum(map(len, printed))
+    received, idle = hand_overs(events, bodies), tuple(_idle(events, seats))
+    tokens = [(call.input_tokens + call.output_tokens, shares[call.step]) for call in calls]
+    metrics = {
+        "coordination_tokens": _share(sum(n * share for n, share in tokens), sum(n for n, _ in tokens)),
+        "coordination_credits": _share(sum(c.amount * shares.get(c.step, 0.0) for c in charges), spent.total()),
+        "messages": sum(isinstance(event, MessageEvent) for event in events),
+        "messages_used": len({item.event for item in received if item.used and item.kind == "message"}),
+        "hand_overs": len(received),
+        "hand_overs_used": sum(item.used for item in received),
+        "redundancy": _share(quantities - len(set().union(*printed)), quantities),
+        "idle_seats": len(idle),
+        "requests_asked": sum(tool.tool in _REQUESTS for tool in tools),
+        "requests_answered": sum(phase.status == "ended" for phase in phases),
+    }
+    return Coordination(metrics, spent, tuple(received), idle)
+
+
+def _share(part: float, whole: int) -> float:
+    return round(part / whole, 6) if whole else 0.0
 
 
 def coordination_shares(events: Sequence[Event], bodies: Values) -> dict[str, float]:
