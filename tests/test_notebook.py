@@ -88,7 +88,8 @@ def test_a_cell_runs_profiles_forks_and_replays(notebook: Notebook) -> None:
     assert "Warning" not in cell.printed["stderr"]
 
 
-def test_a_bar_follows_a_study_and_a_run_that_fails_has_a_line(notebook: Notebook) -> None:
+@pytest.mark.parametrize("processes", [1, pytest.param(2, marks=pytest.mark.slow("tests/test_notebook.py"))])
+def test_a_bar_follows_a_study_and_a_run_that_fails_has_a_line(notebook: Notebook, processes: int) -> None:
     study = (
         "name: bars\nkind: game\nmodels: [MODELS]\nfixed: {game: o-ring, group_size: 2, rounds: 1}\n"
         "connection: {max_retries: 0}\nconcurrency: {processes: PROCESSES}\n"
@@ -98,19 +99,19 @@ def test_a_bar_follows_a_study_and_a_run_that_fails_has_a_line(notebook: Noteboo
         return Answer(status=400)
 
     with OpenAIServer(refuse) as server:
-        models = f'"scripted:random", "openai:m?base_url={server.base_url}"'
-        for processes, played, statuses in (
-            ("1", models, ["completed", "failed"]),
-            ("2", '"scripted:random", "scripted:defect"', ["completed", "completed"]),
-        ):
-            text = study.replace("bars", f"bars{processes}").replace("MODELS", played).replace("PROCESSES", processes)
-            cell = notebook.run(
-                f"import labmates, pathlib\npathlib.Path('bars.yaml').write_text({text!r})\n"
-                "print(sorted(run.status for run in labmates.study('bars.yaml', progress=True)))"
-            )
-            assert cell.printed["stdout"] == f"{statuses}\n", cell
-            assert "| 2/2 runs [" in cell.printed["stderr"].split("\r")[-1]
-            assert cell.printed["stderr"].count(": failed, ") == statuses.count("failed")
+        failing = f"openai:m?base_url={server.base_url}"
+        played, statuses = (
+            (failing, ["completed", "failed"]) if processes == 1 else ("scripted:defect", ["completed"] * 2)
+        )
+        text = study.replace("bars", f"bars{processes}").replace("MODELS", f'"scripted:random", "{played}"')
+        text = text.replace("PROCESSES", str(processes))
+        cell = notebook.run(
+            f"import labmates, pathlib\npathlib.Path('bars.yaml').write_text({text!r})\n"
+            "print(sorted(run.status for run in labmates.study('bars.yaml', progress=True)))"
+        )
+    assert cell.printed["stdout"] == f"{statuses}\n", cell
+    assert "| 2/2 runs [" in cell.printed["stderr"].split("\r")[-1]
+    assert cell.printed["stderr"].count(": failed, ") == statuses.count("failed")
 
 
 def test_an_error_in_a_cell_keeps_its_type(notebook: Notebook) -> None:

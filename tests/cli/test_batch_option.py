@@ -63,7 +63,10 @@ def test_a_game_of_rounds_warns_that_each_is_a_batch(labmates: Labmates) -> None
     assert len(server.batches) >= 3
 
 
-@pytest.mark.parametrize("kind", [BatchServer, AnthropicBatchServer])
+@pytest.mark.parametrize(
+    "kind",
+    [BatchServer, pytest.param(AnthropicBatchServer, marks=pytest.mark.slow("tests/cli/test_batch_option.py"))],
+)
 def test_a_killed_run_finds_its_batch_again_and_pays_once(
     labmates: Labmates, tmp_path: Path, kind: type[BatchServer]
 ) -> None:
@@ -152,6 +155,7 @@ def test_judges_go_in_batches(labmates: Labmates) -> None:
     assert "waiting for batch" in done.err
 
 
+@pytest.mark.slow("tests/cli/test_batch_option.py")
 def test_a_killed_calibration_finds_its_batch_again(labmates: Labmates, tmp_path: Path) -> None:
     rating = answer(completeness=4, quality=3, accuracy=2)
     words = ("judges", "calibrate", "--task", "anomaly", "--seeds", "1", "--json", *QUICK)

@@ -67,6 +67,7 @@ def command(environment: Path, tmp_path: Path) -> Run:
     return run
 
 
+@pytest.mark.slow("tests/cli/test_cli_tasks.py")
 def test_installed_plug_ins_are_listed_with_their_packages(command: Run, environment: Path) -> None:
     where = command("python", "-c", "import labmates; print(labmates.__file__)").stdout
     assert where.startswith(str(environment.parent))
@@ -93,7 +94,7 @@ def test_the_example_passes_its_own_tests(command: Run) -> None:
     assert tested.returncode == 0, tested.stdout
 
 
-@pytest.mark.slow("tests/test_registry.py")
+@pytest.mark.slow("tests/judges/test_panel.py")
 def test_a_run_with_task_judge_and_baseline_of_a_plug_in_is_scored_by_all_judges(command: Run) -> None:
     arguments = (
         "--task",

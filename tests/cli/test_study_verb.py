@@ -94,7 +94,7 @@ def test_studies_that_come_along_are_listed_and_shown(labmates: Labmates) -> Non
     assert "team_size: [2, 3]" in labmates("study", "show", "science-sample").out
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow("tests/studies/test_study.py"))])
 def test_ctrl_c_ends_steps_keeps_all_and_the_same_command_goes_on(
     labmates: Labmates, study: Path, workers: int
 ) -> None:

@@ -31,7 +31,7 @@ def test_the_demo_shows_progress_budget_scores_and_where_the_report_is(labmates:
     assert "Abstract" in text
 
 
-@pytest.mark.slow("tests/workflows/science/test_own_graph.py")
+@pytest.mark.slow("tests/studies/test_resume.py")
 @pytest.mark.needs("bubblewrap")
 def test_the_same_seed_gives_the_same_report_and_scores_at_any_concurrency(labmates: Labmates) -> None:
     results = []

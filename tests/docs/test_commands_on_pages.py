@@ -134,6 +134,7 @@ def test_a_comment_that_replaces_what_is_not_there_is_an_error(tmp_path: Path, m
         list(blocks_of(page))
 
 
+@pytest.mark.slow("tests/cli")
 def test_a_command_that_fails_and_output_that_is_not_printed_are_noticed(tmp_path: Path, forge: Path) -> None:
     walk = Walk(tmp_path, forge, "http://127.0.0.1:9/v1")
     walk.prepare()
@@ -155,6 +156,7 @@ def test_a_command_that_fails_and_output_that_is_not_printed_are_noticed(tmp_pat
     assert 'page.py", line 5, in' in raised.printed  # the line of the page
 
 
+@pytest.mark.slow("tests/cli")
 def test_commands_of_pages_that_are_forked_print_what_a_new_process_prints(tmp_path: Path, forge: Path) -> None:
     walk = Walk(tmp_path, forge, "http://127.0.0.1:9/v1")
     walk.prepare()

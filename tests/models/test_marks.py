@@ -196,7 +196,7 @@ async def test_channels_are_reasoning_and_a_final_text(ask: Ask, text: str, said
 
 @pytest.mark.parametrize("mark", ["<|channel|>", "<|message|>", "<tool_call>", "assistant", "{", "```", "to=", " \n"])
 def test_long_runs_of_marks_hold_no_call(mark: str) -> None:
-    for text in (mark * 50_000, f"analysis{mark * 50_000}", "x" * 200_000 + mark):
+    for text in (mark * 10_000, f"analysis{mark * 10_000}", "x" * 40_000 + mark):
         assert split_channels(text, NAMES)[2] == []
         assert written_calls(text, NAMES) == (text, [])
         assert meant_tool(text, NAMES) is None

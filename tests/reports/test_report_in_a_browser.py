@@ -59,6 +59,7 @@ def test_a_report_opens_without_requests_errors_or_serious_findings(
     assert seen(browser, page_path, look) == Seen(pictures=0)
 
 
+@pytest.mark.slow("tests/reports/test_report_in_a_browser.py")
 def test_a_report_of_self_play_and_evolution_opens_so_too(browser: Browser, populations_path: Path) -> None:
     # The curves of self-play and of evolution; means are drawn within the page.
     assert seen(browser, populations_path, "phone") == Seen(pictures=2)

@@ -417,10 +417,14 @@ async def living(session: KernelSandbox) -> int:
     return int((await session.run(LIVING)).text)
 
 
+OTHER_BOMB = pytest.mark.slow("tests/sandboxes/test_sandbox_attacks.py")
+
+
 @pytest.mark.parametrize(
     "bomb",
-    ["import os\nwhile True:\n    try: os.fork()\n    except OSError: pass",
-     "import os, time\nwhile True:\n    try: os.fork()\n    except OSError: time.sleep(0.05)",
+    [pytest.param("import os\nwhile True:\n    try: os.fork()\n    except OSError: pass", marks=OTHER_BOMB),
+     pytest.param(
+         "import os, time\nwhile True:\n    try: os.fork()\n    except OSError: time.sleep(0.05)", marks=OTHER_BOMB),
      "import subprocess, time\nsubprocess.run(['sh', '-c', 'b() { b | b & }; b'])\ntime.sleep(60)"],
 )  # fmt: skip
 async def test_a_fork_bomb_that_goes_on_is_ended(isolated: KernelSandbox, neighbour: KernelSandbox, bomb: str) -> None:

@@ -70,17 +70,13 @@ def plain(table: Path) -> Mapping[str, Given]:
         return dict(json.loads(made.read_text()))
 
 
-QUICK = "tests/sandboxes/test_sandbox_everyday.py"
-"""All sandboxes offer the same libraries; the one that needs no image stands for them in the quick tests."""
-
-
 @pytest_asyncio.fixture(
     scope="module",
     loop_scope="module",
     params=[
         pytest.param("bubblewrap", marks=pytest.mark.needs("bubblewrap")),
-        pytest.param("docker", marks=[pytest.mark.needs("docker"), pytest.mark.slow(QUICK)]),
-        pytest.param("unsafe-local", marks=pytest.mark.slow(QUICK)),
+        pytest.param("docker", marks=pytest.mark.needs("docker")),
+        "unsafe-local",
     ],
 )
 async def backend(request: pytest.FixtureRequest) -> AsyncIterator[KernelBackend]:
@@ -110,6 +106,7 @@ async def test_each_library_that_agents_are_told_of_has_at_least_80_calls() -> N
         assert len(set(calls)) >= 80, library
 
 
+@pytest.mark.slow("tests/sandboxes/test_sandbox_conformance.py")
 @pytest.mark.parametrize("library", CALLS)
 async def test_everyday_calls_give_what_they_give_in_plain_python(
     library: str, played: Mapping[str, Given], plain: Mapping[str, Given]

@@ -69,6 +69,7 @@ def play(tmp_path: Path) -> Any:
     return played
 
 
+@pytest.mark.slow("tests/workflows/games")
 def test_a_game(play: Any) -> None:
     run = play("game", game="common-pool", model=MODEL, groups=1, group_size=2, rounds=1, **BRIEF)
     assert (run.usage.llm_calls, run.metrics["failed_decision_rate"]) == (2, 0)
@@ -79,6 +80,7 @@ def test_a_dilemma(play: Any) -> None:
     assert run.usage.llm_calls == 2
 
 
+@pytest.mark.slow("tests/workflows/tournament")
 def test_a_tournament(play: Any) -> None:
     run = play(
         "tournament",
@@ -95,6 +97,7 @@ def test_a_tournament(play: Any) -> None:
     assert run.metrics["rounds"] == 1
 
 
+@pytest.mark.slow("packages/labmates-populations/tests")
 def test_writing_strategies(play: Any) -> None:
     run = play(
         "strategies",

@@ -63,6 +63,7 @@ def test_the_library_has_its_240_strategies() -> None:
     assert len(playable()) >= 220
 
 
+@pytest.mark.slow("tests/games/iterated/test_library.py")
 def test_all_pairs_of_forty_strategies_move_as_in_the_librarys_own_match() -> None:
     costly = library().Classifiers["long_run_time"]
     names = [n for n in playable() if not is_stochastic(n) and not costly(getattr(library(), n)())]

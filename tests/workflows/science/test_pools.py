@@ -31,7 +31,7 @@ async def bought(
     return (await buy(condition, 1, sandbox_pool, Path(tempfile.mkdtemp(dir=folder))))[0]
 
 
-@pytest.mark.slow("tests/workflows/science/test_end_of_money.py")
+@pytest.mark.slow("tests/workflows/science/test_pools.py")
 @pytest.mark.parametrize("model", ["diligent", "talkative"])
 async def test_each_pool_of_a_sweep_ends_with_a_paper_that_is_no_worse_than_a_smaller_ones(
     sandbox_pool: SandboxPool, tmp_path: Path, model: str
