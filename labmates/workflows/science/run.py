@@ -143,7 +143,9 @@ async def opened(condition: ScienceCondition, services: Services) -> AsyncIterat
         await mcp.open(condition.crew.tools)
         async with following as live:
             caller = _caller(condition, services, live)
-            agents = SeatAgents(condition, caller, services.past, live)
+            agents = SeatAgents(
+                condition.crew.seats, condition.model_of, condition.visibility, caller, services.past, live
+            )
             yield LabContext(
                 condition,
                 task,

@@ -18,7 +18,6 @@ from labmates.stats import intervals
 from labmates.stats.domains import SHARE
 from labmates.stats.intervals import EQUAL, ONE
 from labmates.stats.multiplicity import holm
-from labmates.workflows.science.analyses.pooled import pooled_table
 from labmates.workflows.science.analyses.teamwork import (
     MIXED,
     NO_SOLO,
@@ -28,6 +27,7 @@ from labmates.workflows.science.analyses.teamwork import (
     Mean,
     judged_runs,
     measures,
+    pooled_table,
     teamwork,
     teamwork_table,
 )

@@ -127,8 +127,7 @@ def teamwork(runs: Runs, _params: Params) -> Result:
     from dataclasses import asdict
 
     from labmates.workflows.protocol.experiment import EXPERIMENTS
-    from labmates.workflows.science.analyses.pooled import pooled_table
-    from labmates.workflows.science.analyses.teamwork import judged_runs, teamwork, teamwork_table
+    from labmates.workflows.science.analyses.teamwork import judged_runs, pooled_table, teamwork, teamwork_table
 
     records = [run for run in runs.records() if "solo" in EXPERIMENTS.get(run.kind).condition.model_fields]
     if not records:

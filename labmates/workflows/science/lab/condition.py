@@ -307,7 +307,7 @@ class ScienceCondition(Condition):
         from labmates.agents.tools import OWN_TOOLS, own_tool
         from labmates.models.names import parse_model
         from labmates.tasks.registry import get_task
-        from labmates.workflows.science.lab.outside import check_seats
+        from labmates.workflows.science.lab.outside import check_seats, load_function
 
         get_task(self.task)
         if self.evidence != SHARED:
@@ -339,8 +339,6 @@ class ScienceCondition(Condition):
             parse_model(model)
         check_seats(self.crew)
         if self.organisation.graph:
-            from labmates.workflows.science.lab.own_graph import load_function
-
             if self.evidence != SHARED and self.arm == "team" and not self.organisation.declares_seats:
                 raise UsageError(
                     f"--evidence {self.evidence}: {self.organisation.graph} does not declare its seats, so none can "

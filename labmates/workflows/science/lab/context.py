@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from langchain_core.messages import BaseMessage, HumanMessage
 
@@ -32,12 +32,9 @@ from labmates.workflows.protocol.services import Services
 from labmates.workflows.science.lab.condition import ScienceCondition
 from labmates.workflows.science.lab.evidence import held_part
 from labmates.workflows.science.lab.mcp_tools import McpTools
+from labmates.workflows.science.lab.outside import SeatAgents
 from labmates.workflows.science.lab.reserve import likely_cost, set_aside
 from labmates.workflows.science.lab.state import LabState, Phase, first_state
-
-if TYPE_CHECKING:
-    from labmates.workflows.science.lab.outside import SeatAgents
-
 
 OUTPUT_CHARS = 3_000
 """Characters of a member's code output shown to the writing lead (cooperative-profiles paper, appendix C.6)."""

@@ -1,25 +1,26 @@
-"""External agents and people on an organisation's seats."""
+"""External agents, people and functions on an organisation's seats."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from langgraph.errors import GraphInterrupt
 
 from labmates.agents.organisation import Organisation
 from labmates.agents.organisation_parts import Seat
 from labmates.agents.steps import kinds_by_label, label_of
+from labmates.budgets.visibility import Visibility
 from labmates.errors import UsageError
 from labmates.models.names import HUMAN, SEAT
 from labmates.records.recorder import Recorder
 from labmates.registry import Registry
+from labmates.tasks.registry import import_place
 from labmates.workflows.calls.call import Call, Outsider, Speaker
 from labmates.workflows.calls.caller import Caller, RecordedOutsider
 from labmates.workflows.people.answerers import Person, seconds_of
 from labmates.workflows.people.live import Live
-from labmates.workflows.science.lab.condition import ScienceCondition
 
 
 class OutsideAgent(Outsider, Protocol):
@@ -54,14 +55,26 @@ class SeatAgents:
 
     Parameters
     ----------
+    seats
+        The team and the seat of each name.
+    model_of
+        The model of a seat.
     live
         Link to the page on which people answer; None without a page.
     past
         The record of a rerun, which replaces the agents; None otherwise.
     """
 
-    def __init__(self, condition: ScienceCondition, caller: Caller, past: Recorder | None, live: Live | None) -> None:
-        self._seats, self._live = condition.crew.seats, live
+    def __init__(
+        self,
+        seats: Mapping[str, tuple[str, Seat]],
+        model_of: Callable[[str], str],
+        visibility: Visibility,
+        caller: Caller,
+        past: Recorder | None,
+        live: Live | None,
+    ) -> None:
+        self._seats, self._live = seats, live
         self._agents: dict[str, OutsideAgent] = {}
         caller.outsiders = self.of
         self._recorded = None if past is None else RecordedOutsider(caller, past)
@@ -69,11 +82,11 @@ class SeatAgents:
             return
 
         def budget(call: Call) -> str:
-            return call.purse.status(condition.visibility)
+            return call.purse.status(visibility)
 
-        for name, (team, seat) in condition.crew.seats.items():
+        for name, (team, seat) in seats.items():
             if seat.outside:
-                speaker = Speaker(team, name, condition.model_of(name))
+                speaker = Speaker(team, name, model_of(name))
                 self._agents[name] = SEATS.get(seat.outside).connect(caller, speaker, seat, budget)
 
     def of(self, model: str) -> Outsider | None:
@@ -126,3 +139,21 @@ def _forms(call: Call) -> Sequence[dict[str, Any]]:
     """The tools that a person may use in a reply; the lab also lists them in steps that allow none."""
     kind = kinds_by_label().get(label_of(call.step))
     return () if kind is not None and kind.does == "talk" else call.tools
+
+
+def load_function(place: str) -> Callable[[Any], object]:
+    """The function at ``module:function`` or ``file.py:function``.
+
+    Raises
+    ------
+    UsageError
+        If it can't be imported, or is not a function.
+    """
+    module, _, name = place.rpartition(":")
+    try:
+        function = getattr(import_place(module), name)
+    except Exception as error:
+        raise UsageError(f"organisation: '{place}' can't be imported: {type(error).__name__}: {error}") from error
+    if not callable(function):
+        raise UsageError(f"organisation: '{place}' is not a function that takes a Lab")
+    return cast(Callable[[Any], object], function)

@@ -42,12 +42,12 @@ from labmates.models.reply import Reply, ToolCall
 from labmates.records.events import PhaseEvent
 from labmates.sandboxes.base import CodeResult
 from labmates.sandboxes.pool import Session
-from labmates.tasks.registry import import_place
 from labmates.tasks.schema import findings_example
 from labmates.workflows.calls.call import Speaker
 from labmates.workflows.science.lab.briefs import KIND
 from labmates.workflows.science.lab.context import LabContext
 from labmates.workflows.science.lab.findings import keep_findings, statement
+from labmates.workflows.science.lab.outside import load_function
 from labmates.workflows.science.lab.state import LabState, Phase
 from labmates.workflows.science.lab.tool_use import ToolUse, earlier_code
 from labmates.workflows.science.lab.writing import keep_version
@@ -315,24 +315,6 @@ class SeatModel(BaseChatModel):
     ) -> ChatResult:
         message = await self.ask(messages, kwargs.get("tools") or ())
         return ChatResult(generations=[ChatGeneration(message=message)])
-
-
-def load_function(place: str) -> Callable[[Lab], object]:
-    """The function at ``module:function`` or ``file.py:function``.
-
-    Raises
-    ------
-    UsageError
-        If it can't be imported, or is not a function.
-    """
-    module, _, name = place.rpartition(":")
-    try:
-        function = getattr(import_place(module), name)
-    except Exception as error:
-        raise UsageError(f"organisation: '{place}' can't be imported: {type(error).__name__}: {error}") from error
-    if not callable(function):
-        raise UsageError(f"organisation: '{place}' is not a function that takes a Lab")
-    return cast(Callable[[Lab], object], function)
 
 
 @lru_cache(maxsize=1)

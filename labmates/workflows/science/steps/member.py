@@ -20,17 +20,17 @@ from labmates.budgets.ledger import InsufficientFundsError
 from labmates.budgets.purse import Purse
 from labmates.models.errors import ContextOverflowError
 from labmates.models.objects import UnusableAnswerError
+from labmates.models.orders import Order
 from labmates.models.prefix import mark_continued
 from labmates.models.reply import Reply
 from labmates.sandboxes.pool import Session
 from labmates.workflows.calls.call import Speaker
 from labmates.workflows.calls.remarks import fault_text, kept_text
-from labmates.workflows.science.lab.briefs import answered_text, status_text, system_message
-from labmates.workflows.science.lab.context import LabContext, warm_up
+from labmates.workflows.science.lab import briefs
+from labmates.workflows.science.lab.context import LabContext, mail_text, warm_up
 from labmates.workflows.science.lab.findings import statement
 from labmates.workflows.science.lab.state import Draft, LabState, Member, MemberResult, Waiting, WorkOrder, readers
 from labmates.workflows.science.lab.tool_use import ToolUse, earlier_code
-from labmates.workflows.science.steps.work import work_order
 
 
 async def work(state: WorkOrder, runtime: Runtime[LabContext]) -> dict[str, object]:
@@ -135,11 +135,11 @@ class _Worker:
         messages = [kept_message(bodies[number]) for number in self.member["transcript"]]
         if not messages:
             order = mark_continued(work_order(self.ctx, lab, seat, self.purse).human())
-            return [*(self.ctx.remembered(lab, team, seat) or [system_message(self.ctx, team, seat)]), order]
+            return [*(self.ctx.remembered(lab, team, seat) or [briefs.system_message(self.ctx, team, seat)]), order]
         waited = {item["call"]: item for item in self.phase["members"][seat.id]["waiting"]}
         for i, message in enumerate(messages):
             if isinstance(message, ToolMessage) and message.tool_call_id in waited:
-                text = answered_text(self.ctx, lab, waited[message.tool_call_id])
+                text = briefs.answered_text(self.ctx, lab, waited[message.tool_call_id])
                 messages[i] = ToolMessage(text, tool_call_id=message.tool_call_id)
         return messages
 
@@ -185,6 +185,37 @@ class _Worker:
                 self.waiting.append(Waiting(call=call.id, team=self.workspace.requests[-1].team, refused=False))
         if remark := self._kept(reply) or fault_text(reply):
             answers[-1] = append_line(answers[-1], remark)
-        answers[-1] = append_line(answers[-1], status_text(self.ctx, self.purse))
+        answers[-1] = append_line(answers[-1], briefs.status_text(self.ctx, self.purse))
         answers[-1] = append_line(answers[-1], self._last_reply())
         return answers
+
+
+def work_order(ctx: LabContext, lab: LabState, seat: Seat, purse: Purse) -> Order:
+    """A member's order to work."""
+    team, phase = ctx.team(lab), lab["agenda"][0]
+    turns, task = ctx.condition.turns_of(team), phase["members"][seat.id]["task"]
+    held = ctx.held(team, states=ctx.organisation.states(seat))
+    lacking = [name for name in ctx.mcp.names(ctx.organisation.tools) if name not in held]
+    reading = [name for name in readers(lab["agenda"]) if ctx.organisation.may("tell", seat.id, name)]
+    also = {name: [*sections] for name, sections in team.also.items() if sections}
+    values = {
+        **briefs.so_far(ctx, lab, seat),
+        "task": briefs.Shown(task, {"task": task}),
+        "plan": phase["plan"],
+        "request": briefs.request_value(ctx, lab),
+        "artifact_names": briefs.readable_value(ctx, lab, seat),
+        "readers": briefs.Shown(", ".join(reading) or "none", {"readers": reading}),
+        "mail": mail_text(ctx, lab, seat),
+        "turns": briefs.Shown(str(turns), {"turns": turns}),
+        "tools": briefs.Shown(f"all but {', '.join(lacking)}" if lacking else "all", {"lacking": lacking}),
+        "code_hint": ctx.code_hint if team.has_code else ctx.organisation.render("no_code_hint"),
+        "writes": "You write" if seat == team.lead else f"The {team.lead.title} writes",
+        "artifact": briefs.Shown(team.artifact, {"artifact": team.artifact}),
+        "artifacts": briefs.Shown(
+            "\n\n".join(f"`{name}`\n{briefs.bullets(lines)}" for name, lines in also.items()), {"also": also}
+        ),
+        "material": briefs.material_text(ctx, team),
+        "theory_of_mind": briefs.theory_of_mind(ctx, team),
+        "budget": briefs.budget_text(ctx, purse, team),
+    }
+    return briefs.step_order(ctx, "work", "work", values)

@@ -10,6 +10,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 
 from labmates.agents.organisation_parts import Seat, Team
 from labmates.agents.prompts import render
+from labmates.agents.steps import StepKind
 from labmates.budgets.ledger import InsufficientFundsError
 from labmates.budgets.purse import Purse
 from labmates.models.conversation import Accept, Read
@@ -23,7 +24,6 @@ from labmates.workflows.play.playing import together
 from labmates.workflows.science.lab.briefs import step_order, system_message
 from labmates.workflows.science.lab.context import LabContext
 from labmates.workflows.science.lab.state import LabState, Member, Phase, TeamState, new_member
-from labmates.workflows.science.steps.base import LabStep, Update
 
 T = TypeVar("T")
 Answered = tuple[T, list[BaseMessage]]
@@ -59,7 +59,7 @@ class StepRun:
         The state of the lab at the start of the step.
     """
 
-    def __init__(self, kind: LabStep, state: TeamState, ctx: LabContext) -> None:
+    def __init__(self, kind: StepKind, state: TeamState, ctx: LabContext) -> None:
         self.kind, self.state, self.ctx = kind, state, ctx
         self.lab = cast(LabState, state)
         self.phase: Phase = state["agenda"][0]
@@ -191,12 +191,12 @@ class StepRun:
         where = {"step": self.place(seat, part), "team": self.team.name, "agent": seat.id}
         self.ctx.recorder.once(MessageEvent(**where, to=self.team.name, text=body))
 
-    def next(self, phase: Mapping[str, Any] | None = None, **update: Any) -> Update:
+    def next(self, phase: Mapping[str, Any] | None = None, **update: Any) -> dict[str, Any]:
         """The update that completes the step: changes of the phase, and of the state."""
         changed = {**self.phase, "steps": self.phase["steps"][1:], **(phase or {})}
         return {"agenda": [changed, *self.state["agenda"][1:]], **update}
 
-    def next_with(self, told: Told, *notes: str) -> Update:
+    def next_with(self, told: Told, *notes: str) -> dict[str, Any]:
         """The update after members spoke at the same time; `notes` are for the author of the team's artifact."""
         phase = {"said": [*self.phase["said"], *told.said], "notes": [*self.phase["notes"], *notes]}
         conversations: dict[str, list[int]] = {}
@@ -206,7 +206,7 @@ class StepRun:
         spent = {"spent": {self.team.name: told.spent}, "spent_by": told.spent_by}
         return self.next(phase, **spent, conversations=conversations)
 
-    def unpaid(self, purse: Purse) -> Update:
+    def unpaid(self, purse: Purse) -> dict[str, Any]:
         """End a phase that the pool can't pay: the next one starts, or without a reserve the run ends."""
         agenda = self.state["agenda"][1:] if self.ctx.sets_aside else []
         if self.ctx.sets_aside:
@@ -223,7 +223,7 @@ def _after(lab: LabState, team: str, spent: int, spent_by: Mapping[str, int]) ->
     return {**lab, "spent": of_teams, "spent_by": of_seats}
 
 
-def spending(purse: Purse) -> Update:
+def spending(purse: Purse) -> dict[str, Any]:
     """The update with the charges of a step."""
     return {"spent": {purse.member: purse.spent}, "spent_by": purse.spent_by}
 

@@ -12,12 +12,9 @@ from labmates.workflows.science.steps.base import LabStep, Update
 if TYPE_CHECKING:
     from langgraph.runtime import Runtime
 
-    from labmates.agents.organisation_parts import Seat
-    from labmates.budgets.purse import Purse
-    from labmates.models.orders import Order
     from labmates.workflows.science.baselines.prompt import Step
     from labmates.workflows.science.lab.context import LabContext
-    from labmates.workflows.science.lab.state import LabState, Mail, Phase, WorkOrder
+    from labmates.workflows.science.lab.state import Mail, Phase, WorkOrder
     from labmates.workflows.science.steps.running import StepRun
 
 
@@ -119,38 +116,3 @@ class Work(LabStep):
 
 
 WORK = Work()
-
-
-def work_order(ctx: LabContext, lab: LabState, seat: Seat, purse: Purse) -> Order:
-    """A member's order to work."""
-    from labmates.workflows.science.lab import briefs
-    from labmates.workflows.science.lab.context import mail_text
-    from labmates.workflows.science.lab.state import readers
-
-    team, phase = ctx.team(lab), lab["agenda"][0]
-    turns, task = ctx.condition.turns_of(team), phase["members"][seat.id]["task"]
-    held = ctx.held(team, states=ctx.organisation.states(seat))
-    lacking = [name for name in ctx.mcp.names(ctx.organisation.tools) if name not in held]
-    reading = [name for name in readers(lab["agenda"]) if ctx.organisation.may("tell", seat.id, name)]
-    also = {name: [*sections] for name, sections in team.also.items() if sections}
-    values = {
-        **briefs.so_far(ctx, lab, seat),
-        "task": briefs.Shown(task, {"task": task}),
-        "plan": phase["plan"],
-        "request": briefs.request_value(ctx, lab),
-        "artifact_names": briefs.readable_value(ctx, lab, seat),
-        "readers": briefs.Shown(", ".join(reading) or "none", {"readers": reading}),
-        "mail": mail_text(ctx, lab, seat),
-        "turns": briefs.Shown(str(turns), {"turns": turns}),
-        "tools": briefs.Shown(f"all but {', '.join(lacking)}" if lacking else "all", {"lacking": lacking}),
-        "code_hint": ctx.code_hint if team.has_code else ctx.organisation.render("no_code_hint"),
-        "writes": "You write" if seat == team.lead else f"The {team.lead.title} writes",
-        "artifact": briefs.Shown(team.artifact, {"artifact": team.artifact}),
-        "artifacts": briefs.Shown(
-            "\n\n".join(f"`{name}`\n{briefs.bullets(lines)}" for name, lines in also.items()), {"also": also}
-        ),
-        "material": briefs.material_text(ctx, team),
-        "theory_of_mind": briefs.theory_of_mind(ctx, team),
-        "budget": briefs.budget_text(ctx, purse, team),
-    }
-    return briefs.step_order(ctx, WORK.order, WORK.order, values)

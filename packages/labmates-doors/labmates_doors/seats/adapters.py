@@ -17,7 +17,8 @@ from labmates.agents.organisation_parts import Seat
 from labmates.errors import UsageError
 from labmates.workflows.calls.call import Call, Speaker
 from labmates.workflows.calls.caller import Caller
-from labmates.workflows.science.lab.own_graph import SeatModel, load_function, message_of
+from labmates.workflows.science.lab.outside import load_function
+from labmates.workflows.science.lab.own_graph import SeatModel, message_of
 from labmates_doors.seats.a2a_agents import run_a2a
 from labmates_doors.seats.programs import check_command, run_command
 from labmates_doors.seats.session import Agent, SeatAgent, SeatSession, SeatTerms
