@@ -1,4 +1,4 @@
-"""``labmates run game``, ``profile`` and ``analyze convergence``, as a user types them."""
+"""``labmates run game`` and ``profile``, as a user types them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import pytest
 
 from labmates.models.scripted.base import Draft, Heard
 from labmates.records.store import Store
-from labmates_profiles.prediction.sources import read_levels
 from tests.support.command_line import Labmates
 from tests.support.openai_server import OpenAIServer, fault
 from tests.support.puppet import puppet
@@ -65,9 +64,6 @@ def test_a_profile_is_taken_reused_and_topped_up(labmates: Labmates) -> None:
     assert "4 of 4" in first.err or first.err.count("completed") == 4
     again = labmates("profile", "scripted:random", *QUICK, "--simulations", "2", "--json", "--out", "profile.csv")
     assert again.err == "Written to profile.csv\n"
-    levels = [game["level"] for game in again.records[0]["games"]]
-    read = [(one.value, one.error, one.simulations) for one in read_levels(labmates.folder / "profile.csv")[0]]
-    assert read == [(one["value"], one["error"], 2) for one in levels]
     more = labmates("profile", "scripted:random", *QUICK, "--simulations", "3", "--json")
     assert more.err.count("completed") == 2
     [before], [after] = again.records, more.records
@@ -81,26 +77,10 @@ def test_a_profile_is_taken_reused_and_topped_up(labmates: Labmates) -> None:
     assert "with the seed 0; ask for the same one" in seeded.err
 
 
-def test_a_profile_stands_beside_baselines_and_convergence_is_told_of_it(labmates: Labmates) -> None:
+def test_a_profile_stands_beside_baselines(labmates: Labmates) -> None:
     shown = labmates("profile", "scripted:random", *QUICK[:-2], "--baselines", "2", "--simulations", "3").out
     assert "Primary metrics compared with baselines" in shown
     assert "scripted:fair-share" in shown
-    told = labmates("analyze", "convergence", "--game", "o-ring", "--size", "5", "--json").records
-    assert [one["game"] for one in told] == ["o-ring"]
-    assert told[0]["models"] == 5
-    assert told[0]["sizes"] == [5]
-    plotted = labmates("analyze", "convergence", "--plot", "c.png", "--out", "c.tex", "--out", "c.parquet")
-    assert "weakest-link" in plotted.out
-    assert "0.18 at n = 20" in plotted.out
-    assert r"SD within models" in (Path(labmates.folder) / "c.tex").read_text()
-    several = labmates("analyze", "convergence", "--metric", "cooperation", "--metric", "level", "--json").records
-    assert {one["metric"] for one in several if one["game"] == "o-ring"} == {"cooperation", "level"}
-    unknown = labmates("analyze", "convergence", "--metric", "nothing")
-    assert (unknown.code, "metrics: " in unknown.err, "efficiency" in unknown.err) == (2, True, True)
-    assert (Path(labmates.folder) / "c.png").is_file()
-    nothing = labmates("analyze", "convergence", "--model", "scripted:nobody")
-    assert nothing.code == 2
-    assert "at least two simulations" in nothing.err
 
 
 def test_a_model_that_fails_too_often_is_marked_as_excluded(labmates: Labmates) -> None:

@@ -115,7 +115,7 @@ def test_tasks_and_models_are_listed_and_shown(labmates: Labmates) -> None:
 
 def test_every_verb_has_help_with_an_example(labmates: Labmates) -> None:
     for words in (
-        "demo", "run science", "run game", "profile", "analyze convergence", "show", "tasks", "tasks show", "models",
+        "demo", "run science", "run game", "profile", "analyze profiles", "show", "tasks", "tasks show", "models",
         "models show",
     ):  # fmt: skip
         done = labmates(*words.split(), "--help")

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from labmates.stats.tables import Column
     from labmates.workflows.dilemmas.records import CrossPlay
 
-    _Drawn = tuple[str, Callable[[pd.DataFrame], Figure], Callable[[pd.DataFrame], list[list[str]]] | None]
-    """A title, the figure of a table, and the games of its pages if it may have several."""
+    _Drawn = tuple[str, Callable[[pd.DataFrame], list[Callable[[], Figure]]]]
+    """A title, and the pages of the figure of a table."""
 
 KIND: Final = "dilemma"
 TableName = Literal[
@@ -122,16 +122,19 @@ def ratings(runs: Runs, params: RatingsParams) -> Result:
     summarised = cache(lambda: summaries or make_summaries())
     rated = [(summary.game, summary.mechanism, summary.models) for summary in summaries]
     rated += [(each.cell.game, each.cell.mechanism, each.cell.models) for each in cells]
-    draws = [partial(_figure, summarised, page) for page in ratings_pages(rated)]
+    draws = [partial(_figure, summarised, page) for page in range(ratings_pages(rated))]
     figures = paged("ratings", "Ratings of models", alt, draws)
     return Result(tables, figures=figures, objects=objects, fault=None if models else fault)
 
 
-def _figure(summarised: Callable[[], Sequence[Summary]], page: Sequence[str]) -> Figure | None:
-    from labmates.workflows.dilemmas.dot_figures import ratings_figure
+def _figure(summarised: Callable[[], Sequence[Summary]], page: int) -> Figure | None:
+    from labmates.workflows.dilemmas.dot_figures import ratings_dots
 
     summaries = summarised()
-    return ratings_figure(summaries, page) if any(summary.models for summary in summaries) else None
+    if not any(summary.models for summary in summaries):
+        return None
+    dots = ratings_dots(summaries)
+    return dots.figure(page) if page < len(dots.parts) else None
 
 
 def _rated(runs: Runs, params: RatingsParams) -> tuple[Sequence[Rated], Callable[[], Sequence[Summary]]]:
@@ -250,30 +253,33 @@ def _drawings_of_tables(tables: Mapping[str, pd.DataFrame], plays: Sequence[Cros
 
     names = action_names(plays)
 
-    def shares(columns: Mapping[str, str], title: str) -> _Drawn:
-        figure = partial(dots.shares_figure, columns=columns, title=title)
-        return title, figure, lambda frame: dots.pages_of(dots.shares_panels(frame, columns), title)
+    def pages(make: Callable[[pd.DataFrame], dots.Dots], frame: pd.DataFrame) -> list[Callable[[], Figure]]:
+        made = make(frame)
+        return [partial(made.figure, page) for page in range(len(made.parts))]
 
-    actions = partial(dots.actions_figure, names=names), lambda frame: dots.pages_of(dots.actions_panels(frame, names))
-    responses = partial(figures.responses_figure, names=names), partial(figures.responses_pages, names=names)
+    def shares(columns: Mapping[str, str], title: str) -> _Drawn:
+        return title, partial(pages, partial(dots.shares_dots, columns=columns, title=title))
+
+    def responses(frame: pd.DataFrame) -> list[Callable[[], Figure]]:
+        by_game = frame.groupby("game", sort=False)
+        return [partial(figures.responses_figure, of_game, names) for _, of_game in by_game]
+
+    actions = partial(pages, partial(dots.actions_dots, names=names))
     draw: Mapping[str, _Drawn] = {
-        "actions": ("Actions", *actions),
-        "pooled": ("Actions of all models together", *actions),
-        "responses": ("Actions after the co-players' actions", *responses),
+        "actions": ("Actions", actions),
+        "pooled": ("Actions of all models together", actions),
+        "responses": ("Actions after the co-players' actions", responses),
         "adoption": shares(dots.ADOPTION, "Votes and adoption"),
         "outcomes": shares(dots.OUTCOMES, "Outcomes of votes"),
         "evolution": shares(dots.EVOLUTION, "Cooperation before and after evolution"),
         "designs": shares(dots.DESIGNS, "Proposals that make cooperation stable"),
-        "reasons": ("Reasons", figures.reasons_figure, None),
+        "reasons": ("Reasons", lambda frame: [partial(figures.reasons_figure, frame)]),
     }
-    for name, (title, figure, pages_of) in draw.items():
+    for name, (title, drawn) in draw.items():
         if name in tables:
             alt = f"{TABLES[name]}; the numbers are in the table."
             frame = reasons_frame(plays, by_game=False) if name == "reasons" else tables[name]
-            pages = [frame]
-            if pages_of is not None:
-                pages = [frame[frame["game"].isin(games)] for games in pages_of(frame)]
-            yield from paged(name, title, alt, [partial(figure, page) for page in pages])
+            yield from paged(name, title, alt, drawn(frame))
 
 
 def _drawings_of_metagames(plays: Sequence[CrossPlay]) -> Iterator[Drawing]:

@@ -1,9 +1,10 @@
-"""Figures of dots with intervals in small multiples that fit on a page: actions, votes and adoption, ratings."""
+"""Figures of dots with intervals in small multiples on pages of a letter: actions, votes and adoption, ratings."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from math import ceil
 from statistics import fmean
 from types import MappingProxyType
@@ -26,17 +27,13 @@ ActionNames = Mapping[str, Mapping[str, str]]
 NO_NAMES: ActionNames = MappingProxyType({})
 MOST_HEIGHT: Final = 9.0
 """Maximum height of a figure in inches."""
-MOST_WIDTH: Final = 6.5
-"""Width in inches of the text of a letter page, beyond which a figure continues on further pages."""
-_LEAST_ROWS: Final = (0.115, 0.075)
-"""Minimum heights of a row in inches: for texts of 7 points, and of 5 points if the others don't fit."""
 LETTER: Final = 0.062
 """Width of a letter of 7 points, in inches."""
+_WIDTH: Final = 6.5
+"""Width in inches of the text of a letter page."""
+_LEAST_SIDE: Final = 1.5
+"""Minimum width of a panel in inches."""
 _LEGEND_ROW: Final = 0.14
-_WIDTHS: Final = {1: 4.4, 2: 2.6, 3: 2.0}
-"""Width of a panel in inches by number of columns."""
-_NARROW, _NARROWEST, _MANY = 1.5, 0.9, 8
-"""The same for more columns, and for very many."""
 _SHARES: Final = (-0.04, 1.04)
 """Limits of an axis of shares."""
 
@@ -59,121 +56,79 @@ class Panel:
 
 
 @dataclass(frozen=True)
-class _Layout:
-    """The grid of panels. Rows that don't fit below each other continue in further banks of columns."""
+class Dots:
+    """Dots with intervals in panels side by side, on as many pages as their number and that of their rows need.
 
-    columns: int
-    banks: int
-    row: float  # height in inches
+    Attributes
+    ----------
+    names
+        Of the rows, from the top; all panels have the same rows.
+    """
 
-    @classmethod
-    def of(cls, panels: int, rows: int, row: float, others: float) -> _Layout:
-        """The layout with the fewest columns whose rows have a legible height.
+    panels: Sequence[Panel]
+    names: Sequence[str]
+    xlabel: str
+    title: str = ""
+    xlim: tuple[float, float] | None = None
 
-        `row` is the preferred height of a row, `others` that of the texts of a panel, both in inches.
-        """
-        for least in _LEAST_ROWS:
-            for columns in range(1, panels + 1):
-                room = (MOST_HEIGHT - 0.7) / ceil(panels / columns) - others
-                if room >= rows * min(row, least):
-                    return cls(columns, 1, min(row, room / rows))
-        banks = ceil(rows / max(1, int(room / least)))
-        return cls(panels, banks, min(row, room / ceil(rows / banks)))
+    @property
+    def _is_shared(self) -> bool:
+        """Whether one legend serves all panels."""
+        return len({tuple(panel.series.items()) for panel in self.panels}) == 1
 
+    @property
+    def _series(self) -> int:
+        return max(len(panel.series) for panel in self.panels)
 
-@dataclass(frozen=True)
-class _Shape:
-    """The measures of a figure, in inches, and how its rows and its legend are laid out."""
+    @property
+    def _row(self) -> float:
+        """The height of a row in inches."""
+        return 0.1 + 0.04 * self._series
 
-    layout: _Layout
-    per_bank: int
-    series: int
-    is_shared: bool
-    size: float
-    beside: int
-    width: float
-    height: float
+    @property
+    def _longest(self) -> float:
+        """The width of the longest label of a legend, with its marker."""
+        return 0.5 + LETTER * max(len(label) for panel in self.panels for label in panel.series.values())
 
-    @classmethod
-    def of(cls, panels: Sequence[Panel], names: Sequence[str], title: str) -> _Shape:
-        """The shape of a figure with these panels and rows."""
-        series = max(len(panel.series) for panel in panels)
-        is_shared = len({tuple(panel.series.items()) for panel in panels}) == 1
-        legend = 0.0 if is_shared else _LEGEND_ROW * series
-        layout = _Layout.of(len(panels), len(names), 0.1 + 0.07 * series, 0.62 + legend)
-        per_bank = ceil(len(names) / layout.banks)
-        banks = ceil(len(names) / per_bank)
-        across = layout.columns * banks
-        size = min(7.0, 62 * layout.row)
-        named = LETTER * size / 7 * max(map(len, names))
-        side = _WIDTHS.get(across, _NARROW if across <= _MANY else _NARROWEST)
-        side = min(side, max(_NARROW, (MOST_WIDTH - 0.3 - banks * named) / across - 0.15))
-        longest = max(len(label) for panel in panels for label in panel.series.values())
-        side = max(side, LETTER * max(len(panel.title) for panel in panels))
-        side = side if is_shared else max(side, LETTER * longest + 0.35)
-        width = max(banks * named + across * (side + 0.15) + 0.3, LETTER * 1.35 * len(title))
-        beside = max(1, min(series, int(width / (LETTER * longest + 0.5))))
-        below = (_LEGEND_ROW + 0.05) * ceil(series / beside) if is_shared and series > 1 else 0.0
-        down = ceil(len(panels) / layout.columns)
-        height = down * (per_bank * layout.row + 0.62 + legend) + below + (0.3 if title else 0.0) + 0.25
-        return cls(layout, per_bank, series, is_shared, size, beside, width, min(height, MOST_HEIGHT))
+    @property
+    def parts(self) -> list[tuple[Sequence[Panel], Sequence[str]]]:
+        """The panels and the names of the rows on each page."""
+        titles = [LETTER * 1.1 * len(panel.title) for panel in self.panels]
+        side = max(_LEAST_SIDE, *titles, 0.0 if self._is_shared else self._longest)
+        across = max(1, int((_WIDTH - 0.3 - LETTER * max(map(len, self.names))) / (side + 0.15)))
+        down = int((MOST_HEIGHT - 1.4 - _LEGEND_ROW * self._series) / self._row)
+        return list(product(_split(self.panels, across), _split(self.names, down)))
 
-
-def pages_of(panels: Sequence[Panel], title: str = "") -> list[list[str]]:
-    """The titles of the panels of each page: as many as fit on it, at least one."""
-    for most in range(len(panels), 0, -1):
-        pages = [panels[first : first + most] for first in range(0, len(panels), most)]
-        if all(_Shape.of(page, _in_order(page), title).width <= MOST_WIDTH for page in pages):
-            break
-    return [[panel.title for panel in page] for page in pages]
-
-
-def dots_figure(
-    panels: Sequence[Panel],
-    names: Sequence[str],
-    *,
-    xlabel: str,
-    title: str = "",
-    xlim: tuple[float, float] | None = None,
-) -> Figure:
-    """Dots with intervals in panels with these rows; at most 9 inches high."""
-    shape = _Shape.of(panels, names, title)
-    layout, size = shape.layout, shape.size
-    banks = [names[first : first + shape.per_bank] for first in range(0, len(names), shape.per_bank)]
-    down = ceil(len(panels) / layout.columns)
-    figure, axes = new_figure(shape.width, shape.height, rows=down, columns=layout.columns * len(banks))
-    grid = np.array(axes, dtype=object).reshape(down, len(banks), layout.columns)
-    for ax in axes:
-        ax.set_axis_off()
-    for bank, members in enumerate(banks):
-        for place, panel in enumerate(panels):
-            ax = grid[place // layout.columns, bank, place % layout.columns]
-            ax.set_axis_on()
-            _draw(ax, panel, members, has_names=place % layout.columns == 0, xlim=xlim, size=size)
-            if not shape.is_shared:
+    def figure(self, page: int = 0) -> Figure:
+        """One page, at most 9 inches high."""
+        panels, names = self.parts[page]
+        legend = _LEGEND_ROW * self._series
+        beside = max(1, int(_WIDTH / self._longest))
+        height = min(MOST_HEIGHT, 1.4 + legend + self._row * len(names))
+        figure, axes = new_figure(_WIDTH, height, columns=len(panels))
+        for place, (ax, panel) in enumerate(zip(axes, panels, strict=True)):
+            _draw(ax, panel, names, has_names=place == 0, xlim=self.xlim)
+            if not self._is_shared:
                 _legend_above(ax)
-            own = 0.0 if shape.is_shared else _LEGEND_ROW * len(panel.series)
-            ax.set_title(panel.title, loc="left", fontsize=8, pad=5 + 72 * own)
-    if shape.is_shared and shape.series > 1:
-        shown = axes[0].get_legend_handles_labels()
-        style: Any = {"fontsize": 7, "title_fontsize": 8, "frameon": False}
-        figure.legend(*shown, title=xlabel, loc="outside lower center", ncols=shape.beside, **style)
-    else:
-        figure.supxlabel(xlabel, fontsize=8)
-    if title:
-        figure.suptitle(title, x=0.01, ha="left", fontsize=10, fontweight="bold")
-    return figure
+            ax.set_title(panel.title, loc="left", fontsize=8, pad=5 + (0.0 if self._is_shared else 72 * legend))
+        if self._is_shared and self._series > 1:
+            shown = axes[0].get_legend_handles_labels()
+            style: Any = {"fontsize": 7, "title_fontsize": 8, "frameon": False}
+            figure.legend(*shown, title=self.xlabel, loc="outside lower center", ncols=beside, **style)
+        else:
+            figure.supxlabel(self.xlabel, fontsize=8)
+        if self.title:
+            figure.suptitle(self.title, x=0.01, ha="left", fontsize=10, fontweight="bold")
+        return figure
 
 
-def _draw(
-    ax: Axes,
-    panel: Panel,
-    names: Sequence[str],
-    *,
-    has_names: bool,
-    xlim: tuple[float, float] | None,
-    size: float,
-) -> None:
+def _split(values: Sequence[Any], most: int) -> list[Sequence[Any]]:
+    """Values in parts of about equal size, with at most so many each."""
+    each = ceil(len(values) / ceil(len(values) / most))
+    return [values[first : first + each] for first in range(0, len(values), each)]
+
+
+def _draw(ax: Axes, panel: Panel, names: Sequence[str], *, has_names: bool, xlim: tuple[float, float] | None) -> None:
     drawn = [(place, panel.rows[name]) for place, name in enumerate(names) if name in panel.rows]
     for number, (key, label) in enumerate(panel.series.items()):
         values = np.array([_number(row.get(key)) for _, row in drawn])
@@ -183,10 +138,10 @@ def _draw(
         offset = (number + 0.5) / len(panel.series) * 0.8 - 0.4
         colour, marker = look(number)
         at = np.array([place for place, _ in drawn]) + offset
-        ax.errorbar(values, at, xerr=reach, fmt=marker, color=colour, label=label, markersize=size / 2, linewidth=1)
+        ax.errorbar(values, at, xerr=reach, fmt=marker, color=colour, label=label, markersize=3.5, linewidth=1)
     for place in range(len(names)):
         ax.axhline(place, color=GREY, linewidth=0.3, zorder=0)
-    ax.set_yticks(range(len(names)), names if has_names else [""] * len(names), fontsize=size)
+    ax.set_yticks(range(len(names)), names if has_names else [""] * len(names), fontsize=7)
     ax.set_ylim(len(names) - 0.5, -0.5)
     ax.tick_params(axis="x", labelsize=7)
     ax.locator_params(axis="x", nbins=4)
@@ -212,7 +167,7 @@ def _number(value: Any) -> float:
     return float("nan") if value is None else float(value)
 
 
-def actions_figure(frame: pd.DataFrame, names: ActionNames = NO_NAMES) -> Figure:
+def actions_dots(frame: pd.DataFrame, names: ActionNames = NO_NAMES) -> Dots:
     """Probability of each action with its interval, a row for each mechanism (and model), a panel for each game.
 
     Parameters
@@ -222,13 +177,6 @@ def actions_figure(frame: pd.DataFrame, names: ActionNames = NO_NAMES) -> Figure
     names
         From `labmates.workflows.dilemmas.frames.action_names`.
     """
-    panels = actions_panels(frame, names)
-    xlabel = "mean probability of the action, 95 % interval"
-    return dots_figure(panels, _in_order(panels), xlabel=xlabel, xlim=_SHARES)
-
-
-def actions_panels(frame: pd.DataFrame, names: ActionNames = NO_NAMES) -> list[Panel]:
-    """The panels of `actions_figure`."""
     panels = []
     for game, of_game in frame.groupby("game", sort=False):
         rows: dict[str, dict[str, Any]] = {}
@@ -238,7 +186,7 @@ def actions_panels(frame: pd.DataFrame, names: ActionNames = NO_NAMES) -> list[P
         labels = names.get(str(game), {})
         actions = {action: labels.get(action, action) for action in map(str, dict.fromkeys(of_game["action"]))}
         panels.append(Panel(str(game), rows, actions))
-    return panels
+    return Dots(panels, _in_order(panels), "mean probability of the action, 95 % interval", xlim=_SHARES)
 
 
 ADOPTION = {
@@ -257,7 +205,7 @@ EVOLUTION = {"uniform": "all models alike", "evolved": "after replicator dynamic
 DESIGNS = {"nash": "cooperation is an equilibrium", "dominant": "cooperation is weakly dominant"}
 
 
-def shares_figure(frame: pd.DataFrame, columns: Mapping[str, str], title: str) -> Figure:
+def shares_dots(frame: pd.DataFrame, columns: Mapping[str, str], title: str) -> Dots:
     """Shares as dots, a row for each mechanism (and model), a panel for each game.
 
     Parameters
@@ -267,14 +215,9 @@ def shares_figure(frame: pd.DataFrame, columns: Mapping[str, str], title: str) -
     columns
         The shares to draw, with their labels.
     """
-    panels = shares_panels(frame, columns)
-    return dots_figure(panels, _in_order(panels), xlabel="share, 95 % interval", title=title, xlim=_SHARES)
-
-
-def shares_panels(frame: pd.DataFrame, columns: Mapping[str, str]) -> list[Panel]:
-    """The panels of `shares_figure`."""
     drawn = {name: label for name, label in columns.items() if name in frame and frame[name].notna().any()}
-    return [Panel(str(game), dict(_named(of_game)), drawn) for game, of_game in frame.groupby("game", sort=False)]
+    panels = [Panel(str(game), dict(_named(rows)), drawn) for game, rows in frame.groupby("game", sort=False)]
+    return Dots(panels, _in_order(panels), "share, 95 % interval", title, _SHARES)
 
 
 def _named(frame: pd.DataFrame) -> Iterable[tuple[str, dict[str, Any]]]:
@@ -293,24 +236,19 @@ def _place(name: str) -> tuple[bool, str]:
     return name.partition(", ")[0] != "none", name
 
 
-def ratings_pages(rated: Iterable[tuple[str, str, Sequence[str]]]) -> list[list[str]]:
-    """The panels of each page of `ratings_figure` for these games, mechanisms and models."""
+def ratings_pages(rated: Iterable[tuple[str, str, Sequence[str]]]) -> int:
+    """The maximum number of pages of `ratings_dots` for these games, mechanisms and models."""
     rows = [(game, mechanism, model) for game, mechanism, models in rated for model in models]
-    is_varied = len({mechanism for _, mechanism, _ in rows}) > 1
-    names = {", ".join(row[1:]) if is_varied else row[2]: dict[str, Any]() for row in rows}
-    games = dict.fromkeys(game for game, _, _ in rows if game != ALL_GAMES)
-    panels = [Panel(game, names, _RATINGS) for game in (_ALL, *games)]
-    first, *others = pages_of(panels, _TITLE) if rows else [[_ALL]]
-    # Not all games have a scale, so the panel over all games may be missing and needs company.
-    return [[*first, *others[0]], *others[1:]] if first == [_ALL] and others else [first, *others]
+    games = dict.fromkeys([_ALL, *(game for game, _, _ in rows if game != ALL_GAMES)])
+    panels = [Panel(game, {}, _RATINGS) for game in games]
+    return len(Dots(panels, _names_of_ratings([row[1:] for row in rows]), "").parts) if rows else 1
 
 
-def ratings_figure(summaries: Sequence[Summary], shown: Collection[str] | None = None) -> Figure:
+def ratings_dots(summaries: Sequence[Summary]) -> Dots:
     """Mean payoff and fitness of each model with intervals over runs, a panel for each game.
 
-    `shown` are the panels of one page, from `ratings_pages`; by default all. Models are sorted under each mechanism,
-    the best first: by their mean payoff over all games (normalised), if all games have a scale; else by their mean
-    place in the games.
+    Models are sorted under each mechanism, the best first: by their mean payoff over all games (normalised), if all
+    games have a scale; else by their mean place in the games.
     """
     games: dict[str, dict[tuple[str, str], dict[str, Any]]] = {}
     for summary in summaries:
@@ -327,18 +265,22 @@ def ratings_figure(summaries: Sequence[Summary], shown: Collection[str] | None =
         {row for game in games.values() for row in game},
         key=lambda row: (mechanisms.index(row[0]), fmean(places.get(row, [len(places)])), row[1]),
     )
-    names = {row: ", ".join(row) if len(mechanisms) > 1 else row[1] for row in order}
+    names = dict(zip(order, _names_of_ratings(order), strict=True))
     panels = [
         Panel(title, {names[row]: values for row, values in games[title].items()}, _RATINGS)
         for title in sorted(games, key=lambda title: title != _ALL)
-        if shown is None or title in shown
     ]
     xlabel = "payoff, 95 % interval over runs"
     if _ALL in games:
         xlabel += "; all games: 0 at full defection, 1 at full cooperation"
-    return dots_figure(panels, list(names.values()), xlabel=xlabel, title=_TITLE)
+    return Dots(panels, list(names.values()), xlabel, "Ratings of models")
+
+
+def _names_of_ratings(rows: Sequence[tuple[str, str]]) -> list[str]:
+    """The distinct names of the rows of mechanisms and models."""
+    is_varied = len({mechanism for mechanism, _ in rows}) > 1
+    return list(dict.fromkeys(", ".join(row) if is_varied else row[1] for row in rows))
 
 
 _ALL: Final = "all games"
-_TITLE: Final = "Ratings of models"
 _RATINGS: Final = {"mean": "mean over all seatings", "fitness": "fitness after replicator dynamics"}

@@ -20,7 +20,7 @@ from labmates.stats.intervals import mean, means
 from labmates.stats.metagame import Array
 from labmates.stats.ratings import Cell
 from labmates.stats.replicator import replicator_dynamics
-from labmates.workflows.dilemmas.dot_figures import LETTER, MOST_HEIGHT, MOST_WIDTH, NO_NAMES, ActionNames
+from labmates.workflows.dilemmas.dot_figures import LETTER, MOST_HEIGHT, NO_NAMES, ActionNames
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,11 +28,8 @@ if TYPE_CHECKING:
 
 _ENDS = ["share_low", "share_high"]
 _MOST_PANELS = 12
-_MOST_COLUMNS = 4
-_CELLS = (0.3, 0.12, 0.08)
-"""Heights in inches of cells with a number and its interval, with a number alone, and with neither."""
-_PANEL_TEXTS = 1.0
-"""Height in inches of the texts of a panel."""
+_CELLS = (0.3, 0.12)
+"""Heights in inches of cells with a number and its interval, and with a number alone."""
 _SIDE, _SMALL_SIDE = 0.5, 0.16
 """Width of a cell of a heat map in inches, with a number and without."""
 _MOST_NUMBERS = 2500
@@ -117,84 +114,36 @@ def population_figure(cells: Sequence[Cell], *, steps: int = 1000) -> Figure:
 
 
 def responses_figure(frame: pd.DataFrame, names: ActionNames = NO_NAMES) -> Figure:
-    """Probability of each action after the co-players' last actions, a panel for each game and mechanism.
+    """Probability of each action in a game after the co-players' last actions, a panel for each mechanism.
 
     Parameters
     ----------
     frame
-        From `labmates.workflows.dilemmas.frames.responses_frame`.
+        From `labmates.workflows.dilemmas.frames.responses_frame`, for one game.
     names
         From `labmates.workflows.dilemmas.frames.action_names`.
     """
-    tables = {str(game): _responses(of_game) for game, of_game in frame.groupby("game", sort=False)}
-    panels = [
-        (game, mechanism)
-        for game, table in tables.items()
-        for mechanism in dict.fromkeys(table.columns.get_level_values("mechanism"))
-    ]
-    rows = {
-        game: [f"{model}, {_after(before, names.get(game, {}))}" for model, before in table.index]
-        for game, table in tables.items()
-    }
-    columns, cell, width = _responses_shape(frame, [rows[game] for game, _ in panels])
-    grid = [panels[first : first + columns] for first in range(0, len(panels), columns)]
-    heights = [_PANEL_TEXTS + cell * max(len(rows[game]) for game, _ in line) for line in grid]
-    figure, axes = new_figure(
-        width, min(MOST_HEIGHT, 0.2 + sum(heights)), rows=len(grid), columns=columns, height_ratios=heights
-    )
-    for ax in axes[len(panels) :]:
-        ax.set_axis_off()
-    for place, (ax, (game, mechanism)) in enumerate(zip(axes, panels, strict=False)):
-        shown = tables[game].xs(mechanism, axis="columns", level="mechanism")
+    [game] = frame["game"].unique()
+    labels = names.get(game, {})
+    table = _responses(frame)
+    mechanisms = list(dict.fromkeys(table.columns.get_level_values("mechanism")))
+    rows = [f"{model}, {_after(before, labels)}" for model, before in table.index]
+    cell = next((cell for cell in _CELLS if 1.2 + cell * len(rows) <= MOST_HEIGHT), (MOST_HEIGHT - 1.2) / len(rows))
+    width = LETTER * max(map(len, rows)) + 1.0 + len(mechanisms) * max(1.4, 0.65 * frame["action"].nunique())
+    figure, axes = new_figure(width, 1.2 + cell * len(rows), columns=len(mechanisms))
+    for place, (ax, mechanism) in enumerate(zip(axes, mechanisms, strict=True)):
+        shown = table.xs(mechanism, axis="columns", level="mechanism")
         values = shown["share"].to_numpy(dtype=float)
         image = ax.imshow(values, cmap="viridis", vmin=0, vmax=1, aspect="auto")
         if cell >= _CELLS[1]:
             ends = [shown[end].to_numpy(dtype=float) for end in _ENDS]
             write_numbers(ax, values, ends if cell >= _CELLS[0] else ())
-        actions = [names.get(game, {}).get(action, action) for action in map(str, shown["share"].columns)]
-        is_named = place % columns == 0 or panels[place - 1][0] != game
-        name_cells(ax, rows[game] if is_named else (), actions, fontsize=min(7.0, 62 * cell))
+        actions = [labels.get(action, action) for action in map(str, shown["share"].columns)]
+        name_cells(ax, () if place else rows, actions, fontsize=min(7.0, 62 * cell))
         ax.set_title(f"{game}, {mechanism}", loc="left", fontsize=8)
     label = "share of choices, 95 % interval below" if cell >= _CELLS[0] else "share of choices"
     figure.colorbar(image, ax=axes, label=label, aspect=60)
     return figure
-
-
-def responses_pages(frame: pd.DataFrame, names: ActionNames = NO_NAMES) -> list[list[str]]:
-    """The games of each page of `responses_figure`: as many as fit on it, at least one."""
-    panels: dict[str, list[list[str]]] = {}
-    for game, of_game in frame.groupby("game", sort=False):
-        seen = of_game[["model", "before"]].drop_duplicates().itertuples(index=False)
-        rows = [f"{model}, {_after(before, names.get(str(game), {}))}" for model, before in seen]
-        panels[str(game)] = [rows] * of_game["mechanism"].nunique()
-    games = list(panels)
-    for most in range(len(games), 0, -1):
-        pages = [games[first : first + most] for first in range(0, len(games), most)]
-        shapes = [_responses_shape(frame, [rows for game in page for rows in panels[game]]) for page in pages]
-        if all(width <= MOST_WIDTH for _, _, width in shapes):
-            break
-    return pages
-
-
-def _responses_shape(frame: pd.DataFrame, panels: Sequence[Sequence[str]]) -> tuple[int, float, float]:
-    """The columns, the height of a cell and the width of a figure with panels of these rows, in inches."""
-    columns, cell = _responses_layout([len(rows) for rows in panels])
-    labels = LETTER * max(len(row) for rows in panels for row in rows)
-    return columns, cell, columns * (labels + max(1.4, 0.65 * frame["action"].nunique())) + 1.0
-
-
-def _responses_layout(rows: Sequence[int]) -> tuple[int, float]:
-    """The number of columns of panels with these numbers of rows, and the height of a cell in inches.
-
-    The figure is at most 9 inches high: with the fewest columns that allow intervals in cells, else numbers, else
-    colours.
-    """
-    for cell in _CELLS:
-        for columns in range(1, (len(rows) if cell == _CELLS[-1] else _MOST_COLUMNS) + 1):
-            lines = [max(rows[first : first + columns]) for first in range(0, len(rows), columns)]
-            if 0.2 + sum(_PANEL_TEXTS + cell * line for line in lines) <= MOST_HEIGHT:
-                return columns, cell
-    return len(rows), (MOST_HEIGHT - 0.2 - _PANEL_TEXTS) / max(rows)
 
 
 def _after(before: str, names: Mapping[str, str]) -> str:

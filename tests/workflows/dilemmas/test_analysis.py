@@ -237,16 +237,17 @@ def test_a_mediator_is_adopted_by_those_alone_who_agreed_on_it_and_delegated() -
 
 def test_figures_are_drawn(plays: list[CrossPlay], tmp_path: Path) -> None:
     cells = [play.cell() for play in plays if play.has_metagame]
+    responses = dilemma_frames.responses_frame(plays)
     figures = {
         "two": dilemma_figures.payoffs_figure(cells[:1]),
         "three": dilemma_figures.payoffs_figure([cells[-1]]),
         "population": dilemma_figures.population_figure([cells[-1]]),
-        "actions": dot_figures.actions_figure(dilemma_frames.actions_frame(plays)),
-        "pooled": dot_figures.actions_figure(dilemma_frames.pooled_frame(plays)),
-        "responses": dilemma_figures.responses_figure(
-            dilemma_frames.responses_frame(plays), dilemma_frames.action_names(plays)
-        ),
-        "adoption": dot_figures.shares_figure(dilemma_frames.adoption_frame(plays), dot_figures.ADOPTION, "Votes"),
+        "actions": dot_figures.actions_dots(dilemma_frames.actions_frame(plays)).figure(),
+        "pooled": dot_figures.actions_dots(dilemma_frames.pooled_frame(plays)).figure(),
+        "responses": dilemma_figures.responses_figure(responses[responses["game"] == "prisoners"]),
+        "adoption": dot_figures.shares_dots(
+            dilemma_frames.adoption_frame(plays), dot_figures.ADOPTION, "Votes"
+        ).figure(),
     }
     assert len(figures["three"].axes) == 4
     for name, figure in figures.items():
@@ -278,7 +279,8 @@ def test_numbers_of_a_heat_map_are_white_on_dark_cells_and_black_on_light_ones()
 
 def test_responses_name_actions_alike_in_rows_and_columns(plays: list[CrossPlay]) -> None:
     names = dilemma_frames.action_names(plays)
-    first, *_ = dilemma_figures.responses_figure(dilemma_frames.responses_frame(plays), names).axes
+    frame = dilemma_frames.responses_frame(plays)
+    first, *_ = dilemma_figures.responses_figure(frame[frame["game"] == "prisoners"], names).axes
     columns = {label.get_text() for label in first.get_xticklabels()}
     rows = {label.get_text().partition(", after ")[2] for label in first.get_yticklabels()}
     assert {action for row in rows if row for action in row.split(" + ")} <= columns
@@ -329,7 +331,7 @@ def test_cells_of_payoffs_have_those_of_both_co_players() -> None:
 def test_actions_of_figures_say_what_they_do_and_rows_are_in_order(plays: list[CrossPlay]) -> None:
     names = dilemma_frames.action_names(plays)
     assert names["prisoners"] == {"A0": "A0 (cooperates)", "A1": "A1 (defects)"}
-    figure = dot_figures.actions_figure(dilemma_frames.actions_frame(plays), names)
+    figure = dot_figures.actions_dots(dilemma_frames.actions_frame(plays), names).figure()
     drawn = next(axes for axes in figure.axes if axes.get_title(loc="left") == "prisoners")
     legend = drawn.get_legend()
     assert legend is not None
@@ -340,7 +342,7 @@ def test_actions_of_figures_say_what_they_do_and_rows_are_in_order(plays: list[C
 
 def test_equal_shares_do_not_cover_each_other() -> None:
     frame = pd.DataFrame([{"mechanism": "contract", "game": "trust", "model": "m:a", "nash": 1.0, "dominant": 1.0}])
-    [axes] = dot_figures.shares_figure(frame, dot_figures.DESIGNS, "Designs").axes
+    [axes] = dot_figures.shares_dots(frame, dot_figures.DESIGNS, "Designs").figure().axes
     nash, dominant = (line.get_xydata() for line in axes.lines[:2])
     assert np.abs(np.asarray(nash) - np.asarray(dominant)).max() > 0.2
 

@@ -16,7 +16,8 @@ from matplotlib.text import Text
 
 from labmates.stats.ratings import Cell, Scale, rate, summarise
 from labmates.workflows.dilemmas import dot_figures
-from labmates.workflows.dilemmas.figures import responses_figure, responses_pages
+from labmates.workflows.dilemmas.dot_figures import Dots
+from labmates.workflows.dilemmas.figures import responses_figure
 
 
 def large(*values: object) -> ParameterSet:
@@ -75,36 +76,31 @@ def check_page(figure: Figure) -> None:
         assert across <= 1 or down <= 0.25 * min(box.height, there.height), (text, other)
 
 
-@pytest.mark.parametrize("size", SIZES)
-def test_actions_fit_on_a_page_with_legends_of_their_own(size: tuple[int, int, int]) -> None:
+def check_pages(dots: Dots) -> list[Figure]:
+    """Check that each part is a page as wide as a letter, and return the first and the last one."""
+    shown = [(panel.title, name) for panels, names in dots.parts for panel in panels for name in names]
+    assert sorted(shown) == sorted(product([panel.title for panel in dots.panels], dots.names))
+    figures = [dots.figure(page) for page in sorted({0, len(dots.parts) - 1})]
+    for figure in figures:
+        check_page(figure)
+        assert figure.get_size_inches()[0] <= 6.5
+    return figures
+
+
+@pytest.mark.parametrize(("size", "pages"), [((1, 1, 1), 1), ((2, 1, 3), 1), ((4, 3, 2), 2), large((14, 11, 8), 18)])
+def test_actions_fit_on_pages_with_legends_of_their_own(size: tuple[int, int, int], pages: int) -> None:
     frame = actions(*size)
-    games = list(dict.fromkeys(frame["game"]))
     words = [("cooperates", "defects"), ("defects", "cooperates")]
     names = {
         game: {f"A{at}": f"A{at} ({word})" for at, word in enumerate(words[place % 2])}
-        for place, game in enumerate(games)
+        for place, game in enumerate(names_of(*size)[1])
     }
-    figure = dot_figures.actions_figure(frame, names)
-    check_page(figure)
-    drawn = [axes for axes in figure.axes if axes.get_title(loc="left") == games[0]]
-    mechanisms, _, models = size
-    points = sum(
-        len(np.asarray(line.get_xydata())) for axes in drawn for line in axes.lines if line.get_marker() == "o"
-    )
-    assert points == mechanisms * models, "each row is drawn once"
-
-
-@pytest.mark.parametrize(("size", "pages"), [((4, 3, 2), 1), ((5, 6, 4), 2), large((9, 20, 8), 10)])
-def test_many_games_continue_on_further_pages_as_wide_as_a_letter(size: tuple[int, int, int], pages: int) -> None:
-    frame = actions(*size)
-    found = dot_figures.pages_of(dot_figures.actions_panels(frame))
-    assert [game for page in found for game in page] == names_of(*size)[1]
-    assert len(found) == pages
-    for page in (found[0], found[-1]):
-        figure = dot_figures.actions_figure(frame[frame["game"].isin(page)])
-        assert figure.get_size_inches()[0] <= 6.5
-        check_page(figure)
-        assert [axes.get_title(loc="left") for axes in figure.axes if axes.get_title(loc="left")] == page
+    dots = dot_figures.actions_dots(frame, names)
+    assert len(dots.parts) == pages
+    first, *_ = check_pages(dots)
+    rows = len(dots.parts[0][1])
+    marks = [line for line in first.axes[0].lines if line.get_marker() == "o"]
+    assert sum(len(np.asarray(line.get_xydata())) for line in marks) == rows, "each row is drawn once"
 
 
 @pytest.mark.parametrize("size", SIZES[:5])
@@ -114,34 +110,24 @@ def test_adoption_fits_on_a_page(size: tuple[int, int, int]) -> None:
         for end in ("", "_low", "_high"):
             frame[f"{name}{end}"] = frame[f"share{end}"] * (1 - place / 10)
     frame.loc[frame["mechanism"] != "none", ["delegates", "delegates_low", "delegates_high"]] = None
-    figure = dot_figures.shares_figure(frame, dot_figures.ADOPTION, "Votes and adoption")
-    check_page(figure)
+    figure, *_ = check_pages(dot_figures.shares_dots(frame, dot_figures.ADOPTION, "Votes and adoption"))
     [legend] = figure.legends
     assert [text.get_text() for text in legend.get_texts()] == list(dot_figures.ADOPTION.values())
 
 
-@pytest.mark.parametrize(("games", "models"), [(1, 2), (3, 3), (6, 4), large(6, 8)])
-def test_responses_fit_on_a_page(games: int, models: int) -> None:
-    frames = [actions(1, games, models).assign(before=before) for before in ("-", "A0", "A1", "A0+A1", "A1+A1")]
-    frame = pd.concat(frames).assign(mechanism="repetition")
-    figure = responses_figure(frame, {"game-0": {"A0": "A0 (cooperates)", "A1": "A1 (defects)"}})
+@pytest.mark.parametrize("models", [2, 4, large(8), large(30)])
+def test_responses_in_a_game_fit_on_a_page(models: int) -> None:
+    frames = [actions(1, 1, models).assign(before=before) for before in ("-", "A0", "A1", "A0+A1", "A1+A1")]
+    frames = [frame.assign(mechanism=mechanism) for frame in frames for mechanism in ("repetition", "reputation")]
+    figure = responses_figure(pd.concat(frames), {"game-0": {"A0": "A0 (cooperates)", "A1": "A1 (defects)"}})
     check_page(figure)
-    drawn = [axes for axes in figure.axes if axes.images and axes.get_title(loc="left")]
-    assert [axes.get_title(loc="left") for axes in drawn] == [f"game-{at}, repetition" for at in range(games)]
+    assert [axes.get_title(loc="left") for axes in figure.axes if axes.get_title(loc="left")] == [
+        "game-0, repetition",
+        "game-0, reputation",
+    ]
 
 
-@pytest.mark.parametrize(("games", "models", "pages"), [(1, 2, 1), (3, 3, 3), large(20, 8, 20)])
-def test_responses_of_many_games_continue_on_further_pages(games: int, models: int, pages: int) -> None:
-    frames = [actions(1, games, models).assign(before=before) for before in ("-", "A0", "A1", "A0+A1", "A1+A1")]
-    frame = pd.concat(frames).assign(mechanism="repetition")
-    found = responses_pages(frame)
-    assert (len(found), [game for page in found for game in page]) == (pages, names_of(1, games, models)[1])
-    figure = responses_figure(frame[frame["game"].isin(found[-1])])
-    assert figure.get_size_inches()[0] <= 6.5
-    check_page(figure)
-
-
-def rated(mechanisms: int, games: int, models: int, page: list[str] | None = None, **options: Any) -> Figure:
+def rated(mechanisms: int, games: int, models: int, **options: Any) -> Dots:
     rng = np.random.default_rng(3)
     cells = []
     for mechanism, game in product(*names_of(mechanisms, games, models)[:2]):
@@ -151,35 +137,22 @@ def rated(mechanisms: int, games: int, models: int, page: list[str] | None = Non
             payoffs = base + rng.normal(0, 0.05, base.shape)
             names = tuple(names_of(mechanisms, games, models)[2])
             cells.append(rate(Cell(f"{mechanism} {game} {run}", mechanism, game, names, payoffs, **options)))
-    return dot_figures.ratings_figure(summarise(cells), page)
+    return dot_figures.ratings_dots(summarise(cells))
 
 
 @pytest.mark.parametrize("size", [(1, 1, 2), (1, 6, 8), large((5, 6, 4)), large((9, 6, 6))])
-def test_ratings_fit_on_a_page_and_are_sorted(size: tuple[int, int, int]) -> None:
-    figure = rated(*size, scale=Scale(0.0, 5.0))
-    check_page(figure)
-    assert figure.axes[0].get_title(loc="left") == "all games"
-    rows = [label.get_text() for label in figure.axes[0].get_yticklabels()]
-    models = [f"openai:a-long-name-{at}" for at in reversed(range(size[2]))]
-    assert [row.rpartition(", ")[2] for row in rows] == models * size[0]
-
-
-@pytest.mark.parametrize(("size", "pages"), [((1, 1, 2), 1), large((5, 12, 4), 4), ((9, 3, 8), 2)])
-def test_ratings_in_many_games_continue_on_further_pages(size: tuple[int, int, int], pages: int) -> None:
-    mechanisms, games, models = names_of(*size)
-    played = [(game, mechanism, models) for game in games for mechanism in mechanisms]
-    found = dot_figures.ratings_pages(played)
-    assert [title for page in found for title in page] == ["all games", *games]
-    assert len(found) == pages
-    for page in (found[0], found[-1]):
-        figure = rated(*size, page=page, scale=Scale(0.0, 5.0))
-        assert figure.get_size_inches()[0] <= 6.5
-        check_page(figure)
-        assert [axes.get_title(loc="left") for axes in figure.axes if axes.get_title(loc="left")] == page
+def test_ratings_fit_on_pages_and_are_sorted(size: tuple[int, int, int]) -> None:
+    dots = rated(*size, scale=Scale(0.0, 5.0))
+    check_pages(dots)
+    mechanisms, games, names = names_of(*size)
+    assert [panel.title for panel in dots.panels] == ["all games", *games]
+    assert [row.rpartition(", ")[2] for row in dots.names] == names[::-1] * size[0]
+    played = [(game, mechanism, names) for game in games for mechanism in mechanisms]
+    assert dot_figures.ratings_pages(played) == len(dots.parts)
 
 
 def test_ratings_of_games_without_a_common_scale_are_sorted_by_their_places() -> None:
-    figure = rated(1, 2, 3)
+    figure = rated(1, 2, 3).figure()
     assert [axes.get_title(loc="left") for axes in figure.axes] == ["game-0", "game-1"]
     rows = [label.get_text() for label in figure.axes[0].get_yticklabels()]
     assert rows == ["openai:a-long-name-2", "openai:a-long-name-1", "openai:a-long-name-0"]

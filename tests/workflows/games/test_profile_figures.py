@@ -12,8 +12,7 @@ import pytest
 
 from labmates.errors import UsageError
 from labmates.stats.figures import check_figure, new_figure, paged, save_figure
-from labmates.workflows.games.convergence import convergence
-from labmates.workflows.games.profile_figures import convergence_figure, profile_figure, profile_pages
+from labmates.workflows.games.profile_figures import profile_figure, profile_pages
 from labmates.workflows.games.profiles import games_of, profiles
 from labmates.workflows.games.profiling import profile_games
 from tests.workflows.games.test_profiles import record
@@ -114,19 +113,3 @@ def test_the_pages_of_a_figure_have_names_and_titles_of_their_own() -> None:
     assert [drawing.title for drawing in drawings] == ["Actions, page 1 of 2", "Actions, page 2 of 2"]
     [alone] = paged("actions", "Actions", "alt", [lambda: None])
     assert (alone.name, alone.title, alone.draw()) == ("actions", "Actions", None)
-
-
-def test_convergence_is_drawn_with_its_reliability_if_there_are_several_models() -> None:
-    runs = [record(f"m:{m}", "o-ring", i, level=m + i / 10) for m in range(3) for i in range(4)]
-    axes = convergence_figure(convergence(runs)).axes
-    assert len(axes) == 3
-    drawn: dict[str, Any] = {str(line.get_label()): line.get_ydata() for line in axes[0].lines}
-    assert drawn["mean"][0] == pytest.approx(drawn["formula, normal errors"][0], rel=0.2)
-    assert (drawn["95th percentile"] >= drawn["mean"]).all()
-    assert len(convergence_figure(convergence(runs[:4])).axes) == 2
-
-
-def test_models_that_never_vary_have_no_error_to_draw() -> None:
-    runs = [record("m:a", "o-ring", i, level=3.0) for i in range(4)]
-    drawn = [str(line.get_label()) for line in convergence_figure(convergence(runs)).axes[0].lines]
-    assert drawn == ["formula, normal errors"]

@@ -1,11 +1,10 @@
-"""Proximity, profiles and convergence: what the numbers are, and what they are not."""
+"""Proximity and profiles: what the numbers are, and what they are not."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,13 +13,6 @@ from labmates.games.references import references
 from labmates.games.registry import make_game
 from labmates.records.run import RunRecord, Usage
 from labmates.stats.validity import MOST_FAILED
-from labmates.workflows.games.convergence import (
-    bootstrap_errors,
-    closed_form_errors,
-    convergence,
-    reliabilities,
-    variance_between,
-)
 from labmates.workflows.games.cooperation import cooperation, efficiency, pareto_proximity
 from labmates.workflows.games.profile_figures import profile_figure
 from labmates.workflows.games.profiles import games_of, games_table, profiles, profiles_table
@@ -141,65 +133,6 @@ def test_a_model_with_a_fifth_of_failed_decisions_is_not_excluded_yet() -> None:
     assert not profile.excluded
 
 
-def test_the_error_of_a_mean_is_that_of_the_formula() -> None:
-    values = np.random.default_rng(1).normal(5, 2, 5000)
-    sizes = (1, 5, 20, 50)
-    found = bootstrap_errors(values, sizes, resamples=4000)
-    assert found == pytest.approx(closed_form_errors(float(values.std(ddof=1)), sizes), rel=0.05)
-    assert closed_form_errors(1.0, [20])[0] == pytest.approx(0.178, abs=5e-4)
-
-
-def test_reliability_is_the_share_of_variance_that_is_between_models() -> None:
-    assert reliabilities(1.0, 2.0, [1, 4, 16]) == pytest.approx([0.2, 0.5, 0.8])
-    assert reliabilities(0.0, 1.0, [10]) == pytest.approx([0.0])
-    assert reliabilities(0.0, 0.0, [10]) == pytest.approx([0.0])
-    rng = np.random.default_rng(2)
-    true = rng.normal(0, 1.5, 2000)
-    measured = true + rng.normal(0, 0.5, 2000)
-    assert variance_between(measured, np.full(2000, 0.5)) == pytest.approx(2.25, rel=0.1)
-    assert variance_between(np.array([1.0, 1.1]), np.array([5.0, 5.0])) == 0
-
-
-def test_convergence_is_told_by_game_over_models_with_several_simulations() -> None:
-    rng = np.random.default_rng(3)
-    runs = [
-        record(f"m:{model}", "o-ring", i, level=float(level))
-        for model in range(6)
-        for i, level in enumerate(rng.normal(model, 1.0, 40))
-    ]
-    runs += [record("m:0", "weakest-link", 0, level=1.0), record("m:0", "public-goods", 0)]
-    [found] = convergence(runs, sizes=(5, 20))
-    assert (found.game, found.models, found.simulations, found.sizes) == ("o-ring", 6, 40, (5, 20))
-    assert found.within == pytest.approx(1.0, rel=0.1)
-    assert found.between == pytest.approx(np.std(range(6), ddof=1), rel=0.15)
-    assert found.bootstrap == pytest.approx(found.closed_form, rel=0.15)
-    assert found.reliability is not None
-    assert 0.9 < found.reliability[0] < found.reliability[1] < 1
-    [alone] = convergence([run for run in runs if run.models == ["m:1"]])
-    assert alone.reliability is None
-    assert alone.between is None
-
-
-def test_models_are_compared_under_equal_conditions() -> None:
-    rng = np.random.default_rng(4)
-    runs = [
-        replace(
-            record(f"m:{model}", "o-ring", i, level=float(level)),
-            key=f"{model} {size}",
-            condition={"game": "o-ring", "model": f"m:{model}", "group_size": size, "prices": {"input": model}},
-        )
-        for size in (3, 8)
-        for model in range(5)
-        for i, level in enumerate(rng.normal(0.1 * model + size, 0.1, 30))
-    ]
-    [found] = convergence(runs)
-    assert found.models == 5
-    # Five models a tenth apart; that sizes differ by five has nothing to do with it.
-    assert found.between == pytest.approx(0.1 * np.std(range(5), ddof=1), rel=0.25)
-    [apart] = convergence([run for run in runs if (run.condition["group_size"] == 3) == (run.models == ["m:0"])][:60])
-    assert (apart.models, apart.between) == (2, None)
-
-
 def test_what_was_played_under_several_conditions_is_told_apart() -> None:
     runs = [record("m:a", game, i, level=float(i)) for game in ("o-ring", "weakest-link") for i in range(4)]
     assert "setting" not in [column.key for column in profiles_table(profiles(runs, {})).columns]
@@ -213,11 +146,3 @@ def test_what_was_played_under_several_conditions_is_told_apart() -> None:
     ]
     rows = profiles_table(found).rows
     assert [(row["setting"], row["level"]) for row in rows] == [("group_size=3", 0.5), ("group_size=5", 2.5), ("", 1.5)]
-
-
-def test_simulations_in_which_almost_all_decisions_failed_say_nothing_of_convergence() -> None:
-    runs = [record(f"m:{name}", "o-ring", i, level=float(i)) for name in "ab" for i in range(4)]
-    broken = [record("m:c", "o-ring", i, level=9.0 * i, failed_decision_rate=0.9) for i in range(4)]
-    [found] = convergence([*runs, *broken], metrics=["level"])
-    [same] = convergence(runs, metrics=["level"])
-    assert (found.models, found.within) == (same.models, same.within)

@@ -10,8 +10,8 @@ from scipy import stats
 from scipy.linalg import block_diag
 
 from labmates.games.base import Array
-from labmates.workflows.games.convergence import reliabilities, variance_between
 from labmates_profiles.bayes.evidence import PermutationTest
+from labmates_profiles.curves import reliabilities, variance_between
 from labmates_profiles.prediction import FORMS, Form
 from labmates_profiles.prediction import fit as fitting
 from labmates_profiles.prediction.data import PredictionData, Runs, standardised, summarise

@@ -10,13 +10,18 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from labmates.games.base import Array
 from labmates.records.run import ENDED, RunRecord
+from labmates.stats.figures import COLOURS, GREY, look, new_figure
 from labmates.stats.tables import Column, Table
 from labmates.stats.validity import MOST_FAILED
+from labmates_profiles.arrays import Array
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 SIZES = (1, 2, 5, 10, 20, 30, 50)
 """Default numbers of simulations."""
@@ -242,3 +247,47 @@ def _of_game(
         ),
         reliability=reliability,
     )
+
+
+def _name(curve: Convergence) -> str:
+    return curve.game if curve.metric == "level" else f"{curve.game}, {curve.metric.replace('_', ' ')}"
+
+
+def convergence_figure(curves: Sequence[Convergence]) -> Figure:
+    """The error of a mean of n simulations in units of the standard deviation, and the reliability.
+
+    First over all models and games, then by game (cooperative-profiles paper, Figure 1); the reliability if there are
+    several models.
+    """
+    has_reliability = any(curve.reliability is not None for curve in curves)
+    figure, axes = new_figure(12.6 if has_reliability else 8.4, 3.4, columns=3 if has_reliability else 2)
+    sizes = curves[0].sizes
+    every = np.array([relative for curve in curves for relative in curve.relative])
+    axes[0].set_title("All models and games", loc="left", fontsize=9)
+    axes[0].plot(sizes, closed_form_errors(1.0, sizes), color=GREY, linewidth=1, label="formula, normal errors")
+    if every.size:
+        mean, spread = every.mean(axis=0), every.std(axis=0)
+        axes[0].fill_between(sizes, mean - spread, mean + spread, color=COLOURS[0], alpha=0.2, label="± 1 SD")
+        axes[0].plot(sizes, mean, "o-", color=COLOURS[0], markersize=4, linewidth=1, label="mean")
+        axes[0].plot(sizes, np.quantile(every, 0.95, axis=0), "--", color=COLOURS[0], label="95th percentile")
+    for place, curve in enumerate(curves):
+        colour, marker = look(place)
+        style: dict[str, Any] = {"color": colour, "label": _name(curve), "markersize": 4, "linewidth": 1}
+        if curve.relative:
+            axes[1].plot(sizes, np.mean(curve.relative, axis=0), f"{marker}-", **style)
+        if curve.reliability is not None:
+            axes[2].plot(sizes, curve.reliability, f"{marker}-", **style)
+    axes[1].set_title("By game", loc="left", fontsize=9)
+    for each in axes[:2]:
+        each.set_ylabel("mean absolute error, in SD")
+        each.set_ylim(bottom=0)
+        if every.size:
+            each.legend(fontsize=8, frameon=False)
+    if has_reliability:
+        axes[2].set_title("Reliability: separation of models", loc="left", fontsize=9)
+        axes[2].set_ylabel("reliability")
+        axes[2].set_ylim(0, 1.02)
+        axes[2].legend(loc="lower right", fontsize=8, frameon=False)
+    for each in axes:
+        each.set_xlabel("simulations")
+    return figure
