@@ -52,9 +52,9 @@ test-oldest: setup
 	$(OLDEST)/bin/python -m pytest -n 3 tests/budgets tests/records tests/models tests/games tests/studies/test_spec.py
 
 # Compiles the machine that executes strategies, the libraries and the tests once, which each test process would do.
-MACHINE := packages/labmates-populations/labmates_populations/engine/kernel/machine
+MACHINE := packages/labmates-fast/labmates_fast/machine
 .venv/.compiled: .venv/.develop $(wildcard $(MACHINE)/*.py)
-	$(BIN)/python -c 'from labmates_populations.engine.kernel.native import load_machine; load_machine()'
+	$(BIN)/python -c 'from labmates_fast.programs import FAST; FAST.load()'
 	$(BIN)/pytest --collect-only -qq >/dev/null || true  # what is wrong is told by the tests
 	@touch $@
 

@@ -74,6 +74,7 @@ NOT_RUN: dict[str, list[str]] = {
         "needs a Kubernetes cluster",
     ],
     "packages/labmates-doors/README.md": ["it installs the package"],
+    "packages/labmates-fast/README.md": ["it installs the package"],
     "packages/labmates-populations/README.md": ["it installs the package"],
     "packages/labmates-profiles/README.md": ["it installs the package"],
     "docs/viewer/README.md": [

@@ -19,7 +19,6 @@ import numpy as np
 from labmates.games import base
 from labmates.sandboxes.folders import cache_folder
 from labmates.util import seeds
-from labmates_populations.engine.kernel.compiler import HAS_MACHINE
 
 
 @dataclass(frozen=True)
@@ -75,7 +74,7 @@ def _rules() -> bytes:
     ours, games = Path(__file__).parents[1], Path(base.__file__).parent
     engine = (ours / "engine").rglob("*.py")
     sources = [*engine, *ours.glob("*.py"), *games.rglob("*.py"), Path(seeds.__file__)]
-    digest = hashlib.sha256(f"{sys.version}\0{np.__version__}\0{HAS_MACHINE}".encode())
+    digest = hashlib.sha256(f"{sys.version}\0{np.__version__}".encode())
     for source in sorted(sources):
         digest.update(hashlib.sha256(source.read_bytes()).digest())
     return digest.digest()

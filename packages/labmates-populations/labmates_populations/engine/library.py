@@ -396,7 +396,7 @@ def import_strategies(workers: Workers, source: Path, library: Path, game: str |
     for file, (target, _), (verdicts, reading) in zip(files, targets, begun, strict=True):
         found: Sequence[Found] = [verdict.strategy for verdict in verdicts or ()]
         if reading is not None:
-            found = workers.found_in(reading)
+            found = [source.found for source in workers.sources_of(reading)]
         problems = [strategy.problems for strategy in verdicts or found]
         target.path.parent.mkdir(parents=True, exist_ok=True)
         if file.path.resolve() != target.path.resolve():

@@ -15,31 +15,21 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-import labmates
-import labmates_populations
 from labmates.errors import UsageError
 from labmates.sandboxes.interpreter import FLAGS, this_interpreter
 from labmates_populations.engine.errors import WorkersError
-from labmates_populations.engine.file_cache import FileCache
 from labmates_populations.engine.kernel.engine import Batch, Errors, Result
 from labmates_populations.engine.kernel.forking import fork
-from labmates_populations.engine.kernel.source import (
-    Found,
-    Source,
-    UnreadableError,
-    found_in,
-    lines_of,
-    program_of,
-    received_sources,
-)
-from labmates_populations.engine.kernel.wire import ClosedError, complete, parsed, receive_whole, send
+from labmates_populations.engine.kernel.source import Found, Source, lines_of, program_of, received_sources
+from labmates_populations.engine.kernel.wire import ClosedError, receive, send
 from labmates_populations.engine.match_ups import MatchUps
+from labmates_populations.machine import installed_machine
 
 __all__ = ["Batch", "Errors", "Loaded", "Result", "Workers", "chunks"]
 DECISION_SECONDS = 1.0
@@ -50,9 +40,6 @@ _MOST_WORKERS = 256
 _POLL_SECONDS = 0.25
 _WORTH_LOADING = 200_000
 """Decisions after which the machine saves more time than its start costs."""
-_WORTH_KEEPING = 100_000
-"""Characters of a file above which it is read from the cache the next time."""
-_READ = FileCache("strategies", 512 << 20)
 
 
 @dataclass(frozen=True)
@@ -64,11 +51,11 @@ class Loaded(Found):
 
 @dataclass(frozen=True)
 class Reading:
-    """A file, with its strategies if they are in the cache, or the connection to the process that reads it."""
+    """A file, and the connection to the process that reads it."""
 
     name: str
     text: str
-    origin: socket.socket | list[Source]
+    connection: socket.socket
 
 
 class Workers:
@@ -85,8 +72,8 @@ class Workers:
     unsafe
         Play without confinement: strategies' code then has all rights of this user.
     native
-        Load the machine, which executes most strategies many times faster, before the first game; by default it is
-        loaded once it saves time. Requires the extra ``fast``; results are the same.
+        Load the machine (see `labmates_populations.machine`) before the first game; by default it is loaded once it
+        saves time. Results are the same, also where none is installed.
 
     Raises
     ------
@@ -105,7 +92,10 @@ class Workers:
     ) -> None:
         self.processes = min(processes or len(os.sched_getaffinity(0)), _MOST_WORKERS)
         self.loaded: list[Loaded] = []
-        self._settings = {"seconds": seconds, "memory": memory, "unsafe": unsafe, "native": native}
+        self._machine = installed_machine()
+        self._settings = {
+            "seconds": seconds, "memory": memory, "unsafe": unsafe, "native": native, "machine": self._machine,
+        }  # fmt: skip
         self._lock = threading.RLock()
         self._root: tuple[subprocess.Popen[bytes], socket.socket] | None = None
         self._native: socket.socket | None = None
@@ -135,8 +125,6 @@ class Workers:
 
     def reading(self, name: str, text: str) -> Reading:
         """Start to read a file in a separate process, with the parameters of `load`."""
-        if (known := _known_sources(text)) is not None:
-            return Reading(name, text, known)
         with self._lock:
             connection = self._fork("source")
             self._readings.add(connection)
@@ -146,39 +134,25 @@ class Workers:
 
     def loaded_from(self, reading: Reading) -> list[Loaded]:
         """Wait for a file's strategies, with the errors of `load`."""
-        sources = reading.origin
-        if not isinstance(sources, list):
-            try:
-                sources = received_sources(*self._received(reading, sources))
-            except UnreadableError as error:
-                raise UsageError(f"{reading.name} can't be read as Python: {error}") from error
+        sources = self.sources_of(reading)
         with self._lock:
             found = self.learn(sources)
             lines = lines_of(reading.text)
             self._texts += ["".join(lines[strategy.line - 1 : strategy.end]) for strategy in found]
         return found
 
-    def found_in(self, reading: Reading) -> list[Found]:
-        """Wait for the facts about a file's strategies, with the errors of `load`; no strategy is loaded."""
-        if isinstance(reading.origin, list):
-            return [source.found for source in reading.origin]
-        return found_in(self._received(reading, reading.origin)[0])
-
-    def _received(self, reading: Reading, connection: socket.socket) -> tuple[list[dict[str, Any]], bytes]:
-        """The facts and the data of a file's strategies from the process that reads it."""
-        name = reading.name
-        with connection:
+    def sources_of(self, reading: Reading) -> list[Source]:
+        """Wait for a file's strategies, with the errors of `load`; none is loaded."""
+        with reading.connection as connection:
             self._readings.discard(connection)
             try:
-                message = receive_whole(connection)
-                reply, data = parsed(message)
-            except (ClosedError, ValueError) as error:
-                raise UsageError(f"{name} can't be read as Python: it ends the process that reads it") from error
+                reply, data = receive(connection)
+            except ClosedError as error:
+                what = f"{reading.name} can't be read as Python: it ends the process that reads it"
+                raise UsageError(what) from error
         if "error" in reply:
             raise UsageError(str(reply["error"]))
-        if len(reading.text) > _WORTH_KEEPING:
-            _READ.keep(message, reading.text)
-        return reply["found"], data
+        return received_sources(reply, data)
 
     def learn(self, sources: Sequence[Source]) -> list[Loaded]:
         """Add strategies that have been read, and number them in this order."""
@@ -223,7 +197,7 @@ class Workers:
     def _play(self, batches: Sequence[Batch], stop: Callable[[], bool]) -> list[Result]:
         wanted = min(self.processes, len(batches))
         self._decisions += sum(batch.groups.size * batch.rounds for batch in batches)
-        native = bool(self._settings["native"]) or self._decisions > _WORTH_LOADING
+        native = bool(self._machine) and (bool(self._settings["native"]) or self._decisions > _WORTH_LOADING)
         if native and self._native is None:
             self._end_engines()
             self._native = self._load_machine()
@@ -303,25 +277,13 @@ class Workers:
                 raise WorkersError(
                     f"strategies need packet sockets, which this system lacks ({error}); use Linux"
                 ) from error
-            command = [sys.executable, *FLAGS, "-m", "labmates_populations.engine.kernel.forking"]
+            command = [sys.executable, *FLAGS, "-m", "labmates_populations.engine.kernel.forking", self._machine]
             with theirs:
                 process = subprocess.Popen(  # noqa: S603
-                    command, stdin=theirs.fileno(), stdout=subprocess.DEVNULL, env=_environment()
+                    command, stdin=theirs.fileno(), stdout=subprocess.DEVNULL, env=_environment(self._machine)
                 )
             self._root = process, ours
         return self._root
-
-
-def _known_sources(text: str) -> list[Source] | None:
-    """The strategies of a file that was read before; None if it was not, or what was kept is damaged."""
-    message = _READ.known(text) if len(text) > _WORTH_KEEPING else None
-    try:
-        if message is None or not complete(message, len(message)):
-            return None
-        told, data = parsed(message)
-        return received_sources(told["found"], data)
-    except (UnreadableError, ValueError, KeyError, TypeError):
-        return None
 
 
 class _Engine:
@@ -354,9 +316,10 @@ class _Engine:
         raise WorkersError(f"a process of players failed, and no strategy's code was running: {what}")
 
 
-def _environment() -> dict[str, str]:
-    """The complete environment of the processes."""
-    ours = (str(Path(package.__path__[0]).parent) for package in (labmates, labmates_populations))
+def _environment(machine: str) -> dict[str, str]:
+    """The complete environment of processes that find our packages, and that of the machine at a place."""
+    names = ["labmates", "labmates_populations", *filter(None, [machine.partition(".")[0]])]
+    ours = (str(Path(package.__path__[0]).parent) for package in map(import_module, names))
     packages = dict.fromkeys([*ours, *map(str, this_interpreter().packages)])
     threads = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
     # Without bytecode, the machine's packages take twice as long to import: an installer may not have written it.

@@ -12,11 +12,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from importlib.util import find_spec
 from types import CodeType
 
-from labmates_populations.engine.kernel.lowering.program import Program, UnloweredError
-from labmates_populations.engine.kernel.lowering.statements import lower
 from labmates_populations.engine.kernel.rewriting.functions import Function
 from labmates_populations.engine.kernel.rewriting.nodes import (
     HERE,
@@ -28,9 +25,8 @@ from labmates_populations.engine.kernel.rewriting.nodes import (
     name_of,
 )
 from labmates_populations.engine.kernel.rewriting.scopes import ClassScope
+from labmates_populations.machine import Machine
 
-HAS_MACHINE = find_spec("numba") is not None
-"""Without it, instructions are useless, and they take a third of the time of reading a file."""
 _NOBODY = "__player"
 """Replacement for the player in static methods: not a valid variable name."""
 _MERGED = {"labmates.strategies": "strategies"} | {
@@ -44,20 +40,18 @@ class Compiled:
 
     Attributes
     ----------
-    code
-        Its code; None if it has a program, and can be compiled when the code is needed.
     draws
         Whether it draws random numbers.
     program
-        The equivalent program for the machine; None if it can't execute the class, or is not installed.
+        The equivalent program for the machine; empty if there is no machine, or it can't execute the class.
     """
 
-    code: CodeType | None
+    code: CodeType
     draws: bool
-    program: Program | None
+    program: bytes
 
 
-def compile_class(node: ast.ClassDef, imported: Mapping[str, str], *, machine: bool = HAS_MACHINE) -> Compiled:
+def compile_class(node: ast.ClassDef, imported: Mapping[str, str], machine: Machine | None = None) -> Compiled:
     """The code of a strategy's class, for execution with `names.compiled_names`; the class's tree is changed.
 
     Parameters
@@ -65,7 +59,7 @@ def compile_class(node: ast.ClassDef, imported: Mapping[str, str], *, machine: b
     imported
         Meanings of the file's imported names; see `imported_names`.
     machine
-        Make a program for the machine, beside which most classes need no code.
+        Make a program for this machine.
 
     Raises
     ------
@@ -75,26 +69,11 @@ def compile_class(node: ast.ClassDef, imported: Mapping[str, str], *, machine: b
     try:
         made = _Class(node, imported)
         rewritten = made.rewritten()
-        later = machine and made.scope.surely_valid
-        code = None if later else _code(rewritten)
-        program = _program(rewritten, made.scope) if machine else None
-        if later and program is None:
-            code = _code(rewritten)
+        code: CodeType = compile(ast.Module([rewritten], []), "strategy", "exec", dont_inherit=True)
+        program = machine.program(rewritten, made.scope.variables) if machine is not None else b""
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise UnfitError(str(error)) from error
     return Compiled(code, made.scope.draws, program)
-
-
-def _code(rewritten: ast.ClassDef) -> CodeType:
-    code: CodeType = compile(ast.Module([rewritten], []), "strategy", "exec", dont_inherit=True)
-    return code
-
-
-def _program(rewritten: ast.ClassDef, scope: ClassScope) -> Program | None:
-    try:
-        return lower(rewritten, scope.variables)
-    except UnloweredError:
-        return None
 
 
 def imported_names(statements: Iterable[ast.stmt]) -> dict[str, str] | None:

@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from labmates_populations.engine.kernel.hosts import History, Host, HostError, UnreadyError
 from labmates_populations.engine.kernel.limits import MOST_SPENT
-from labmates_populations.engine.kernel.native import NativePlayers, Programs, load_machine
 from labmates_populations.engine.kernel.players import FAILED, STOPPED, TIMEOUT
 from labmates_populations.engine.kernel.source import Source
 from labmates_populations.engine.kernel.tables import UNKNOWN, Table
 from labmates_populations.engine.kernel.wire import send
+from labmates_populations.machine import NativePlayers, Programs, Terms, load_machine
 from labmates_populations.repeated import RepeatedGame
 
 _AT_ONCE = 8
@@ -198,17 +198,18 @@ class Engine:
         self._together: Host | None = None
         self._tables: dict[Any, Table] = {}
         self._programs: Programs | None = None
+        self._learned = 0
         self._facts = np.zeros((0, 4), bool)
 
     def _programs_for(self, batch: Batch) -> Programs | None:
         """Programs of the machine; None if it is not installed or does not support the batch."""
         if batch.given is not None:
             return None
-        machine = load_machine()
-        if machine is not None:
-            self._programs = self._programs or Programs(machine)
-            if new := self.sources[len(self._programs.table) :]:
-                self._programs.learn(new)
+        if self._programs is None and (machine := load_machine(self._settings["machine"])) is not None:
+            self._programs = machine.load()
+        if self._programs is not None:
+            self._programs.learn([source.program for source in self.sources[self._learned :]])
+            self._learned = len(self.sources)
         return self._programs
 
     def facts(self, strategies: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -276,6 +277,12 @@ class Engine:
         if len(self._tables) > _MOST_TABLES:
             del self._tables[next(iter(self._tables))]
         return table
+
+
+def terms_of(game: RepeatedGame) -> Terms:
+    """What a game is to players of the machine."""
+    parameters = {"n_players": game.n_players, "n_rounds": game.n_rounds, **game.parameters}
+    return Terms(game.n_rounds, 0 if game.is_binary else len(game.labels), game.start(1) is not None, parameters)
 
 
 def _slips(batch: Batch) -> NDArray[np.uint8] | None:
@@ -372,7 +379,8 @@ class _Play:
         counts: NDArray[np.int64] = np.zeros((places, rounds, *by_action), np.int64)
         if programs is not None:
             able, seats = self._running & self._compiled, batch.groups.shape[1]
-            self._native = NativePlayers(programs, game, self._strategies, able, batch.seed, batch.group_numbers, seats)
+            numbers = batch.group_numbers
+            self._native = programs.players(terms_of(game), self._strategies, able, batch.seed, numbers, seats)
             same &= ~self._native.playing
             payoffs, counts = self._native.payoffs, self._native.counts
         self._table = engine.table(game)

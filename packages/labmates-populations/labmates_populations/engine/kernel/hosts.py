@@ -12,8 +12,8 @@ import os
 import select
 import signal
 import socket
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from labmates_populations.engine.kernel.forking import fork
 from labmates_populations.engine.kernel.limits import BEATS, HUNG, MARKS, PLACE
 from labmates_populations.engine.kernel.players import FAILED
 from labmates_populations.engine.kernel.source import Source
-from labmates_populations.engine.kernel.wire import ClosedError, Reader, complete, parsed, receive, send
+from labmates_populations.engine.kernel.wire import ClosedError, complete, parsed, send
 
 _POLL_SECONDS = 0.25
 _ASLEEP_SECONDS = 5.0
@@ -167,7 +167,6 @@ class Host:
         """Request decisions; `answers` waits for them."""
         new = sorted(set(numbers.tolist()) - self._known)
         self._known.update(new)
-        compile_late(self.requests, sources, new)
         slots = places - self._offset
         rows, packed = history.packed(slots, places, self._told[slots], t)
         self._told[slots] = t
@@ -238,24 +237,6 @@ class Host:
 
 
 _HANGS = "took too long and could not be interrupted"
-
-
-def compile_late(requests: socket.socket, sources: list[Source], numbers: Sequence[int]) -> None:
-    """Compile the strategies with these numbers whose code is late; HostError if the process that does it dies."""
-    late = [number for number in numbers if sources[number].is_late]
-    if not late:
-        return
-    texts = [sources[number].code for number in late]
-    try:
-        connection, _ = fork(requests, "source", {})
-        with connection:
-            send(connection, {"late": [*map(len, texts)]}, b"".join(texts))
-            told, data = receive(connection)
-    except ClosedError as error:
-        raise HostError(-1, f"a process that compiles strategies has ended: {error}") from error
-    codes = Reader(data)
-    for number, size in zip(late, told["sizes"], strict=True):
-        sources[number] = replace(sources[number], code=codes.bytes(size), is_late=False)
 
 
 class UnreadyError(Exception):

@@ -10,22 +10,19 @@ import marshal
 import re
 import resource
 import socket
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from io import StringIO
 from types import CodeType
 from typing import Any, TypeGuard
 
-import numpy as np
-
-from labmates_populations.engine.kernel.compiler import HAS_MACHINE, Compiled, compile_class, imported_names
-from labmates_populations.engine.kernel.lowering.program import Program
+from labmates_populations.engine.kernel.compiler import Compiled, compile_class, imported_names
 from labmates_populations.engine.kernel.plain import plain
 from labmates_populations.engine.kernel.rewriting.nodes import UnfitError
 from labmates_populations.engine.kernel.static import MOST_CHARACTERS, draws, names_of_chance, problems_of
-from labmates_populations.engine.kernel.verification import are_valid
 from labmates_populations.engine.kernel.wire import Reader, receive, send
+from labmates_populations.machine import Machine, load_machine
 
 _CLASS = "\nclass "
 """Where a file can be split: if this is not between statements, the piece before it is invalid."""
@@ -71,9 +68,6 @@ class Found:
     problems: tuple[str, ...]
 
 
-_FACTS = [field.name for field in fields(Found)]
-
-
 @dataclass(frozen=True)
 class Source:
     """A strategy from a file.
@@ -85,17 +79,13 @@ class Source:
     code
         The code of its class, for `marshal`; empty if there are problems.
     program
-        The equivalent program for the machine, if any.
-    is_late
-        Whether `code` holds the class's text and the file's imported names in place of its code, which is rarely needed
-        beside a program; see `hosts.compile_late`.
+        The equivalent program for the machine; empty if there is none.
     """
 
     found: Found
     compiled: bool
     code: bytes
-    program: Program | None = None
-    is_late: bool = False
+    program: bytes = b""
 
     @property
     def playable(self) -> bool:
@@ -112,74 +102,42 @@ class UnreadableError(Exception):
     """A file is not valid Python, or too large."""
 
 
-def serve(connection: socket.socket, _settings: dict[str, Any]) -> None:
-    """Read one file or compile strategies of files, in a separate process that they may crash."""
+def serve(connection: socket.socket, settings: dict[str, Any]) -> None:
+    """Read one file, in a separate process that it may crash."""
     send(connection, {"ready": True})
     head, data = receive(connection)
     most = _READING_SECONDS * (1 + len(data) // 1_000_000)
     resource.setrlimit(resource.RLIMIT_CPU, (most, most))
     gc.disable()
-    if "late" in head:
-        late = Reader(data)
-        codes = [_late_code(late.bytes(size)) for size in head["late"]]
-        send(connection, {"sizes": [*map(len, codes)]}, b"".join(codes))
-        return
     try:
-        sources = read_source(data.decode("utf-8", "surrogatepass"), head["name"])
+        sources = read_source(data.decode("utf-8", "surrogatepass"), head["name"], load_machine(settings["machine"]))
     except UnreadableError as error:
         send(connection, {"error": str(error)})
         return
-    found = [
-        {
-            **vars(source.found),
-            "compiled": source.compiled,
-            "is_late": source.is_late,
-            "bytes": len(source.code),
-            "program": _facts(source.program),
-        }
-        for source in sources
-    ]
-    send(connection, {"found": found}, b"".join(source.code + _bytes(source.program) for source in sources))
-
-
-def _facts(program: Program | None) -> dict[str, Any] | None:
-    if program is None:
-        return None
-    sizes = {"instructions": len(program.code), "constants": len(program.registers)}
-    facts = {name: getattr(program, name) for name in ("deciding", "words", "keeps_lists")}
-    return {**sizes, **facts}
-
-
-def _bytes(program: Program | None) -> bytes:
-    return b"" if program is None else program.code.tobytes() + program.registers.tobytes()
+    sizes = [(source.compiled, len(source.code), len(source.program)) for source in sources]
+    parts = [part for source in sources for part in (source.code, source.program)]
+    send(connection, {"found": [vars(source.found) for source in sources], "sizes": sizes}, b"".join(parts))
 
 
 def found_in(told: Iterable[Mapping[str, Any]]) -> list[Found]:
     """The facts about strategies in a message of `serve`."""
-    return [Found(**{name: one[name] for name in _FACTS} | {"problems": tuple(one["problems"])}) for one in told]
+    return [Found(**{**one, "problems": tuple(one["problems"])}) for one in told]
 
 
-def received_sources(told: Sequence[Mapping[str, Any]], data: bytes) -> list[Source]:
-    """The strategies in a message of `serve`; UnreadableError for instructions that are unsafe for the machine."""
-    reader, sources = Reader(data), []
-    for found, facts in zip(found_in(told), told, strict=True):
-        code, program = reader.bytes(int(facts["bytes"])), None
-        if facts["program"] is not None:
-            sizes = {**facts["program"]}
-            instructions = reader.take(np.int16, 4 * sizes.pop("instructions")).reshape(-1, 4)
-            registers = reader.take(np.int64, sizes.pop("constants"))
-            program = Program(code=instructions.copy(), registers=registers.copy(), **sizes)
-        sources.append(Source(found, bool(facts["compiled"]), code, program, bool(facts["is_late"])))
-    if not are_valid([source.program for source in sources if source.program is not None]):
-        raise UnreadableError("the process that reads it sends invalid instructions")
-    return sources
+def received_sources(told: Mapping[str, Any], data: bytes) -> list[Source]:
+    """The strategies in a message of `serve`."""
+    reader = Reader(data)
+    return [
+        Source(found, bool(compiled), reader.bytes(code), reader.bytes(program))
+        for found, (compiled, code, program) in zip(found_in(told["found"]), told["sizes"], strict=True)
+    ]
 
 
-def read_source(text: str, name: str) -> list[Source]:
-    """The strategies of a file; UnreadableError for invalid or too large files."""
+def read_source(text: str, name: str, machine: Machine | None = None) -> list[Source]:
+    """The strategies of a file, with programs for a machine; UnreadableError for invalid or too large files."""
     if text.count(_CLASS) < _MOST_CLASSES:
         with contextlib.suppress(_UnsplitError, *_UNREADABLE):  # the whole file is read instead, or is the error
-            return list(_read(_pieces(text), name))
+            return list(_read(_pieces(text), name, machine))
     try:
         found = sum(map(_is_strategy, ast.parse(text).body))
     except _UNREADABLE as error:
@@ -189,7 +147,7 @@ def read_source(text: str, name: str) -> list[Source]:
     if found > _MOST_CLASSES:
         raise UnreadableError(f"{name} holds {found} strategies; at most {_MOST_CLASSES} are allowed")
     try:
-        return list(_read([text], name))
+        return list(_read([text], name, machine))
     except _UNREADABLE as error:
         raise UnreadableError(f"{name} can't be compiled: {error}") from error
 
@@ -246,7 +204,7 @@ class _File:
         self.names = imported_names(rest)
 
 
-def _read(pieces: Iterable[str], name: str) -> Iterator[Source]:
+def _read(pieces: Iterable[str], name: str, machine: Machine | None) -> Iterator[Source]:
     """The strategies of a file in pieces: small trees take less memory, and stay in the processor's cache."""
     file, before = None, 0
     for text in pieces:
@@ -258,37 +216,26 @@ def _read(pieces: Iterable[str], name: str) -> Iterator[Source]:
             raise _UnsplitError
         for node in strategies:
             found = _found(node, file.problems, before)
-            made = None if found["problems"] else _fitting(file.names, node, piece)
+            made = None if found["problems"] else _fitting(file.names, node, piece, machine)
             if made is None:
                 yield _alone(file, piece.text(node), found)
-                continue
-            is_late = made.code is None
-            code = marshal.dumps((piece.text(node), file.names) if is_late else (made.code,))
-            yield Source(Found(**found, random=made.draws), True, code, made.program, is_late)
+            else:
+                yield Source(Found(**found, random=made.draws), True, marshal.dumps((made.code,)), made.program)
         before += piece.breaks
 
 
 def _fitting(
-    names: Mapping[str, str] | None, node: ast.ClassDef, piece: _Piece, *, machine: bool = HAS_MACHINE
+    names: Mapping[str, str] | None, node: ast.ClassDef, piece: _Piece, machine: Machine | None
 ) -> Compiled | None:
     """The compiled strategy, rewritten if necessary; None if it does not fit the subset."""
     if names is None or (piece.size > MOST_CHARACTERS and len(piece.text(node)) > MOST_CHARACTERS):
         return None
     with contextlib.suppress(UnfitError):
-        return compile_class(node, names, machine=machine)
+        return compile_class(node, names, machine)
     [again] = ast.parse(piece.text(node)).body  # `compile_class` has changed the tree
     with contextlib.suppress(UnfitError, RecursionError):
-        return compile_class(plain(again), names, machine=machine) if isinstance(again, ast.ClassDef) else None
+        return compile_class(plain(again), names, machine) if isinstance(again, ast.ClassDef) else None
     return None
-
-
-def _late_code(late: bytes) -> bytes:
-    """The code of a strategy that was fitting when its file was read."""
-    text, names = marshal.loads(late)  # noqa: S302 - from the process that reads files, which runs none
-    [node] = ast.parse(text).body
-    made = _fitting(names, node, _Piece(text), machine=False) if isinstance(node, ast.ClassDef) else None
-    assert made is not None
-    return marshal.dumps((made.code,))
 
 
 def _alone(file: _File, source: str, found: dict[str, Any]) -> Source:

@@ -14,6 +14,7 @@ import pytest
 from labmates_populations.engine import workers as workers_module
 from labmates_populations.engine.kernel.limits import MOST_SPENT
 from labmates_populations.engine.workers import Batch, Workers
+from labmates_populations.machine import installed_machine
 from labmates_populations.repeated import make_repeated
 from tests.populations.engine.conftest import Play
 from tests.support.strategies import HEAD, strategy
@@ -291,10 +292,10 @@ def machine():
 def test_where_nothing_can_be_confined_nothing_runs_unless_asked_for(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    usual = workers_module._environment()
+    usual = workers_module._environment(installed_machine())
     (tmp_path / "platform.py").write_text(ANOTHER_MACHINE)
     path = f"{tmp_path}:{usual['PYTHONPATH']}"
-    monkeypatch.setattr(workers_module, "_environment", lambda: {**usual, "PYTHONPATH": path})
+    monkeypatch.setattr(workers_module, "_environment", lambda _: {**usual, "PYTHONPATH": path})
     for unsafe in (False, True):
         with Workers(processes=1, unsafe=unsafe) as made:
             [found] = made.load("test.py", HEAD + COOPERATE)

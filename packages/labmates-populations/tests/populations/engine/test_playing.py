@@ -15,7 +15,6 @@ from labmates.errors import UsageError
 from labmates_populations.engine.behaviour import Features, behaviours, situations
 from labmates_populations.engine.checks import check_strategies
 from labmates_populations.engine.crew import Crew
-from labmates_populations.engine.errors import WorkersError
 from labmates_populations.engine.library import game_of, import_strategies, library_digest, load_population
 from labmates_populations.engine.match import play_match
 from labmates_populations.engine.reference import REFERENCES, class_name, reference_source
@@ -227,26 +226,6 @@ def test_checks_find_what_goes_wrong_in_some_sizes_alone(workers: Workers, body:
     assert not checked[0].deterministic
 
 
-def test_checks_by_the_machine_give_the_verdicts_of_python() -> None:
-    bodies = [
-        "return C if history.round_number < 3 else D",
-        "return C if random.random() < 0.5 else D",
-        "return C if history.my_payoffs[-1] > 0 else D",
-        "return C if 1 / (history.round_number - 4) else D",
-        "while history.round_number > 2: pass\nreturn C",
-        "return C if history.round_number < 19 else None",
-    ]
-    code = HEAD + "".join(strategy(body, name=f"Strategy_SELFISH_{place}") for place, body in enumerate(bodies))
-    verdicts = []
-    for native in (True, False):
-        with Workers(processes=1, seconds=0.2, native=native) as workers:
-            checked = check_strategies(workers, "collective-risk", workers.load("test.py", code))
-        assert not native or all(one.microseconds > 0 for one in checked)
-        verdicts.append([(one.problems, one.deterministic) for one in checked])
-    assert verdicts[0] == verdicts[1]
-    assert [bool(problems) for problems, _ in verdicts[0]] == [False, False, True, True, True, True]
-
-
 class _Recording(Workers):
     """Workers that keep who played together."""
 
@@ -435,16 +414,3 @@ def test_noise_executes_the_opposite_as_the_exact_chain_of_tit_for_tat_says() ->
         cooperation = executed @ [0, 0.5, 0.5, 1]
         assert whole.actions[:, t].mean() == pytest.approx(cooperation, abs=4 * 0.5 / np.sqrt(2 * groups))
         both = executed[[0, 2, 1, 3]]  # each copies the other
-
-
-def test_a_death_of_the_process_that_compiles_strategies_is_no_fault_of_theirs() -> None:
-    with Workers(processes=1) as workers:
-        workers.load("test.py", HEAD + strategy("return C"))
-        [source] = workers._sources
-        assert source.is_late
-        workers._sources[0] = replace(source, code=b"no text")
-        batch = Batch(make_repeated("public-goods", 3, 5), np.array([[0, 0, 0]]), seed=0)
-        with pytest.raises(WorkersError, match="a process that compiles strategies has ended"):
-            workers.play([batch])
-        workers._sources[0] = source
-        assert workers.play([batch])[0].actions.all()

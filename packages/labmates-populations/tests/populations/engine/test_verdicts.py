@@ -4,21 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from labmates_populations.engine import verdicts, workers
+from labmates_populations.engine import verdicts
 from labmates_populations.engine.checks import Checked
 from labmates_populations.engine.file_cache import FileCache, _rules
 from labmates_populations.engine.kernel.source import Found
-from labmates_populations.engine.workers import Workers
-from tests.support.strategies import HEAD, strategy
 
 FOUND = Found("Strategy_SELFISH_1", 3, 9, "selfish", 1, False, True, 2, ())
 KEPT = [Checked(FOUND, ("took too long",), False, 1.5)]
-BODIES = ["return C", "x = {}\nx[1] = history\nreturn D", "(lambda: 0)\nreturn C", "open('x')\nreturn C"]
-TEXT = HEAD + "".join(strategy(body, name=f"Strategy_SELFISH_{number}") for number, body in enumerate(BODIES))
 
 
 @pytest.fixture(autouse=True)
@@ -77,34 +72,3 @@ def test_a_cache_that_can_not_be_written_is_done_without(folder: Path) -> None:
     folder.write_text("no folder")
     verdicts.keep_verdicts("text", "public-goods", KEPT)
     assert verdicts.known_verdicts("text", "public-goods") is None
-
-
-def read(text: str, name: str = "test.py") -> tuple[bool, list[Any]]:
-    """Whether a process reads a file, and what is known of its strategies."""
-    with Workers(processes=1) as some:
-        some.load(name, text)
-        facts = [(one.found, one.compiled, one.code, str(vars(one.program or one))) for one in some._sources]
-        return some._root is not None, facts
-
-
-def test_a_large_file_is_read_once(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-    assert read(TEXT)[0]
-    assert not folder.exists()
-    monkeypatch.setattr(workers, "_WORTH_KEEPING", 100)
-    first = read(TEXT)
-    assert first[0]
-    assert read(TEXT) == (False, first[1])
-    assert read(TEXT, "folder/of/another.py") == (False, first[1])
-    assert read(TEXT.replace("return D", "return C"))[0]
-
-
-@pytest.mark.parametrize(
-    "damage", [lambda data: data[:-1], lambda data: b"", lambda data: data.replace(b"lin", b"l\xff")]
-)
-def test_a_damaged_file_is_read_again(monkeypatch: pytest.MonkeyPatch, folder: Path, damage: Any) -> None:
-    monkeypatch.setattr(workers, "_WORTH_KEEPING", 100)
-    first = read(TEXT)
-    [kept] = (folder / "strategies").iterdir()
-    kept.write_bytes(damage(kept.read_bytes()))
-    assert read(TEXT) == first
-    assert read(TEXT) == (False, first[1])

@@ -64,10 +64,6 @@ _PLAIN = frozenset({
     ast.Raise, ast.Delete,
 })  # fmt: skip
 """Nodes that need no check besides their children."""
-_UNSURE = frozenset({
-    ast.Break, ast.Continue, ast.For, ast.FunctionDef, ast.NamedExpr, ast.Nonlocal, ast.Starred, ast.Try, ast.While,
-})  # fmt: skip
-"""Nodes that `compile` can refuse, for instance a ``break`` outside a loop or too many nested loops."""
 _CONSUMERS = frozenset({"all", "any", "sum", "min", "max", "list", "tuple", "set", "sorted", "len", "dict", "next"})
 _HIGHER = frozenset({"map", "filter"})
 _HISTORY = {"my_actions", "my_payoffs", "opponent_cooperators"}
@@ -104,8 +100,6 @@ class Function:
     def _arguments(self, arguments: ast.arguments) -> ast.arguments:
         every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
         every += [arguments.vararg] if arguments.vararg else []
-        if len({one.arg for one in every}) < len(every):
-            self._class.surely_valid = False
         defaults = [one for one in (*arguments.defaults, *arguments.kw_defaults) if one is not None]
         if arguments.kwarg is not None or not all(map(is_constant, defaults)):
             raise UnfitError("arguments of any name, or defaults that can change")
@@ -116,10 +110,6 @@ class Function:
     def visit(self, node: ast.AST) -> Any:
         """The replacement for a node, often itself."""
         return _VISITORS[type(node)](self, node)
-
-    def _unsure(self, node: ast.AST) -> Any:
-        self._class.surely_valid = False
-        return _visitor(type(node))(self, node)
 
     def _refused(self, node: ast.AST) -> ast.AST:
         raise UnfitError(f"line {getattr(node, 'lineno', 0)}: {type(node).__name__}")
@@ -295,8 +285,6 @@ class Function:
 
     def _visit_call(self, node: ast.Call) -> ast.AST:
         function = node.func
-        if len(node.keywords) > 1:  # they may have the same name
-            self._class.surely_valid = False
         match function:
             case ast.Attribute(value=ast.Call(func=ast.Name(id="super"), args=[], keywords=[]), attr="__init__"):
                 return self._base_made(node)
@@ -450,7 +438,7 @@ def _visitor(kind: type[ast.AST]) -> Callable[[Function, Any], Any]:
     return found
 
 
-_VISITORS = {kind: Function._unsure if kind in _UNSURE else _visitor(kind) for kind in FIELDS}
+_VISITORS = {kind: _visitor(kind) for kind in FIELDS}
 
 
 def _check_places(node: ast.Call, most: int) -> None:

@@ -33,8 +33,6 @@ class ClassScope:
         The names of its enumerations and of their members.
     draws
         Whether it draws random numbers.
-    surely_valid
-        Whether Python can compile the class: it has nothing that is refused only when it is compiled.
     variables
         The variables assigned in each rewritten function, excluding comprehensions and nested functions.
     """
@@ -44,7 +42,6 @@ class ClassScope:
         self.methods = methods
         self.enums: dict[str, frozenset[str]] = {}
         self.draws = False
-        self.surely_valid = True
         self.variables: dict[ast.FunctionDef, list[str]] = {}
         self._imported = imported
 

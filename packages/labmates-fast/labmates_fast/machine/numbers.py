@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from labmates_populations.engine.kernel.instructions import (
+from labmates_fast.instructions import (
     ADD,
     BIT_AND,
     BIT_OR,
@@ -32,8 +32,8 @@ from labmates_populations.engine.kernel.instructions import (
     SUBTRACT,
     UNSET,
 )
-from labmates_populations.engine.kernel.machine.compiling import compiled, within
-from labmates_populations.engine.kernel.machine.layout import LARGEST
+from labmates_fast.machine.compiling import compiled, within
+from labmates_fast.machine.layout import LARGEST
 
 
 @compiled

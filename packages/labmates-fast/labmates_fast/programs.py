@@ -1,12 +1,12 @@
-"""Players executed by the machine in the engine's process: their code contains no Python."""
+"""Programs of strategies, and the players of a batch that execute them in the engine's process, without Python."""
 
 from __future__ import annotations
 
+import ast
 import importlib
-import os
-import socket
+import struct
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import pairwise
 from typing import Any
@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labmates.util.seeds import derive
-from labmates_populations.engine.kernel import forking
-from labmates_populations.engine.kernel.instructions import (
+from labmates_fast.instructions import (
     ATTRIBUTES,
     FLOAT,
     INSTRUCTION_LIMIT,
@@ -25,10 +24,11 @@ from labmates_populations.engine.kernel.instructions import (
     ROUTINES_LIMIT,
     UNSET,
 )
-from labmates_populations.engine.kernel.machine import layout
-from labmates_populations.engine.kernel.source import Source
-from labmates_populations.engine.kernel.wire import send
-from labmates_populations.repeated import RepeatedGame
+from labmates_fast.lowering.program import Program, UnloweredError, packed, unpacked
+from labmates_fast.lowering.statements import lower
+from labmates_fast.machine import layout
+from labmates_fast.verification import are_valid
+from labmates_populations.machine import Terms
 
 _GLOBALS = 64
 _KEPT_WORDS = 8192
@@ -38,12 +38,31 @@ _MEASURED_EACH = 10
 _seed_of = lru_cache(1 << 15)(derive)
 
 
+class Fast:
+    """The machine, as populations finds it; see `labmates_populations.machine.Machine`."""
+
+    def program(self, node: ast.ClassDef, variables: Mapping[ast.FunctionDef, Sequence[str]]) -> bytes:
+        """The program of a strategy's rewritten class; empty if a construct has no instruction."""
+        try:
+            return packed(lower(node, variables))
+        except UnloweredError:
+            return b""
+
+    def load(self) -> Programs | None:
+        """No programs yet; None if compiled code can't be kept, since to compile it takes a minute."""
+        decide = load_decide()
+        return None if decide is None else Programs(decide)
+
+
+FAST = Fast()
+
+
 @cache
-def load_machine() -> Callable[..., None] | None:
-    """The machine's `decide`; None if it is not installed, or its compiled code can't be cached."""
+def load_decide() -> Callable[..., None] | None:
+    """The function `machine.execution.decide`, compiled; None if compiled code can't be kept."""
     try:
-        machine = importlib.import_module("labmates_populations.engine.kernel.machine.execution")
-    except (ImportError, RuntimeError):
+        machine = importlib.import_module("labmates_fast.machine.execution")
+    except RuntimeError:
         return None
     decide: Callable[..., None] = machine.decide
     words, nobody = np.zeros(1, np.int64), np.zeros(0, np.int64)
@@ -52,57 +71,49 @@ def load_machine() -> Callable[..., None] | None:
     return decide
 
 
-def serve(connection: socket.socket, _settings: dict[str, Any], requests: int) -> None:
-    """Fork engines with the machine loaded; `requests` is the descriptor of the requests."""
-    load_machine()
-    send(connection, {"ready": True})
-    connection.close()
-    os.dup2(requests, 0)
-    os.close(requests)
-    forking.serve()
-
-
 class Programs:
     """The instructions of all strategies for the machine; `learn` adds strategies.
 
     Attributes
     ----------
     decide
-        See `load_machine`.
+        See `load_decide`.
     table
         The first columns of a player's row, by strategy; -1 without instructions.
-    keeps, routines, draws, arguments
-        By strategy: whether it keeps lists between decisions, whether it has routines, whether it draws random numbers,
-        and the number of a decision's arguments.
+    facts
+        By strategy: whether it keeps lists between decisions, has routines, draws random numbers, and the number of a
+        decision's arguments.
     """
 
     def __init__(self, decide: Callable[..., None]) -> None:
         self.decide = decide
         self.code, self.initial = np.zeros((0, 4), np.int16), np.zeros(0, np.int64)
-        self.table = np.zeros((0, layout.FRAME), np.int64)
-        self.keeps, self.routines, self.draws = (np.zeros(0, bool) for _ in range(3))
-        self.arguments = np.zeros(0, np.int64)
+        self.table, self.facts = np.zeros((0, layout.FRAME), np.int64), np.zeros((0, 4), np.int64)
 
-    def learn(self, sources: Sequence[Source]) -> None:
-        """Add strategies, which follow those known before."""
-        programs = [source.program for source in sources]
-        known = [program for program in programs if program is not None]
+    def learn(self, programs: Sequence[bytes]) -> None:
+        """Add the programs of strategies; if one is unsafe to execute, all of these are left to Python."""
+        learned = _safe(programs)
         at, first = len(self.code), len(self.initial)
-        self.code = np.concatenate([self.code, *(program.code for program in known)])
-        self.initial = np.concatenate([self.initial, *(program.registers for program in known)])
-        table = np.full((len(sources), layout.FRAME), -1, np.int64)
-        for number, program in enumerate(programs):
-            if program is not None:
-                table[number] = at, at + program.deciding, first, len(program.registers), program.words
-                at, first = at + len(program.code), first + len(program.registers)
-        self.table = np.concatenate([self.table, table])
-        keeps = [program is not None and program.keeps_lists for program in programs]
-        self.keeps = np.concatenate([self.keeps, np.array(keeps, bool)])
-        routines = [program is not None and program.has_routines for program in programs]
-        self.routines = np.concatenate([self.routines, np.array(routines, bool)])
-        self.draws = np.concatenate([self.draws, np.array([source.found.random for source in sources], bool)])
-        arguments = np.array([source.found.arguments for source in sources], np.int64)
-        self.arguments = np.concatenate([self.arguments, arguments])
+        self.code = np.concatenate([self.code, *(program.code for program in learned.values())])
+        self.initial = np.concatenate([self.initial, *(program.registers for program in learned.values())])
+        table, facts = np.full((len(programs), layout.FRAME), -1, np.int64), np.zeros((len(programs), 4), np.int64)
+        for number, program in learned.items():
+            table[number] = at, at + program.deciding, first, len(program.registers), program.words
+            facts[number] = program.keeps_lists, program.has_routines, program.draws, program.arguments
+            at, first = at + len(program.code), first + len(program.registers)
+        self.table, self.facts = np.concatenate([self.table, table]), np.concatenate([self.facts, facts])
+
+    def players(
+        self,
+        terms: Terms,
+        strategies: NDArray[np.int64],
+        able: NDArray[np.bool_],
+        seed: int,
+        numbers: NDArray[np.int64],
+        seats: int,
+    ) -> NativePlayers:
+        """The players of a batch; see `labmates_populations.machine.Programs`."""
+        return NativePlayers(self, terms, strategies, able, seed, numbers, seats)
 
     def forget(self, strategies: NDArray[np.int64]) -> None:
         """Leave the later players of strategies to Python."""
@@ -110,32 +121,12 @@ class Programs:
 
 
 class NativePlayers:
-    """The players of a batch that the machine executes.
-
-    Attributes
-    ----------
-    playing
-        Mask of their places in the batch.
-    payoffs, counts, actions
-        The history of all places, ``(places, rounds)``, written by the engine; an action is 1 for cooperation, or the
-        number of a named one, and counts are ``(places, rounds, actions)`` then.
-
-    Parameters
-    ----------
-    strategies
-        The index of each place's strategy.
-    able
-        Mask of places that the machine may play.
-    numbers
-        The number of each group.
-    seats
-        Players per group.
-    """
+    """The players of a batch that the machine executes; see `labmates_populations.machine.NativePlayers`."""
 
     def __init__(
         self,
         programs: Programs,
-        game: RepeatedGame,
+        terms: Terms,
         strategies: NDArray[np.int64],
         able: NDArray[np.bool_],
         seed: int,
@@ -143,37 +134,37 @@ class NativePlayers:
         seats: int,
     ) -> None:
         self._programs = programs
-        stocked = game.start(1) is not None
-        self.playing = able & (programs.table[strategies, 0] >= 0) & (programs.arguments[strategies] <= 1 + stocked)
+        keeps, has_routines, draws, arguments = programs.facts.T
+        self.playing = able & (programs.table[strategies, 0] >= 0) & (arguments[strategies] <= 1 + terms.stocked)
         places = np.flatnonzero(self.playing)
         mine = strategies[places]
         self._strategies = strategies
         players = np.zeros((len(strategies), layout.PLAYER_COLUMNS), np.int64)
         players[places, : layout.FRAME] = programs.table[mine]
-        size, cells = _GLOBALS, len(strategies) * game.n_rounds
-        by_action = () if game.is_binary else (len(game.labels),)
+        size, cells = _GLOBALS, len(strategies) * terms.n_rounds
+        by_action = (terms.actions,) if terms.actions else ()
         words = np.array([1, 1, *(by_action or (1,))])  # of each array, for a round of a player
         seen = size + cells * (np.cumsum(words) - words)
-        players[:, layout.SEEN :] = seen + np.arange(len(strategies))[:, None] * game.n_rounds * words
+        players[:, layout.SEEN :] = seen + np.arange(len(strategies))[:, None] * terms.n_rounds * words
         size += cells * int(words.sum())
         scratch, size = size, size + layout.HEAP_WORDS
         players[places, layout.KEPT_NEXT] = scratch
         size = _reserve(players, places, layout.FRAME, programs.table[mine, layout.FRAME_WORDS], size)
-        keeping = places[programs.keeps[mine]]
+        keeping = places[keeps[mine] > 0]
         size = _reserve(players, keeping, layout.KEPT_NEXT, np.full(len(keeping), _KEPT_WORDS), size)
         players[keeping, layout.KEPT_END] = players[keeping, layout.KEPT_NEXT] + _KEPT_WORDS
         known, which, seats_of = np.unique(mine, return_inverse=True, return_counts=True)
         players[places, layout.BUDGET] = size + which
         budgets, size = slice(size, size + len(known)), size + len(known)
-        drawing = places[programs.draws[mine]]
+        drawing = places[draws[mine] > 0]
         size = _reserve(players, drawing, layout.RANDOM_WORDS, np.full(len(drawing), _STREAM_WORDS), size)
         self._memory = np.zeros(size, np.int64)
-        self._memory[layout.MOVES] = sum(by_action)
-        plain = INSTRUCTION_LIMIT * game.n_rounds * seats_of
-        self._memory[budgets] = np.where(programs.routines[known], ROUTINES_LIMIT, plain)
+        self._memory[layout.MOVES] = terms.actions
+        plain = INSTRUCTION_LIMIT * terms.n_rounds * seats_of
+        self._memory[budgets] = np.where(has_routines[known], ROUTINES_LIMIT, plain)
         self._reals = self._memory.view(np.float64)
         self._players = players
-        shape = len(strategies), game.n_rounds
+        shape = len(strategies), terms.n_rounds
         ends = (seen + cells * words).tolist()
         actions, payoffs, counts = (slice(start, end) for start, end in zip(seen.tolist(), ends, strict=True))
         self.actions: NDArray[np.int64] = self._memory[actions].reshape(shape)
@@ -184,11 +175,10 @@ class NativePlayers:
             _seed_of(seed, int(numbers[place // seats]), place % seats) for place in drawing.tolist()
         ]
         self._memory[streams + _STREAM_WORDS - 1] = -1
-        self._set_parameters(game)
+        self._set_parameters(terms.parameters)
         self._order = places[np.argsort(mine, kind="stable")]  # the code of one strategy stays in the cache
 
-    def _set_parameters(self, game: RepeatedGame) -> None:
-        values: dict[str, Any] = {"n_players": game.n_players, "n_rounds": game.n_rounds, **game.parameters}
+    def _set_parameters(self, values: Mapping[str, Any]) -> None:
         for place, name in enumerate(ATTRIBUTES[:N_PARAMETERS]):
             register = layout.PARAMETERS + 2 * place
             value = values.get(name)
@@ -240,6 +230,15 @@ class NativePlayers:
     ) -> None:
         code, initial = self._programs.code, self._programs.initial
         self._programs.decide(code, initial, self._memory, self._players, asked, rounds, stocks, answers)
+
+
+def _safe(programs: Sequence[bytes]) -> dict[int, Program]:
+    """The programs by place; none if any is unsafe: the process that made them was taken over by what it read."""
+    try:
+        found = {number: unpacked(program) for number, program in enumerate(programs) if program}
+    except (ValueError, struct.error):
+        return {}
+    return found if are_valid([*found.values()]) else {}
 
 
 def _reserve(

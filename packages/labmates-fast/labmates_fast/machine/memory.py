@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from labmates_populations.engine.kernel.instructions import (
+from labmates_fast.instructions import (
     BOOL,
     BOOLS,
     FLOAT,
@@ -22,8 +22,8 @@ from labmates_populations.engine.kernel.instructions import (
     TUPLE,
     UNSET,
 )
-from labmates_populations.engine.kernel.machine.compiling import compiled, within
-from labmates_populations.engine.kernel.machine.layout import *
+from labmates_fast.machine.compiling import compiled, within
+from labmates_fast.machine.layout import *
 
 
 @compiled

@@ -10,12 +10,14 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from labmates_populations.engine.checks import opponents
-from labmates_populations.engine.kernel.machine.layout import BUDGET
-from labmates_populations.engine.kernel.machine.numbers import rounded
-from labmates_populations.engine.kernel.native import NativePlayers, Programs, load_machine
-from labmates_populations.engine.kernel.source import read_source
+from labmates_fast.machine.layout import BUDGET
+from labmates_fast.machine.numbers import rounded
+from labmates_fast.programs import FAST
+from labmates_populations.engine.checks import check_strategies, opponents
+from labmates_populations.engine.kernel.engine import terms_of
+from labmates_populations.engine.kernel.source import Source, read_source
 from labmates_populations.engine.workers import Batch, Result, Workers
+from labmates_populations.machine import installed_machine
 from labmates_populations.repeated import make_repeated
 from tests.populations.engine.test_compiler import FIT
 from tests.support.random_programs import random_bodies
@@ -278,6 +280,10 @@ def _source(bodies: Sequence[str]) -> str:
     return HEAD + "".join(strategy(body, name=f"Strategy_SELFISH_{n}") for n, body in enumerate(bodies, 1))
 
 
+def _read(bodies: Sequence[str]) -> list[Source]:
+    return read_source(_source(bodies), "test.py", FAST)
+
+
 def _played(text: str, *, native: bool, game: str = "public-goods", rounds: int = 9) -> list[Result]:
     made = make_repeated(game, 4, rounds, NAMED if game == "by-action" else None)
     with Workers(processes=1, native=native) as workers:
@@ -307,7 +313,7 @@ def test_the_machine_plays_random_programs_as_python_does() -> None:
     text = HEAD + "".join(
         strategy(body, name=f"Strategy_SELFISH_{n}", init=init) + methods for n, (body, methods) in enumerate(bodies, 1)
     )
-    assert sum(source.program is not None for source in read_source(text, "test.py")) > 180
+    assert sum(bool(source.program) for source in read_source(text, "test.py", FAST)) > 180
     _assert_same(text, [body for body, _ in bodies])
 
 
@@ -318,15 +324,15 @@ def test_the_machine_plays_games_of_named_actions_as_python_does() -> None:
 
 def test_the_machine_goes_on_with_players_of_named_actions() -> None:
     game = make_repeated("by-action", 4, 9, NAMED)
-    sources = [*read_source(_source([*BY_ACTION.values()]), "test.py")]
-    assert [source.program is not None for source in sources] == [True] * len(BY_ACTION)
-    machine = load_machine()
-    assert machine is not None
+    sources = _read([*BY_ACTION.values()])
+    assert all(source.program for source in sources)
     strategies = np.repeat(np.arange(len(sources)), 4)
-    able = np.ones(len(strategies), bool)
-    programs = Programs(machine)
-    programs.learn(sources)
-    players = NativePlayers(programs, game, strategies, able, 5, np.arange(len(sources)), 4)
+    programs = FAST.load()
+    assert programs is not None
+    programs.learn([source.program for source in sources])
+    players = programs.players(
+        terms_of(game), strategies, np.ones(len(strategies), bool), 5, np.arange(len(sources)), 4
+    )
     assert players.counts.shape == (len(strategies), 9, 3)
     for t in range(9):
         chosen = np.full(len(strategies), 7, np.uint8)
@@ -336,6 +342,22 @@ def test_the_machine_goes_on_with_players_of_named_actions() -> None:
         players.actions[:, t], players.payoffs[:, t] = chosen, game.payoffs(groups, None).reshape(-1)
         players.counts[:, t] = game.others(groups, groups).reshape(-1, 3)
     assert players.playing.all()
+
+
+def test_a_match_is_the_same_without_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    game = make_repeated("common-pool", 4, 12)
+    groups = np.random.default_rng(0).integers(len(BODIES), size=(200, 4))
+    played = []
+    for place in (installed_machine(), ""):
+        monkeypatch.setattr("labmates_populations.engine.workers.installed_machine", lambda place=place: place)
+        with Workers(processes=1, native=True) as workers:
+            workers.load("test.py", _source([*BODIES.values()]))
+            [result] = workers.play([Batch(game, groups, seed=3)])
+            assert any(source.program for source in workers._sources) == bool(place)
+        assert (result.own_seconds > 0) == (not place), "the machine plays them all, or Python"
+        played.append(result)
+    assert np.array_equal(played[0].actions, played[1].actions)
+    assert played[0].errors == played[1].errors
 
 
 def test_the_machine_can_be_loaded_between_two_plays(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -375,32 +397,30 @@ WITHOUT_END = {
 @pytest.mark.parametrize("body", WITHOUT_END.values(), ids=WITHOUT_END)
 def test_a_search_without_an_end_is_tried_once(monkeypatch: pytest.MonkeyPatch, body: str) -> None:
     limit = 30_000_000
-    monkeypatch.setattr("labmates_populations.engine.kernel.native.ROUTINES_LIMIT", limit)
-    sources = [*read_source(_source([body, SEARCHES["a search that remembers"]]), "test.py")]
-    machine = load_machine()
-    assert machine is not None
-    programs = Programs(machine)
-    programs.learn(sources)
-    game, strategies = make_repeated("public-goods", 4, 9), np.array([0, 1, 0, 0])
-    players = NativePlayers(programs, game, strategies, np.ones(4, bool), 5, np.arange(1), 4)
+    monkeypatch.setattr("labmates_fast.programs.ROUTINES_LIMIT", limit)
+    sources = _read([body, SEARCHES["a search that remembers"]])
+    programs = FAST.load()
+    assert programs is not None
+    programs.learn([source.program for source in sources])
+    batch = terms_of(make_repeated("public-goods", 4, 9)), np.array([0, 1, 0, 0]), np.ones(4, bool), 5, np.arange(1), 4
+    players = programs.players(*batch)
     players.decide(0, np.zeros(4, np.uint8), None)
     assert players.playing.tolist() == [False, True, False, False]
     budgets = players._memory[players._players[:, BUDGET]]
     assert budgets[0] <= 0 < limit - 1_000_000 < budgets[1] < limit
-    again = NativePlayers(programs, game, strategies, np.ones(4, bool), 5, np.arange(1), 4)
-    assert again.playing.tolist() == [False, True, False, False]
+    assert programs.players(*batch).playing.tolist() == [False, True, False, False]
 
 
 @pytest.mark.parametrize("body", UNLOWERED.values(), ids=UNLOWERED)
 def test_what_the_machine_would_do_in_another_order_has_none(body: str) -> None:
-    [source] = read_source(_source([body]), "test.py")
-    assert (source.compiled, source.program) == (True, None)
+    [source] = _read([body])
+    assert (source.compiled, source.program) == (True, b"")
 
 
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
 def test_usual_code_has_instructions(body: str) -> None:
-    [source] = read_source(_source([body]), "test.py")
-    assert source.program is not None
+    [source] = _read([body])
+    assert source.program
 
 
 def test_numbers_are_rounded_as_python_and_numpy_do() -> None:
@@ -424,8 +444,7 @@ def test_numbers_are_rounded_as_python_and_numpy_do() -> None:
 def test_no_operator_differs_from_pythons() -> None:
     chance = random.Random(0)
     bodies = [_comparison(chance) for _ in range(300)]
-    sources = [*read_source(_source(bodies), "test.py")]
-    assert all(one.program is not None for one in sources)
+    assert all(source.program for source in _read(bodies))
     _assert_same(_source(bodies), bodies)
 
 
@@ -455,3 +474,23 @@ def _number(chance: random.Random, depth: int) -> str:
 def test_random_numbers_are_those_of_python() -> None:
     body = "x = [random.random() for i in range(200)]\nreturn C if sum(x) * 1000 % 1 < 0.5 else D"
     _assert_same(_source([body] * 3), ["random"] * 3)
+
+
+def test_checks_by_the_machine_give_the_verdicts_of_python() -> None:
+    bodies = [
+        "return C if history.round_number < 3 else D",
+        "return C if random.random() < 0.5 else D",
+        "return C if history.my_payoffs[-1] > 0 else D",
+        "return C if 1 / (history.round_number - 4) else D",
+        "while history.round_number > 2: pass\nreturn C",
+        "return C if history.round_number < 19 else None",
+    ]
+    code = HEAD + "".join(strategy(body, name=f"Strategy_SELFISH_{place}") for place, body in enumerate(bodies))
+    verdicts = []
+    for native in (True, False):
+        with Workers(processes=1, seconds=0.2, native=native) as workers:
+            checked = check_strategies(workers, "collective-risk", workers.load("test.py", code))
+        assert not native or all(one.microseconds > 0 for one in checked)
+        verdicts.append([(one.problems, one.deterministic) for one in checked])
+    assert verdicts[0] == verdicts[1]
+    assert [bool(problems) for problems, _ in verdicts[0]] == [False, False, True, True, True, True]

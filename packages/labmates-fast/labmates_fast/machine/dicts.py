@@ -9,10 +9,10 @@ keys stay in the processor's cache: the upper bits of a hash, and the number of 
 
 from __future__ import annotations
 
-from labmates_populations.engine.kernel.instructions import *
-from labmates_populations.engine.kernel.machine.compiling import compiled
-from labmates_populations.engine.kernel.machine.layout import *
-from labmates_populations.engine.kernel.machine.memory import allocate, may_read, number_at
+from labmates_fast.instructions import *
+from labmates_fast.machine.compiling import compiled
+from labmates_fast.machine.layout import *
+from labmates_fast.machine.memory import allocate, may_read, number_at
 
 _FIRST = 8
 _FACTOR = 0x2545F4914F6CDD1D

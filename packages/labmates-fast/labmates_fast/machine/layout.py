@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from labmates_populations.engine.kernel.instructions import LENGTH_BITS
+from labmates_fast.instructions import LENGTH_BITS
 
 LEFT = 255
 """An answer: the player is left to Python. Lower ones are its moves."""

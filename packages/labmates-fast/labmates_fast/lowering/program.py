@@ -12,7 +12,7 @@ from typing import NewType
 import numpy as np
 from numpy.typing import NDArray
 
-from labmates_populations.engine.kernel import instructions as ops
+from labmates_fast import instructions as ops
 
 MOST_REGISTERS = 400
 MOST_INSTRUCTIONS = 4000
@@ -47,6 +47,8 @@ class Program:
         Number of words of all registers.
     keeps_lists
         Whether lists may outlive a decision.
+    arguments
+        Number of a decision's arguments: 1 for the history, 2 with a stock.
     """
 
     code: NDArray[np.int16]
@@ -54,11 +56,35 @@ class Program:
     registers: NDArray[np.int64]
     words: int
     keeps_lists: bool
+    arguments: int
 
     @property
     def has_routines(self) -> bool:
         """Whether a function calls itself."""
         return bool((self.code[:, 0] == ops.ENTER).any())
+
+    @property
+    def draws(self) -> bool:
+        """Whether it draws random numbers."""
+        return bool(np.isin(self.code[:, 0], (ops.RANDOM, ops.RANDOM_BELOW)).any())
+
+
+_HEAD = struct.Struct("<6q")
+
+
+def packed(program: Program) -> bytes:
+    """A program as bytes."""
+    facts = program.deciding, program.words, program.keeps_lists, program.arguments
+    head = _HEAD.pack(len(program.code), len(program.registers), *facts)
+    return head + program.code.tobytes() + program.registers.tobytes()
+
+
+def unpacked(data: bytes) -> Program:
+    """The program of some bytes, which `verification` checks."""
+    length, registers, deciding, words, keeps_lists, arguments = _HEAD.unpack_from(data)
+    code = np.frombuffer(data, np.int16, 4 * length, _HEAD.size).reshape(-1, 4)
+    initial = np.frombuffer(data, np.int64, registers, _HEAD.size + code.nbytes)
+    return Program(code, deciding, initial, words, bool(keeps_lists), arguments)
 
 
 Register = NewType("Register", int)
@@ -185,7 +211,7 @@ class Assembly:
         """A copy in a new register."""
         return self._made(None, ops.MOVE, value)
 
-    def _laid_out(self, deciding: int) -> Program:
+    def _laid_out(self, deciding: int, arguments: int) -> Program:
         initial = {target.id: one.value for one in self._initial for target in one.targets
                    if isinstance(target, ast.Name)}  # fmt: skip
         words: list[int] = []
@@ -204,7 +230,7 @@ class Assembly:
         before = 0, -ATTRIBUTE, constants - CONSTANT, locals_ - LOCAL
         operands = [2 * (one + before[one >> 24]) if one >= ATTRIBUTE else one for row in self._code for one in row]
         code = np.array(operands, np.int16).reshape(-1, 4)
-        return Program(code, deciding, np.array(words, np.int64), 2 * count, self._keeps_lists())
+        return Program(code, deciding, np.array(words, np.int64), 2 * count, self._keeps_lists(), arguments)
 
     def _keeps_lists(self) -> bool:
         """Whether lists may outlive a decision."""

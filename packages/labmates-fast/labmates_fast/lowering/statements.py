@@ -9,10 +9,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping, Sequence
 
-from labmates_populations.engine.kernel import instructions as ops
-from labmates_populations.engine.kernel.lowering.calls import Calls, plain_arguments
-from labmates_populations.engine.kernel.lowering.expressions import OPERATORS, has_effects
-from labmates_populations.engine.kernel.lowering.program import (
+from labmates_fast import instructions as ops
+from labmates_fast.lowering.calls import Calls, plain_arguments
+from labmates_fast.lowering.expressions import OPERATORS, has_effects
+from labmates_fast.lowering.program import (
     DESCRIPTION,
     LOCAL,
     Program,
@@ -21,7 +21,6 @@ from labmates_populations.engine.kernel.lowering.program import (
     Scope,
     UnloweredError,
 )
-from labmates_populations.engine.kernel.syntax import walk
 
 
 def lower(node: ast.ClassDef, variables: Mapping[ast.FunctionDef, Sequence[str]]) -> Program:
@@ -71,7 +70,7 @@ class _Lowering(Calls):
         self._block(call.body)
         self._patch(self._scope.ends)
         self._emit(ops.LEAVE)
-        return self._laid_out(deciding)
+        return self._laid_out(deciding, len(plain_arguments(call)) - 1)
 
     def _begin(self, function: ast.FunctionDef, most: int) -> None:
         arguments = plain_arguments(function)
@@ -86,11 +85,8 @@ class _Lowering(Calls):
     def _block(self, body: Sequence[ast.stmt]) -> None:
         functions, routines = {**self._scope.functions}, {**self._routines}
         for statement in body:
-            handler = self._handlers[type(statement)]
-            if handler is None:
-                raise UnloweredError(type(statement).__name__)
             before = self._locals
-            handler(self, statement)
+            self._handler(statement)(statement)
             self._locals = before
         if self._scope.functions != functions:  # after the block, they may be undefined
             self._scope.functions, self._routines = functions, routines
@@ -211,7 +207,7 @@ class _Lowering(Calls):
         self._patch(true)
 
     def _add_functiondef(self, node: ast.FunctionDef) -> None:
-        if any(isinstance(one, ast.Nonlocal) for one in walk(node)):
+        if any(isinstance(one, ast.Nonlocal) for one in ast.walk(node)):
             raise UnloweredError("Nonlocal")
         if self._scope.find(node.name) is not None:
             raise UnloweredError("another function of the same name")

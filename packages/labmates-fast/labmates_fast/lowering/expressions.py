@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from labmates_populations.engine.kernel import instructions as ops
-from labmates_populations.engine.kernel.lowering.program import LOCAL, Assembly, Register, UnloweredError
-from labmates_populations.engine.kernel.syntax import FIELDS, add_children, walk
+from labmates_fast import instructions as ops
+from labmates_fast.lowering.program import LOCAL, Assembly, Register, UnloweredError
 
 OPERATORS: dict[type[ast.AST], int] = {
     ast.Add: ops.ADD, ast.Sub: ops.SUBTRACT, ast.Mult: ops.MULTIPLY, ast.Div: ops.DIVIDE,
@@ -30,17 +29,15 @@ class Expressions(Assembly):
     """A program to which expressions are added.
 
     Each method of a kind of expressions takes a register that the result may be put into.
-
-    Attributes
-    ----------
-    _handlers
-        The methods for each kind of nodes, None for those without instructions.
     """
 
-    _handlers: ClassVar[Mapping[type[ast.AST], Callable[..., Any] | None]]
-
-    def __init_subclass__(cls) -> None:
-        cls._handlers = {kind: getattr(cls, f"_add_{kind.__name__.lower()}", None) for kind in FIELDS}
+    def _handler(self, node: ast.AST) -> Callable[..., Any]:
+        """The method for a node of its kind."""
+        kind = type(node).__name__
+        handler: Callable[..., Any] | None = getattr(self, f"_add_{kind.lower()}", None)
+        if handler is None:
+            raise UnloweredError(kind)
+        return handler
 
     def _expression(self, node: ast.expr, into: Register | None = None) -> Register:
         """The register with a value.
@@ -50,10 +47,7 @@ class Expressions(Assembly):
         into
             Where it may be put, as the last thing that is done.
         """
-        handler = self._handlers[type(node)]
-        if handler is None:
-            raise UnloweredError(type(node).__name__)
-        register: Register = handler(self, node, into)
+        register: Register = self._handler(node)(node, into)
         return register
 
     def _operands(self, *nodes: ast.expr) -> list[Register]:
@@ -286,7 +280,7 @@ class Expressions(Assembly):
     @cached_property
     def _changes_items(self) -> bool:
         """Whether the strategy changes or removes any list's items."""
-        return any(_changes_items(node) for method in self._methods.values() for node in walk(method))
+        return any(_changes_items(node) for method in self._methods.values() for node in ast.walk(method))
 
     def _gone_through(self, sequence: ast.expr, *, during_loop: bool) -> Register:
         """A sequence for a loop or a function that goes through it once; a reversed one is a copy."""
@@ -343,27 +337,14 @@ def _changes_items(node: ast.AST) -> bool:
 
 def is_simple(target: ast.expr) -> bool:
     """Whether a target of a loop is different variables, so that it does not matter which is assigned first."""
-    names = [one.id for one in walk(target) if isinstance(one, ast.Name)]
-    return len(set(names)) == len(names) and not any(isinstance(one, ast.Subscript) for one in walk(target))
+    names = [one.id for one in ast.walk(target) if isinstance(one, ast.Name)]
+    return len(set(names)) == len(names) and not any(isinstance(one, ast.Subscript) for one in ast.walk(target))
 
 
 def has_effects(node: ast.expr) -> bool:
     """Whether an expression may have side effects: calls of the strategy's functions, random numbers, assignments."""
-    if type(node) in _LEAVES:
-        return False
-    waiting: list[ast.AST] = [node]
-    for one in waiting:
-        kind = type(one)
-        if kind in _LEAVES:
-            continue
-        if kind in _MAY_CHANGE and _is_effect(one):
-            return True
-        add_children(one, waiting)
-    return False
-
-
-_LEAVES = frozenset({ast.Constant, ast.Name})
-_MAY_CHANGE = frozenset({ast.Attribute, ast.Call, ast.NamedExpr})
+    # Most expressions are leaves, and a walk takes much longer than this check.
+    return type(node) not in (ast.Constant, ast.Name) and any(map(_is_effect, ast.walk(node)))
 
 
 def _is_effect(node: ast.AST) -> bool:

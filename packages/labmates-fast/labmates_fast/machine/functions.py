@@ -8,10 +8,10 @@ import math
 
 import numpy as np
 
-from labmates_populations.engine.kernel.instructions import *
-from labmates_populations.engine.kernel.machine.compiling import compiled
-from labmates_populations.engine.kernel.machine.layout import *
-from labmates_populations.engine.kernel.machine.memory import (
+from labmates_fast.instructions import *
+from labmates_fast.machine.compiling import compiled
+from labmates_fast.machine.layout import *
+from labmates_fast.machine.memory import (
     allocate,
     copied,
     item_at,
@@ -23,8 +23,8 @@ from labmates_populations.engine.kernel.machine.memory import (
     number_at,
     set_number,
 )
-from labmates_populations.engine.kernel.machine.numbers import calculate, converted
-from labmates_populations.engine.kernel.machine.operators import truth_of
+from labmates_fast.machine.numbers import calculate, converted
+from labmates_fast.machine.operators import truth_of
 
 
 @compiled

@@ -13,26 +13,20 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from labmates_populations.engine.kernel import instructions as ops
-from labmates_populations.engine.kernel import machine
-from labmates_populations.engine.kernel.lowering.program import Program
-from labmates_populations.engine.kernel.machine import execution, layout
-from labmates_populations.engine.kernel.native import NativePlayers, Programs, load_machine
-from labmates_populations.engine.kernel.source import (
-    Source,
-    UnreadableError,
-    _bytes,
-    _facts,
-    read_source,
-    received_sources,
-)
-from labmates_populations.engine.kernel.verification import are_valid
+from labmates_fast import instructions as ops
+from labmates_fast import machine
+from labmates_fast.lowering.program import Program, packed, unpacked
+from labmates_fast.machine import execution, layout
+from labmates_fast.programs import FAST, NativePlayers, Programs, load_decide
+from labmates_fast.verification import are_valid
+from labmates_populations.engine.kernel.engine import terms_of
+from labmates_populations.engine.kernel.source import read_source
 from labmates_populations.repeated import make_repeated
-from tests.populations.engine.test_machine import BODIES, SEARCHES, _source
+from tests.fast.test_machine import BODIES, SEARCHES, _source
 
 _GAME = make_repeated("common-pool", 4, 6)
-_SOURCES = [*read_source(_source([*BODIES.values(), *SEARCHES.values()]), "test.py")]
-_PROGRAMS = [one.program for one in _SOURCES if one.program is not None]
+_SOURCES = read_source(_source([*BODIES.values(), *SEARCHES.values()]), "test.py", FAST)
+_PROGRAMS = [unpacked(one.program) for one in _SOURCES if one.program]
 
 
 def test_instructions_of_strategies_are_valid() -> None:
@@ -63,7 +57,7 @@ _SMALL = Program(
         [ops.NEW_LIST, 6, 2, 2], [ops.SLICE, 6, 6, 2], [ops.JUMP_TRUE, 0, 1, 0], [ops.LEAVE, 0, 0, 0],
         [ops.IS_CLOSE, 6, 2, 0], [ops.ANSWER, 0, 0, 0],
     ], np.int16),
-    deciding=1, registers=np.array([ops.ACTION, 1], np.int64), words=10, keeps_lists=False,
+    deciding=1, registers=np.array([ops.ACTION, 1], np.int64), words=10, keeps_lists=False, arguments=1,
 )  # fmt: skip
 _INVALID: dict[str, Callable[[Program], Program]] = {
     "a register before the first": _with(1, 2, -2),
@@ -121,11 +115,21 @@ def test_small_programs_are_valid() -> None:
     ids=[*_INVALID, *_INVALID_CALLS],
 )
 def test_invalid_instructions_are_refused(program: Program) -> None:
-    hostile = replace(_SOURCES[0], program=program)
     assert not are_valid([*_PROGRAMS, program, *_PROGRAMS])
-    facts = {**vars(hostile.found), "compiled": True, "is_late": False, "bytes": 0, "program": _facts(hostile.program)}
-    with pytest.raises(UnreadableError, match="invalid instructions"):
-        received_sources([facts], _bytes(hostile.program))
+    assert not _learned(packed(_PROGRAMS[0]), packed(program)).any()
+
+
+@pytest.mark.parametrize("cut", [slice(None, 20), slice(None, -1), slice(8, None)])
+def test_bytes_that_are_no_program_are_refused(cut: slice) -> None:
+    assert not _learned(packed(_PROGRAMS[0])[cut]).any()
+    assert _learned(packed(_PROGRAMS[0])).all()
+
+
+def _learned(*programs: bytes) -> NDArray[np.bool_]:
+    """Which programs the machine executes."""
+    learning = Programs(lambda *_: None)
+    learning.learn(programs)
+    return np.asarray(learning.table[:, 0] >= 0)
 
 
 class _Words:
@@ -194,11 +198,11 @@ def _as_python(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     return decide
 
 
-def _players(decide: Callable[..., None], source: Source) -> NativePlayers:
-    numbers = np.zeros(2, np.int64)
+def _players(decide: Callable[..., None], program: Program) -> NativePlayers:
     programs = Programs(decide)
-    programs.learn([source])
-    players = NativePlayers(programs, _GAME, numbers, np.ones(2, bool), 0, np.zeros(1, np.int64), 2)
+    programs.learn([packed(program)])
+    terms, numbers = terms_of(_GAME), np.zeros(2, np.int64)
+    players = programs.players(terms, numbers, np.ones(2, bool), 0, np.zeros(1, np.int64), 2)
     players._memory[players._players[:, layout.BUDGET]] = 2000
     return players
 
@@ -237,7 +241,7 @@ def test_valid_instructions_reach_only_their_own_words(monkeypatch: pytest.Monke
         program = _random_program(chance)
         if not are_valid([program]):
             continue
-        players = _players(decide, replace(_SOURCES[0], program=program))
+        players = _players(decide, program)
         views = [_views(players, player) for player in (0, 1)]
         for t in range(4):
             for player in np.flatnonzero(players.playing).tolist():
@@ -255,7 +259,7 @@ def test_valid_instructions_reach_only_their_own_words(monkeypatch: pytest.Monke
 
 
 def test_no_register_outlives_a_decision() -> None:
-    decide = load_machine()
+    decide = load_decide()
     assert decide is not None
     code = [
         [ops.END, 0, 0, 0],
@@ -265,7 +269,7 @@ def test_no_register_outlives_a_decision() -> None:
         [ops.LEAVE] * 4,
     ]
     program = replace(_SMALL, code=np.array(code, np.int16))
-    players = _players(decide, replace(_SOURCES[0], program=program))
+    players = _players(decide, program)
     assert are_valid([program])
     for t in range(3):
         players.decide(t, np.zeros(2, bool), np.full(2, 9.0))

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import math
 
-from labmates_populations.engine.kernel.instructions import *
-from labmates_populations.engine.kernel.machine.compiling import compiled, within
-from labmates_populations.engine.kernel.machine.layout import COMPARISON, LARGEST, LARGEST_WORD, Words
-from labmates_populations.engine.kernel.machine.memory import (
+from labmates_fast.instructions import *
+from labmates_fast.machine.compiling import compiled, within
+from labmates_fast.machine.layout import COMPARISON, LARGEST, LARGEST_WORD, Words
+from labmates_fast.machine.memory import (
     item_at,
     length_of,
     may_read,
@@ -17,7 +17,7 @@ from labmates_populations.engine.kernel.machine.memory import (
     number_at,
     set_number,
 )
-from labmates_populations.engine.kernel.machine.numbers import MOST_DIGITS, calculate, compare, rounded
+from labmates_fast.machine.numbers import MOST_DIGITS, calculate, compare, rounded
 
 
 @compiled

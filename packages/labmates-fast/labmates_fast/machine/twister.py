@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from labmates_populations.engine.kernel.instructions import FLOAT, INT
-from labmates_populations.engine.kernel.machine.compiling import compiled
-from labmates_populations.engine.kernel.machine.layout import STREAM, WORDS, Words
-from labmates_populations.engine.kernel.machine.memory import set_number
+from labmates_fast.instructions import FLOAT, INT
+from labmates_fast.machine.compiling import compiled
+from labmates_fast.machine.layout import STREAM, WORDS, Words
+from labmates_fast.machine.memory import set_number
 
 
 @compiled

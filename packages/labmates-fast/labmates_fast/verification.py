@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from labmates_populations.engine.kernel import instructions as ops
-from labmates_populations.engine.kernel.lowering.program import MOST_INSTRUCTIONS, MOST_REGISTERS, Program
+from labmates_fast import instructions as ops
+from labmates_fast.lowering.program import MOST_INSTRUCTIONS, MOST_REGISTERS, Program
 
 _UNUSED, _READ, _WRITTEN, _TWO, _THREE, _FOUR, _JUMP, _ATTRIBUTE, _FUNCTION, _COUNT = range(10)
 _ROLES = np.full((max(ops.FORMS) + 1, 3), _UNUSED)

@@ -7,15 +7,14 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from labmates_populations.engine.kernel import instructions as ops
-from labmates_populations.engine.kernel.lowering.expressions import Expressions, has_effects, is_simple
-from labmates_populations.engine.kernel.lowering.program import (
+from labmates_fast import instructions as ops
+from labmates_fast.lowering.expressions import Expressions, has_effects, is_simple
+from labmates_fast.lowering.program import (
     RecursiveError,
     Register,
     Scope,
     UnloweredError,
 )
-from labmates_populations.engine.kernel.syntax import walk
 
 _FUNCTIONS = {name: number for number, name in enumerate(ops.FUNCTIONS) if name != "reversed"} | {
     "numpy_asarray": ops.NUMPY_ARRAY
@@ -377,7 +376,7 @@ def _assignment(statement: ast.stmt) -> tuple[list[str], ast.AST]:
 
 
 def _names(node: ast.AST) -> list[str]:
-    return [one.id for one in walk(node) if isinstance(one, ast.Name)]
+    return [one.id for one in ast.walk(node) if isinstance(one, ast.Name)]
 
 
 def _kinds_of(types: Sequence[ast.expr]) -> int:

@@ -15,12 +15,12 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic
 
-from labmates_populations.engine.kernel.instructions import *
-from labmates_populations.engine.kernel.machine.compiling import compiled
-from labmates_populations.engine.kernel.machine.dicts import entry_of, load_from, new_dict, store_in
-from labmates_populations.engine.kernel.machine.functions import call_function
-from labmates_populations.engine.kernel.machine.layout import *
-from labmates_populations.engine.kernel.machine.memory import (
+from labmates_fast.instructions import *
+from labmates_fast.machine.compiling import compiled
+from labmates_fast.machine.dicts import entry_of, load_from, new_dict, store_in
+from labmates_fast.machine.functions import call_function
+from labmates_fast.machine.layout import *
+from labmates_fast.machine.memory import (
     append,
     index_in,
     items_in,
@@ -33,7 +33,7 @@ from labmates_populations.engine.kernel.machine.memory import (
     slice_of,
     unpacked,
 )
-from labmates_populations.engine.kernel.machine.operators import (
+from labmates_fast.machine.operators import (
     are_close,
     binary,
     calculate_quickly,
@@ -45,7 +45,7 @@ from labmates_populations.engine.kernel.machine.operators import (
     round_to,
     truth_of,
 )
-from labmates_populations.engine.kernel.machine.twister import random_below, random_number
+from labmates_fast.machine.twister import random_below, random_number
 
 
 @compiled

@@ -10,7 +10,7 @@ from typing import Any
 
 from numba import config, njit
 
-from labmates_populations.engine.kernel import instructions
+from labmates_fast import instructions
 
 _FOLDER = Path(__file__).parent
 _FILES = (Path(instructions.__file__), *sorted(_FOLDER.glob("*.py")))
