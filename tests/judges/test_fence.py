@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labmates.judges.injection import MOST_CHARS, fenced
-from labmates.judges.specimens import sentence_sets
+from tests.support.sentences import sentence_sets
 
 
 @settings(deadline=None)

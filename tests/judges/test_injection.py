@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import unicodedata
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from labmates.judges.injection import MOST_CHARS, find_injections, screen
 from labmates.judges.prose import read_prose, words
-from labmates.judges.specimens import measure_screening, sentence_sets
 from labmates.tasks.registry import get_task
 from labmates.tasks.report import oracle_report
+from tests.support.sentences import sentence_sets
 
 ORDERS, FRESH_ORDERS, ORDINARY, FRESH_ORDINARY = sentence_sets().values()
 
@@ -34,15 +36,21 @@ def test_an_ordinary_sentence_is_never_taken_from_what_rules_read(sentence: str)
 
 
 def test_the_screening_finds_most_orders_and_bothers_few_ordinary_sentences() -> None:
-    measured = {one.name: one for one in measure_screening()}
-    assert list(measured) == list(sentence_sets())
     assert len(ORDERS) >= 40
     assert len(FRESH_ORDERS) >= 40
     assert len(ORDINARY) + len(FRESH_ORDINARY) >= 40
-    assert measured["orders, known to the rules"].flagged == len(ORDERS)
-    assert measured["orders, fresh"].flagged >= 0.85 * len(FRESH_ORDERS)
-    assert measured["ordinary, fresh"].flagged <= 0.15 * len(FRESH_ORDINARY)
-    assert all(one.removed == 0 for one in measured.values())
+    flagged = [sum(map(bool, map(find_injections, sentences))) for sentences in sentence_sets().values()]
+    assert flagged[0] == len(ORDERS)
+    assert flagged[1] >= 0.85 * len(FRESH_ORDERS)
+    assert flagged[3] <= 0.15 * len(FRESH_ORDINARY)
+
+
+@pytest.mark.parametrize("sentence", [*ORDERS, *FRESH_ORDERS, *ORDINARY, *FRESH_ORDINARY])
+def test_no_letter_of_a_sentence_is_missing_from_what_judges_read(sentence: str) -> None:
+    def letters(text: str) -> int:
+        return sum(map(str.isalnum, unicodedata.normalize("NFKC", text)))
+
+    assert letters(screen(sentence).text) >= letters(sentence)
 
 
 @pytest.mark.parametrize("name", ["ecology", "anomaly", "biomarker", "geospatial"])

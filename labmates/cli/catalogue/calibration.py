@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import Field
 
 from labmates.budgets.money import format_dollars, show_dollars
-from labmates.judges.specimens import TRUSTED_MOVE, measure_screening
+from labmates.judges.specimens import TRUSTED_MOVE
 from labmates.stats.tables import Table
 from labmates.tasks.base import Difficulty
 from labmates.workflows.protocol.analysis import Params, Result
@@ -43,8 +43,7 @@ def calibrate(lab: Lab, params: CalibrateParams) -> Iterator[Result]:
 
     The judge scores reports of known quality: the truth, the truth with parts omitted or altered, another data set's,
     empty talk, and reports with prompt injections that demand a score. Printed are rank correlations and errors of its
-    scores against the known ones, the shift by the injections, and the number of sentences with and without an
-    injection that the screening flags. A flagged report is rated twice.
+    scores against the known ones, and the shift by the injections. A flagged report is rated twice.
 
     The store keeps the replies and the batches of models: after an interruption the same command resumes, and pays no
     call twice. To repeat the calls, choose another store.
@@ -72,10 +71,6 @@ def calibrate(lab: Lab, params: CalibrateParams) -> Iterator[Result]:
         lab.notify("Interrupted. Replies and batches are kept: run the same command to resume.")
         raise
     yield from map(_result, calibrations)
-    screening = Table(
-        "screening", "Screening of reports for orders to the judge", None, map(asdict, measure_screening())
-    )
-    yield Result([screening], objects=())
 
 
 def _result(calibration: Calibration) -> Result:
@@ -111,7 +106,6 @@ def _obeys(calibration: Calibration) -> str:
 
 def _json(calibration: Calibration) -> dict[str, Any]:
     data = {name: value for name, value in asdict(calibration).items() if name != "rated"}
-    data["screening"] = list(map(asdict, measure_screening()))
     reports = [
         {
             "seed": rated.seed,

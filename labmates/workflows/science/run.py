@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
 from threading import Lock
-from typing import Any, Final, NamedTuple, cast
+from typing import Final, cast
 
 from pydantic import BaseModel
 
@@ -34,7 +34,7 @@ from labmates.records.events import (
 )
 from labmates.records.recorder import Recorder
 from labmates.records.steps import charges
-from labmates.tasks.base import Dataset, Difficulty
+from labmates.tasks.base import Difficulty
 from labmates.tasks.evidence import Part
 from labmates.tasks.registry import get_task
 from labmates.tasks.salt import data_seed
@@ -253,7 +253,7 @@ async def scored(
         Seed of the run, for judges' model calls.
     """
     recorder = ctx.recorder
-    report = _report(ctx.condition, _known(ctx.dataset), recorder.events, recorder.bodies)
+    report = _report(ctx.condition, ctx.dataset.truth, ctx.dataset.columns, recorder.events, recorder.bodies)
     judging = judging or Judging(DEFAULT_PANEL, ctx.caller.hub)
     # Calls of models without a known price were charged to the pool only.
     ledger.restore(charges(recorder.events) - ledger.spent, call="pool", member="")
@@ -276,26 +276,19 @@ def report_of(condition: ScienceCondition, seed: int, events: Sequence[Event], b
     # One at a time: many runs of a study share a data set, which takes seconds of processor time.
     with _making_truth:
         known = _known_again(condition.task, condition.difficulty, data_seed(derive(seed, "dataset")))
-    return _report(condition, known, events, bodies)
-
-
-class _Known(NamedTuple):
-    """A data set's truth and columns, for judges."""
-
-    truth: BaseModel
-    columns: tuple[str, ...]
-
-
-def _known(data: Dataset[Any]) -> _Known:
-    return _Known(data.truth, data.columns)
+    return _report(condition, *known, events, bodies)
 
 
 @lru_cache(maxsize=_TRUTHS_KEPT)
-def _known_again(task: str, difficulty: Difficulty, seed: int) -> _Known:
-    return _known(get_task(task).generate(seed, difficulty))
+def _known_again(task: str, difficulty: Difficulty, seed: int) -> tuple[BaseModel, tuple[str, ...]]:
+    """The truth and the columns of a data set."""
+    data = get_task(task).generate(seed, difficulty)
+    return data.truth, data.columns
 
 
-def _report(condition: ScienceCondition, known: _Known, events: Sequence[Event], bodies: Bodies) -> Report:
+def _report(
+    condition: ScienceCondition, truth: BaseModel, columns: tuple[str, ...], events: Sequence[Event], bodies: Bodies
+) -> Report:
     teams = condition.teams
     trail = tuple(_traces(events, bodies))
     stages = tuple(team.name for team in teams)
@@ -306,22 +299,21 @@ def _report(condition: ScienceCondition, known: _Known, events: Sequence[Event],
             replace(trace, team=PAPER) if trace.name == REPORT or place == last else trace
             for place, trace in enumerate(trail)
         )
-    stated = [event for event in events if isinstance(event, FindingsEvent) and event.team == condition.crew.author][
-        -1:
-    ]
+    author = condition.crew.author
+    stated = next((e for e in reversed(events) if isinstance(e, FindingsEvent) and e.team == author), None)
     artifacts = _newest(trail)
     text = artifacts.pop(REPORT, None)
     return Report(
         text,
         get_task(condition.task),
-        known.truth,
+        truth,
         artifacts,
         trail,
         stages,
-        columns=known.columns,
+        columns=columns,
         difficulty=condition.difficulty,
-        stated=bodies[stated[0].findings] if stated else None,
-        repaired=tuple(stated[0].repaired) if stated else (),
+        stated=bodies[stated.findings] if stated else None,
+        repaired=tuple(stated.repaired) if stated else (),
         deeds=tuple(_deeds(events, bodies)),
     )
 

@@ -83,20 +83,15 @@ class Step:
         """The agent's team, ``solo`` for a single agent; empty if the agent is unknown."""
         return str(self.facts.get("team", SOLO if self.agent else ""))
 
-    @property
-    def findings(self) -> str:
-        """The findings to state in the paper, one per line."""
-        return str(self.facts.get("findings", ""))
-
     @cached_property
     def fields(self) -> dict[str, str]:
-        """The fields of these findings, with their descriptions."""
-        return read_fields(self.findings)
+        """The fields of the findings to state in the paper, with their descriptions."""
+        return read_fields(str(self.facts.get("findings", "")))
 
     @property
     def analysis(self) -> Analysis | None:
         """The analysis that the task ships; None if it has none."""
-        return analysis_of(self.findings)
+        return analysis_of(str(self.facts.get("findings", "")))
 
     @property
     def leads(self) -> bool:

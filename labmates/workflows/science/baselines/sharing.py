@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from labmates.models.scripted.base import Draft, DraftCall, Heard, call, call_tokens
+from labmates.models.scripted.base import Draft, DraftCall, Heard, call
 from labmates.tasks.analysis import printed_findings
 from labmates.workflows.science.baselines.cells import Cell, guarded, parts_of, restoring
 from labmates.workflows.science.baselines.diligent import Diligent, closing_draft
 from labmates.workflows.science.baselines.prompt import SOLO, Step, Use
-from labmates.workflows.science.baselines.working import fitting
+from labmates.workflows.science.baselines.working import fitting, run_cell
 
 KEYS = "keys_of_"
 """Prefix of the names of artifacts with keys."""
@@ -66,16 +67,13 @@ def _exchange(step: Step, heard: Heard) -> tuple[DraftCall, ...]:
         return unread
     received = [keys for name in others if (keys := _json(step.read(name) or ""))]
     code = guarded(f"received = {received!r}\ndf = restored(part, received)\nprint(df.shape)")
-    return (call("run_code", code=code, description=RESTORE),)
+    return (run_cell(Cell(RESTORE, code)),)
 
 
 def _opening(heard: Heard) -> tuple[DraftCall, ...]:
-    def fits(cell: Cell) -> bool:
-        made = call("run_code", code=cell.code, description=cell.title)
-        return heard.max_tokens is None or call_tokens(made.name, made.arguments) <= heard.max_tokens // 2
-
-    cells = [*parts_of(restoring(), {}, fits), OPEN]
-    return tuple(call("run_code", code=cell.code, description=cell.title) for cell in cells)
+    half = replace(heard, max_tokens=heard.max_tokens and heard.max_tokens // 2)
+    cells = [*parts_of(restoring(), {}, lambda cell: bool(fitting([run_cell(cell)], half))), OPEN]
+    return tuple(map(run_cell, cells))
 
 
 def _part(step: Step) -> Mapping[str, Any]:

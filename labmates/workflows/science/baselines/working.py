@@ -143,7 +143,7 @@ def _code(step: Step, heard: Heard) -> tuple[DraftCall, ...]:
         is_check = step.analysis is not None and rest[0].title.startswith(step.analysis.titles.get("check", "\0"))
         if calls and ((is_check and not _claimed(step)) or not _is_prepared(step)):
             break
-        calls += map(_run, rest)
+        calls += map(run_cell, rest)
         if len(fitting(calls, heard)) < len(calls):
             break
     return tuple(calls)
@@ -169,8 +169,7 @@ def _cells(step: Step, heard: Heard) -> Iterator[list[Cell]]:
     """The calls of each cell of the role; only a look where the task has no cells, or they don't fit the data."""
 
     def fits(cell: Cell) -> bool:
-        made = _run(cell)
-        return heard.max_tokens is None or call_tokens(made.name, made.arguments) <= heard.max_tokens
+        return bool(fitting([run_cell(cell)], heard))
 
     analysis = step.analysis
     if analysis is None:
@@ -189,7 +188,8 @@ def _cells(step: Step, heard: Heard) -> Iterator[list[Cell]]:
         yield parts_of(cell, given, fits)
 
 
-def _run(cell: Cell) -> DraftCall:
+def run_cell(cell: Cell) -> DraftCall:
+    """The call that runs a cell."""
     return call("run_code", code=cell.code, description=cell.title)
 
 

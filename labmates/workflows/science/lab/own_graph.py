@@ -220,19 +220,17 @@ class Lab:
 
             return await self._deeds.once(f"{seat}/tool", once)
 
+        parameters: Any
         if (served := self._ctx.mcp.get(name)) is not None:
-            parameters = served.schema["function"]["parameters"]
-            return StructuredTool(name=name, description=served.description, args_schema=parameters, coroutine=use)
-        if name not in TOOLS:
+            description, parameters = served.description, served.schema["function"]["parameters"]
+        elif name not in TOOLS:
             custom = own_tool(name)
-            return StructuredTool(
-                name=name, description=custom.description, args_schema=custom.args_schema, coroutine=use
-            )
-        [schema] = tool_schemas([name], self._ctx.form)
-        parameters = schema["function"]["parameters"] if name == STATE else ARGUMENTS[name]
-        return StructuredTool(
-            name=name, description=schema["function"]["description"], args_schema=parameters, coroutine=use
-        )
+            description, parameters = custom.description, custom.args_schema
+        else:
+            [schema] = tool_schemas([name], self._ctx.form)
+            description = schema["function"]["description"]
+            parameters = schema["function"]["parameters"] if name == STATE else ARGUMENTS[name]
+        return StructuredTool(name=name, description=description, args_schema=parameters, coroutine=use)
 
     def _keep(self, seat: str, workspace: Workspace) -> None:
         """Record a seat's artifacts and findings, readable for all seats."""

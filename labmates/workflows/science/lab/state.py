@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from operator import add, or_
 from typing import Annotated, Literal, TypedDict, TypeVar
 
 from labmates.agents.organisation import Organisation
@@ -135,21 +136,6 @@ def add_versions(old: dict[str, list[T]], new: dict[str, list[T]]) -> dict[str, 
     return {name: [*old.get(name, []), *new.get(name, [])] for name in {**old, **new}}
 
 
-def add_mail(old: list[Mail], new: list[Mail]) -> list[Mail]:
-    """Messages, with new ones appended."""
-    return [*old, *new]
-
-
-def newest(old: dict[str, T], new: dict[str, T]) -> dict[str, T]:
-    """The newest values by name."""
-    return {**old, **new}
-
-
-def either(old: bool, new: bool) -> bool:
-    """Logical or."""
-    return old or new
-
-
 class LabState(TypedDict):
     """State of the whole lab. Teams' graphs return all of it, so it needs no reducers.
 
@@ -207,17 +193,17 @@ class TeamState(TypedDict):
     spent_by: Annotated[dict[str, int], add_counts]
     artifacts: Annotated[dict[str, list[int]], add_versions]
     authors: Annotated[dict[str, list[str]], add_versions]
-    partial: Annotated[dict[str, bool], newest]
+    partial: Annotated[dict[str, bool], or_]
     findings: Annotated[dict[str, list[int]], add_versions]
-    earlier: Annotated[dict[str, list[Phase]], newest]
-    conversations: Annotated[dict[str, list[int]], newest]
-    mail: Annotated[list[Mail], add_mail]
+    earlier: Annotated[dict[str, list[Phase]], or_]
+    conversations: Annotated[dict[str, list[int]], or_]
+    mail: Annotated[list[Mail], add]
     asked: Annotated[dict[str, int], add_counts]
     phases: Annotated[dict[str, int], add_counts]
-    exhausted: Annotated[bool, either]
-    results: Annotated[dict[str, MemberResult], newest]
-    reports: Annotated[dict[str, Report], newest]
-    over: Annotated[bool, either]
+    exhausted: Annotated[bool, or_]
+    results: Annotated[dict[str, MemberResult], or_]
+    reports: Annotated[dict[str, Report], or_]
+    over: Annotated[bool, or_]
 
 
 class WorkOrder(TypedDict):

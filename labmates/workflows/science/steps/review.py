@@ -7,13 +7,12 @@ first one, the reviews, and all material of the earlier phases.
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
-from labmates.agents.sections import excerpt
-from labmates.models.objects import UnusableAnswerError
-from labmates.models.reply import Reply
 from labmates.models.scripted.base import Draft, Heard
 from labmates.workflows.science.steps.base import LabStep, Update
+from labmates.workflows.science.steps.talk import read_contribution
 
 if TYPE_CHECKING:
     from labmates.agents.organisation_parts import Seat
@@ -60,7 +59,7 @@ class Review(LabStep):
         told = await run.ask_together(
             [seat for seat in team.members if seat != team.lead],
             lambda seat, purse: review_order(run, seat, purse),
-            lambda _seat: read_review,
+            lambda _seat: partial(read_contribution, form=FORM, most=MOST_REVIEW_CHARS),
         )
         return run.next_with(told, *([NOTE.format(artifact=team.artifact)] if told.said else []))
 
@@ -95,12 +94,3 @@ def review_order(run: StepRun, seat: Seat, purse: Purse) -> Order:
             "budget": briefs.budget_text(ctx, purse),
         }
     )
-
-
-def read_review(reply: Reply, last: bool) -> str:
-    """The points of a review."""
-    if not reply.text.strip():
-        raise UnusableAnswerError("it is a tool call" if reply.tool_calls else "it has no text", form=FORM)
-    if "cut" in reply.faults and not last:
-        raise UnusableAnswerError("it was cut off at its length limit", form=FORM)
-    return excerpt(reply.text.strip(), MOST_REVIEW_CHARS, "first")

@@ -113,10 +113,10 @@ def next_round_order(run: StepRun, seat: Seat, round_: int, since: Sequence[tupl
     return run.order({**values, "budget": briefs.budget_text(run.ctx, purse)}, "deliberate_again")
 
 
-def read_contribution(reply: Reply, last: bool) -> str:
-    """The sentences of a reply."""
+def read_contribution(reply: Reply, last: bool, form: str = _SENTENCES, most: int = MOST_MESSAGE_CHARS) -> str:
+    """The text of a reply, at most `most` characters of it; `form` says what an unusable one lacks."""
     if not reply.text.strip():
-        raise UnusableAnswerError("it is a tool call" if reply.tool_calls else "it has no text", form=_SENTENCES)
+        raise UnusableAnswerError("it is a tool call" if reply.tool_calls else "it has no text", form=form)
     if "cut" in reply.faults and not last:
-        raise UnusableAnswerError("it was cut off at its length limit", form=_SENTENCES)
-    return excerpt(reply.text.strip(), MOST_MESSAGE_CHARS, "first")
+        raise UnusableAnswerError("it was cut off at its length limit", form=form)
+    return excerpt(reply.text.strip(), most, "first")

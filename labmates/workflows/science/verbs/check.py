@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +13,6 @@ from labmates.budgets.money import show_dollars
 from labmates.records.events import (
     ArtifactEvent,
     ChargeEvent,
-    Event,
     FindingsEvent,
     LLMCallEvent,
     MessageEvent,
@@ -57,7 +56,8 @@ async def check_organisation(condition: ScienceCondition, seed: int = 0) -> list
     second, again = await _run(condition, seed)
     spent = recorder.spent()
     over = f"{show_dollars(spent)} of {show_dollars(condition.pool)}" if spent > condition.pool else ""
-    missing = [name for name in condition.organisation.handed if name not in _written(recorder.events)]
+    written = {event.name for event in recorder.events if isinstance(event, ArtifactEvent)}
+    missing = [name for name in condition.organisation.handed if name not in written]
     stated = any(isinstance(e, FindingsEvent) and e.team == condition.organisation.author for e in recorder.events)
     return [
         Rule("ends", "it ends before its pool is empty", "the pool ran out" if first.status == "exhausted" else ""),
@@ -77,10 +77,6 @@ async def _run(condition: ScienceCondition, seed: int) -> tuple[Outcome, Recorde
     science: Any = EXPERIMENTS.get(condition.kind)
     async with unkept_services(science, condition, seed, Recorder(None, None)) as services:
         return await science.execute(condition, replace(services, approver=approve_all)), services.recorder
-
-
-def _written(events: Sequence[Event]) -> set[str]:
-    return {event.name for event in events if isinstance(event, ArtifactEvent)}
 
 
 def _overspent(condition: ScienceCondition, recorder: Recorder) -> Iterator[str]:
