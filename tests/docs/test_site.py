@@ -10,19 +10,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
 import pytest
 
-from labmates.cli.main import labmates
-from labmates.records.run import RunRecord, Usage
-from labmates.records.view import run_json
-from labmates.workflows.protocol.experiment import EXPERIMENTS
 from tests.support.plugins import ROOT
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-pytestmark = [pytest.mark.slow("tests/docs/test_reference.py"), pytest.mark.xdist_group("site")]  # one worker builds it
+pytestmark = pytest.mark.xdist_group("site")  # one worker builds it
+whole = pytest.mark.slow("tests/docs/test_reference.py")
 LOOKED_AT = ("index", "tutorial", "reference/conditions/science", "explanations/ratings", "reference/commands/study")
 
 
@@ -42,22 +38,7 @@ def build(config: Path, folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=ROOT, env=quiet, capture_output=True, text=True, timeout=550, check=False)
 
 
-def test_the_reference_has_every_verb_kind_and_key(site: Path) -> None:
-    for verb in labmates.list_commands(click.Context(labmates)):
-        assert (site / "reference" / "commands" / f"{verb}.html").is_file()
-    for kind in EXPERIMENTS.names():
-        page = (site / "reference" / "conditions" / f"{kind}.html").read_text(encoding="utf-8")
-        for name, field in EXPERIMENTS.get(kind).condition.model_fields.items():
-            assert f"<code>{name}</code>" in page
-            assert field.description
-    record = (site / "reference" / "record.html").read_text(encoding="utf-8")
-    sample = RunRecord(id="", kind="", key="", replicate=0, seed=0, condition={}, models=[])
-    for key in (*run_json(sample, []), *vars(Usage())):
-        row = re.search(rf"<td><code>{key}</code></td>\s*<td>(.*?)</td>", record, re.DOTALL)
-        assert row is not None
-        assert row[1].strip() or key == "scores"
-
-
+@whole
 def test_no_page_loads_anything_from_another_host(site: Path) -> None:
     elsewhere = r"""=["']?(?:https?:)?//"""
     loads = re.compile(rf"(?:src|srcset|data|action){elsewhere}|<link[^>]+href{elsewhere}|@import|url\((?:https?:)?//")
@@ -66,6 +47,7 @@ def test_no_page_loads_anything_from_another_host(site: Path) -> None:
         assert found is None, f"{file}: {found}"
 
 
+@whole
 def test_formulas_are_drawn_without_a_script(site: Path) -> None:
     page = (site / "explanations" / "ratings.html").read_text(encoding="utf-8")
     assert page.count("<math") >= 8
@@ -108,6 +90,7 @@ def opened(browser: Browser, site: Path, page: str, **options: Any) -> tuple[Pag
     return tab, asked
 
 
+@whole
 @pytest.mark.needs("browser")
 def test_search_works_from_files_and_asks_nobody(browser: Browser, site: Path) -> None:
     tab, asked = opened(browser, site, "reference/settings")
@@ -121,6 +104,7 @@ def test_search_works_from_files_and_asks_nobody(browser: Browser, site: Path) -
     tab.context.close()
 
 
+@whole
 @pytest.mark.needs("browser")
 def test_pages_have_no_serious_fault_of_accessibility_and_fit_a_phone(browser: Browser, site: Path) -> None:
     from tests.support.axe import faults

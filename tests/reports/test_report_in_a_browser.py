@@ -52,7 +52,16 @@ def populations_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "report.html"
 
 
-@pytest.mark.parametrize("look", LOOKS)
+@pytest.mark.parametrize(
+    "look",
+    [
+        "phone",
+        *(
+            pytest.param(look, marks=pytest.mark.slow("tests/reports/test_report_in_a_browser.py"))
+            for look in ("desktop", "dark")
+        ),
+    ],
+)
 def test_a_report_opens_without_requests_errors_or_serious_findings(
     browser: Browser, page_path: Path, look: str
 ) -> None:

@@ -24,7 +24,11 @@ ISOLATED = [
     pytest.param("docker", marks=pytest.mark.needs("docker")),
     pytest.param("bubblewrap", marks=pytest.mark.needs("bubblewrap")),
 ]
-BACKENDS = [*ISOLATED, pytest.param("unsafe-local")]
+BACKENDS = [
+    *ISOLATED,
+    pytest.param("unsafe-local", marks=pytest.mark.slow("tests/sandboxes/test_sandbox_conformance.py")),
+]
+"""The quick tests leave out plain processes, which sessions serve as they serve bubblewrap, and many runs use."""
 
 
 def make_launcher(name: str) -> Launcher:

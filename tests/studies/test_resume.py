@@ -82,11 +82,16 @@ async def go_on(store: Store, run_id: str, play: Play) -> RunRecord:
     return run
 
 
+FURTHER = pytest.mark.slow("tests/studies/test_resume.py")
+
+
 @pytest.mark.parametrize(
     ("play", "dies_at"),
     [  # with code where it has run before, and is still to run
-        *((busy_without_code, dies_at) for dies_at in (1, 2, 5, 38)),
-        *((busy, dies_at) for dies_at in (9, 14, 21, 30)),
+        *((busy_without_code, dies_at) for dies_at in (2, 38)),
+        *((busy, dies_at) for dies_at in (14, 30)),
+        *(pytest.param(busy_without_code, dies_at, marks=FURTHER) for dies_at in (1, 5)),
+        *(pytest.param(busy, dies_at, marks=FURTHER) for dies_at in (9, 21)),
     ],
 )
 async def test_a_killed_run_goes_on_to_the_same_end_and_pays_no_step_twice(

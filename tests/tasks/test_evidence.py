@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 import pytest
+from _pytest.mark import ParameterSet
 from scipy.spatial import cKDTree
 
 from benchmarks.evidence import Solver, arms, as_loaded
@@ -28,6 +29,11 @@ from labmates.tasks.restoring import Keys
 from tests.support.line_task import LineFindings, LineTask
 
 NAMES = ("anomaly", "ecology", "biomarker", "geospatial")
+
+
+def slow(*values: object) -> ParameterSet:
+    """A task whose data take long to analyse, beside quicker ones in the same test."""
+    return pytest.param(*values, marks=pytest.mark.slow("tests/tasks/test_evidence.py"))
 
 
 @cache
@@ -91,7 +97,7 @@ def test_what_is_handed_over_is_short_against_the_readings(name: str) -> None:
     assert sum(len(json.dumps(given)) for given in keys) < len(parts[0].csv()) / 40
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ["anomaly", "ecology", slow("biomarker"), slow("geospatial")])
 def test_the_instruments_pass_the_rule_of_conformance(name: str) -> None:
     data = made(name)
     assert list(instruments_rule(Case(get_task(name), 0, "medium", data, data.csv()))) == []
@@ -144,7 +150,7 @@ def test_the_keys_restore_places_and_covariates_of_samples(split: float) -> None
 
 @pytest.mark.parametrize(
     ("name", "difficulty"),
-    [("anomaly", "medium"), ("ecology", "medium"), ("biomarker", "easy"), ("geospatial", "easy")],
+    [("anomaly", "medium"), ("ecology", "medium"), slow("biomarker", "easy"), slow("geospatial", "easy")],
 )
 def test_at_split_1_a_team_that_shares_wins_and_no_one_else(name: str, difficulty: Difficulty) -> None:
     task, data = get_task(name), made(name, 3, difficulty)

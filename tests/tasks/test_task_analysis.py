@@ -44,21 +44,25 @@ def checked(name: str, seed: int, claims: Mapping[str, Any]) -> tuple[str, dict[
     return printed.getvalue(), found
 
 
+OTHER = pytest.mark.slow("tests/tasks/test_task_analysis.py")
+"""Data sets of another difficulty than the usual one."""
+
+
 @pytest.mark.parametrize(
     ("name", "difficulty", "low", "high"),
     [
-        ("ecology", "easy", 0.7, 1.0),
+        pytest.param("ecology", "easy", 0.7, 1.0, marks=OTHER),
         ("ecology", "medium", 0.45, 0.85),
-        ("ecology", "hard", 0.2, 0.65),
-        ("anomaly", "easy", 0.7, 1.0),
+        pytest.param("ecology", "hard", 0.2, 0.65, marks=OTHER),
+        pytest.param("anomaly", "easy", 0.7, 1.0, marks=OTHER),
         ("anomaly", "medium", 0.45, 0.8),
-        ("anomaly", "hard", 0.15, 0.6),
-        ("biomarker", "easy", 0.85, 1.0),
+        pytest.param("anomaly", "hard", 0.15, 0.6, marks=OTHER),
+        pytest.param("biomarker", "easy", 0.85, 1.0, marks=OTHER),
         ("biomarker", "medium", 0.5, 0.92),
-        ("biomarker", "hard", 0.2, 0.7),
-        ("geospatial", "easy", 0.8, 1.0),
+        pytest.param("biomarker", "hard", 0.2, 0.7, marks=OTHER),
+        pytest.param("geospatial", "easy", 0.8, 1.0, marks=OTHER),
         ("geospatial", "medium", 0.5, 0.9),
-        ("geospatial", "hard", 0.25, 0.7),
+        pytest.param("geospatial", "hard", 0.25, 0.7, marks=OTHER),
     ],
 )
 def test_findings_are_as_right_as_plain_methods_can_make_them(

@@ -180,7 +180,12 @@ def test_what_is_new_in_a_hostile_run_runs_nothing_either(browser: Browser, site
         check(page, seen, site.url)
 
 
-def test_pages_of_an_export_run_and_load_nothing_from_elsewhere(browser: Browser, store: Store, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "pages", ["search.html", pytest.param("*.html", marks=pytest.mark.slow("tests/viewer/test_attacks.py"))]
+)
+def test_pages_of_an_export_run_and_load_nothing_from_elsewhere(
+    browser: Browser, store: Store, tmp_path: Path, pages: str
+) -> None:
     whole, brief = tmp_path / "whole", tmp_path / "brief"
     export_pages(store, whole, limit=1)
     export_pages(store, brief, run_ids=[run.id for run in store.runs()][1:], events=False)
@@ -189,10 +194,9 @@ def test_pages_of_an_export_run_and_load_nothing_from_elsewhere(browser: Browser
     assert {path.name for path in tmp_path.iterdir()} == {"whole", "brief"}
     assert {path.suffix for path in written} <= {".html", ".css", ".js", ".svg", ".png", ".txt", ".bin", ""}
     with page_of(browser, "", token="") as (page, seen):
-        for path in sorted(written):
-            if path.suffix == ".html":
-                page.goto(path.as_uri())
-                check(page, seen, "file://")
+        for path in sorted(tmp_path.rglob(pages)):
+            page.goto(path.as_uri())
+            check(page, seen, "file://")
         page.goto((whole / "search.html").as_uri())
         page.get_by_role("searchbox").fill("canary")
         page.keyboard.press("Enter")

@@ -251,6 +251,7 @@ def press(button: Locator) -> None:
         button.click()
 
 
+@pytest.mark.slow("packages/labmates-doors/tests")
 def test_the_page_of_a_running_gateway_shows_pool_limits_and_reservations(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, browser: Browser
 ) -> None:

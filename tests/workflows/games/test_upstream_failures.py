@@ -105,7 +105,13 @@ async def play(store: str, dress: Answer, repair_turns: int) -> Played:
 PLAIN = ("502", "finish error, null usage", "error in the choice", "error in the body", "empty choices", "cut body")
 
 
-@pytest.mark.parametrize(("repair_turns", "dresses"), [(0, tuple(DRESSES)), (3, (*PLAIN, "error event"))])
+@pytest.mark.parametrize(
+    ("repair_turns", "dresses"),
+    [
+        pytest.param(0, tuple(DRESSES), marks=pytest.mark.slow("tests/models/test_hub_faults.py")),
+        (3, (*PLAIN, "error event")),
+    ],
+)
 async def test_a_failure_of_the_server_has_the_same_consequences_in_any_dress(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, repair_turns: int, dresses: tuple[str, ...]
 ) -> None:

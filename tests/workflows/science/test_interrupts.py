@@ -82,11 +82,14 @@ async def continued(store: Store, run: RunRecord) -> tuple[RunRecord, list[str]]
     return ended, asked
 
 
+FURTHER = pytest.mark.slow("tests/workflows/science/test_interrupts.py")
+
+
 @pytest.mark.parametrize(
     ("function", "asks", "calls", "tools"),
     [
-        ("reviewed", 2, 4, 2),
-        ("each", 2, 4, 2),
+        pytest.param("reviewed", 2, 4, 2, marks=FURTHER),
+        pytest.param("each", 2, 4, 2, marks=FURTHER),
         ("checkpointed", 2, 4, 2),
         ("parallel", 7, 7, 3),
         ("function", 2, 3, 2),

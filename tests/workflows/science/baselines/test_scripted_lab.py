@@ -262,9 +262,17 @@ def deliberation_order(team: Team, number: int, summary: str, output: str, said:
     )
 
 
+LONG = pytest.mark.slow("tests/workflows/science/baselines/test_scripted_lab.py")
+
+
 @pytest.fixture(
     scope="module",
-    params=[("ecology", "easy"), ("anomaly", "medium"), ("biomarker", "medium"), ("geospatial", "medium")],
+    params=[
+        ("ecology", "easy"),
+        ("anomaly", "medium"),
+        pytest.param(("biomarker", "medium"), marks=LONG),
+        pytest.param(("geospatial", "medium"), marks=LONG),
+    ],
     ids=lambda p: p[0],
 )
 def diligent(request: pytest.FixtureRequest) -> Lab:
