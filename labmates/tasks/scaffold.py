@@ -85,7 +85,7 @@ def _filled(what: str, name: str, template: str) -> list[tuple[Path, bytes]]:
         f"My {what}": " ".join(words).capitalize(),
         "My": stem,
     }
-    pattern = "|".join([*list(replacements)[:-1], "My(?=Findings|Instruments|Truth)"])
+    pattern = "|".join([*list(replacements)[:-1], "My(?=Findings|Truth)"])
 
     def fill(text: str) -> str:
         return re.sub(pattern, lambda match: replacements[match[0]], text)

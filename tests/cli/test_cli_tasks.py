@@ -164,7 +164,6 @@ def test_a_new_package_says_what_comes_next_passes_its_test_and_the_check(labmat
         "pyproject.toml",
         "labmates_soil_moisture/__init__.py",
         *(f"labmates_soil_moisture/analysis/{name}.py" for name in ("__init__", "clean", "model", "prepare")),
-        "labmates_soil_moisture/instruments.py",
         "labmates_soil_moisture/task.py",
         "tests/test_soil_moisture.py",
     }

@@ -15,7 +15,6 @@ from labmates.tasks.noise import Floats, random_for
 from labmates.tasks.scoring import fading, plain_name, relative_error, score_list, score_names
 from labmates.tasks.words import says_name, says_together
 from labmates_my_task.analysis import ANALYSIS
-from labmates_my_task.instruments import MyInstruments
 
 BRIEF = """A workshop tested springs of several makes: week after week each was loaded step by step, and how far it \
 gave way was read from a scale. How stiff is each make when new (load per extension)? Which makes get softer over the \
@@ -105,7 +104,6 @@ class MyTask(Task[MyTruth, MyFindings]):
     brief = BRIEF
     version = "1"
     findings = MyFindings
-    instruments = MyInstruments()
     analysis = ANALYSIS
 
     def generate(self, seed: int, difficulty: Difficulty = "medium") -> Dataset[MyTruth]:
