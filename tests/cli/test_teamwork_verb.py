@@ -34,7 +34,7 @@ def test_teams_and_solo_runs_are_paired_and_the_printed_command_makes_missing_on
     assert "Valid for these models and tasks only" in told
     assert (labmates.folder / "t-teamwork-pooled.csv").exists()
     assert "against one agent alone" in told
-    assert "Differences are teams minus solo." in told
+    assert "Differences are teams minus solo, the mean over pairs." in told
     assert "visibility hidden, teams of 2, seed 0: no run of one agent alone" in told
     assert "--visibility hidden --solo" in told
 

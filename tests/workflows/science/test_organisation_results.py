@@ -9,25 +9,18 @@ import numpy as np
 import pytest
 
 from labmates.records.run import RunRecord
-from labmates.workflows.science.analyses import organisations as organisation_results
 from labmates.workflows.science.analyses.organisations import (
     Place,
-    coordination_table,
     differences_table,
     front_figure,
     label,
     on_front,
     outcomes_table,
+    places,
     verdicts,
 )
-from labmates.workflows.science.experiment import COORDINATION
 
 _numbers = count()
-MEASURES = dict.fromkeys((metric.name for metric in COORDINATION), 0.0)
-
-
-def places(runs: list[RunRecord], score: str) -> list[Place]:
-    return organisation_results.places(runs, score, lambda run: {**MEASURES, "messages": 10 * run.seed})
 
 
 def run(organisation: str, seed: int, accuracy: float, spent: float, **more: Any) -> RunRecord:
@@ -87,7 +80,7 @@ def test_only_what_is_equal_in_all_else_is_compared() -> None:
 def test_runs_of_one_organisation_and_seed_are_averaged_and_unscored_ones_left_out() -> None:
     runs = [run("solo", 0, 0.2, 0.1), run("solo", 0, 0.4, 0.3), run("hybrid", 0, 0.5, 0.2)]
     place = only(places(runs, "accuracy"))
-    averaged = {**MEASURES, "score": 0.3, "dollars": 0.2, "seconds": 60.0}
+    averaged = {"score": 0.3, "dollars": 0.2, "seconds": 60.0}
     assert place.outcomes[1].by_seed == {0: pytest.approx(averaged)}
     assert places(runs, "quality") == []
 
@@ -114,8 +107,4 @@ def test_tables_hold_every_organisation_and_every_difference() -> None:
         ("hybrid, size 3", True), ("solo", True), ("centralised, size 3", False),
     ]  # fmt: skip
     assert len(differences_table(found, "accuracy").rows) == 3
-    coordination = coordination_table(found).rows
-    assert [(row["organisation"], row["messages"], row["redundancy"]) for row in coordination] == [
-        (row["organisation"], 25, 0) for row in rows
-    ]
     assert front_figure(found[0], "accuracy").axes[0].get_xlabel().startswith("dollars")

@@ -11,13 +11,12 @@ from pydantic import Field
 
 from labmates.errors import UsageError
 from labmates.stats.figures import Drawing
-from labmates.util.display_names import labels_apart, shown_settings
+from labmates.util.display_names import shown_settings
 from labmates.workflows.protocol.analysis import Analysis, Missing, Params, Result, Runs, TooFewRunsError
 
 if TYPE_CHECKING:
     from labmates.records.run import RunRecord
-    from labmates.stats.tables import Table
-    from labmates.workflows.science.analyses.teamwork import Contrast, Teamwork
+    from labmates.workflows.science.analyses.teamwork import Teamwork
 
 
 def scores(runs: Runs, _params: Params) -> Result:
@@ -139,7 +138,6 @@ def teamwork(runs: Runs, _params: Params) -> Result:
     return Result(
         [pooled_table(compared.pooled), teamwork_table(compared)],
         objects=[asdict(compared)],
-        details=_pairs_tables(compared),
         missing=missing,
     )
 
@@ -159,40 +157,6 @@ def _missing_partners(compared: Teamwork, records: Sequence[RunRecord]) -> Itera
         yield Missing(text, twin, seeds, run.settings)
     if compared.unfinished:
         yield Missing(f"left out, since they have not ended: {', '.join(compared.unfinished)}")
-
-
-def _pairs_tables(compared: Teamwork) -> list[Table]:
-    """The pairs of each condition of teams, which is named by the settings that vary."""
-    from labmates.workflows.science.experiment import described
-
-    labels = labels_apart([described(contrast.condition) for contrast in compared.contrasts])
-    return [_pairs_table(each, label) for each, label in zip(compared.contrasts, labels, strict=True)]
-
-
-def _pairs_table(contrast: Contrast, label: str) -> Table:
-    from labmates.stats.tables import Column, Table
-    from labmates.workflows.science.analyses.teamwork import INTENTION
-
-    rows = [
-        {
-            "pair": f"seed {pair.seed}: {' '.join(pair.team_runs)} beside {' '.join(pair.solo_runs)}",
-            "measure": " ".join(filter(None, (each.measure.judge, each.measure.version, each.measure.metric))),
-            "teams": each.teams,
-            "solo": each.solo,
-            "difference": each.difference,
-        }
-        for pair in contrast.pairs
-        for each in pair.compared
-    ]
-    columns = [Column("pair", once=True), Column("measure"), *(Column(side, form=",.3f") for side in ("teams", "solo"))]
-    columns.append(Column("difference", form="+,.3f"))
-    readable = sum(pair.readable for pair in contrast.pairs)
-    notes = [
-        "Differences are teams minus solo.",
-        f"{INTENTION} {readable} of {len(contrast.pairs)} pairs can be read on both sides.",
-    ]
-    title = f"Pairs of teams and one agent alone{f': {label}' if label else ''}"
-    return Table("pairs", title, columns, rows, notes)
 
 
 def _named(condition: Mapping[str, Any]) -> str:
@@ -270,10 +234,10 @@ def organisations(runs: Runs, params: OrganisationsParams) -> Result:
 
     Runs with otherwise equal conditions (task, difficulty, model, budget, evidence, …) are paired by seed. The first
     table shows each organisation's means with 95 % intervals, and whether it lies on the Pareto front of score against
-    cost. The second shows all pairwise differences with adjusted p-values (Holm), the third the coordination measures.
+    cost. The second shows all pairwise differences with adjusted p-values (Holm). For measures of coordination, see
+    labmates analyze coordination.
     """
     from labmates.workflows.science.analyses.organisations import (
-        coordination_table,
         differences_table,
         front_figure,
         outcomes_table,
@@ -281,7 +245,7 @@ def organisations(runs: Runs, params: OrganisationsParams) -> Result:
         verdicts,
     )
 
-    compared = places(runs.ended("science"), params.score, partial(_coordination_of, runs))
+    compared = places(runs.ended("science"), params.score)
     if not compared:
         raise TooFewRunsError(
             f"no two organisations have runs with the metric {params.score} that are equal in all else; run some with: "
@@ -296,11 +260,7 @@ def organisations(runs: Runs, params: OrganisationsParams) -> Result:
         )
         for number, place in enumerate(compared, 1)
     ]
-    tables = [
-        outcomes_table(compared, params.score),
-        differences_table(compared, params.score),
-        coordination_table(compared),
-    ]
+    tables = [outcomes_table(compared, params.score), differences_table(compared, params.score)]
     return Result(tables, figures, [*verdicts(compared, params.score)])
 
 

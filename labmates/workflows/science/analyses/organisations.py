@@ -9,7 +9,7 @@ score for no more money; its share of the front is over resamples of the common 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from statistics import fmean
@@ -25,8 +25,7 @@ from labmates.stats.intervals import Estimate, notes
 from labmates.stats.multiplicity import holm
 from labmates.stats.tables import Column, Table
 from labmates.workflows.science.analyses.necessity import team_name
-from labmates.workflows.science.analyses.score_tables import COORDINATION_COLUMNS, COORDINATION_NOTE
-from labmates.workflows.science.experiment import COORDINATION, METRICS
+from labmates.workflows.science.experiment import METRICS
 from labmates.workflows.science.lab.condition import TEAM_FIELDS
 
 if TYPE_CHECKING:
@@ -42,10 +41,7 @@ SIGNIFICANT: Final = 0.05
 
 @dataclass(frozen=True)
 class Outcome:
-    """Measures of one organisation in one place by seed and name, averaged over runs of a seed.
-
-    The measures are score, dollars, seconds and those of coordination.
-    """
+    """Score, dollars and seconds of one organisation in one place, by seed, averaged over runs of a seed."""
 
     name: str
     by_seed: Mapping[int, Mapping[str, float]]
@@ -96,13 +92,8 @@ class Place:
         return [outcome.name for outcome, leads in zip(self.outcomes, is_leading, strict=True) if leads]
 
 
-def places(
-    runs: Sequence[RunRecord], score: str, coordination: Callable[[RunRecord], Mapping[str, float]]
-) -> list[Place]:
-    """Places with two or more organisations with this metric, with differences and fronts.
-
-    `coordination` gives the coordination measures of a run.
-    """
+def places(runs: Sequence[RunRecord], score: str) -> list[Place]:
+    """Places with two or more organisations with this metric, with differences and fronts."""
     cells: dict[str, dict[str, dict[int, list[Mapping[str, float]]]]] = {}
     for run in runs:
         if score not in run.metrics or run.budget is None:
@@ -110,8 +101,6 @@ def places(
         settings = {name: value for name, value in run.condition.items() if name not in OF_ORGANISATIONS}
         by_name = cells.setdefault(json.dumps(settings, sort_keys=True, default=str), {})
         values = {"score": float(run.metrics[score]), "dollars": float(run.budget["spent"]), "seconds": run.seconds}
-        measured = coordination(run)
-        values |= {metric.name: measured[metric.name] for metric in COORDINATION}
         by_name.setdefault(label(run.condition), {}).setdefault(run.seed, []).append(values)
     compared = [_place(json.loads(text), by_name, score) for text, by_name in sorted(cells.items()) if len(by_name) > 1]
     return _adjusted(compared)
@@ -191,41 +180,24 @@ def domain_of(score: str) -> Domain:
     return domain if isinstance(domain, Domain) else ANY
 
 
-def _row(place: Place, outcome: Outcome, domains: Mapping[str, Domain]) -> dict[str, Any]:
-    """The means of an organisation's measures over seeds, with intervals."""
-    row = {name: place.settings.get(name) for name in HEADS}
-    row |= {"organisation": outcome.name, "seeds": len(outcome.by_seed)}
-    for measure, domain in domains.items():
-        row |= intervals.mean(outcome.column(measure), domain).row(measure)
-    return row
-
-
-_HEAD_COLUMNS: Final = (*(Column(name, once=True) for name in HEADS), Column("organisation"), Column("seeds"))
-
-
 def outcomes_table(compared: Sequence[Place], score: str) -> Table:
     """Score, money and time of each organisation in each place."""
-    domains = {"score": domain_of(score), "dollars": ANY}
     rows = [
-        _row(place, outcome, domains)
+        {name: place.settings.get(name) for name in HEADS}
+        | {"organisation": outcome.name, "seeds": len(outcome.by_seed)}
+        | intervals.mean(outcome.column("score"), domain_of(score)).row("score")
+        | intervals.mean(outcome.column("dollars"), ANY).row("dollars")
         | {"on_front": outcome.name in place.leading, "seconds": outcome.mean("seconds")}
         | {"front_share": place.front.get(outcome.name)}
         for place in compared
         for outcome in place.outcomes
     ]
-    columns = [*_HEAD_COLUMNS, Column("score", score, ".3f", "both")]
+    columns = [*(Column(name, once=True) for name in HEADS), Column("organisation"), Column("seeds")]
+    columns += [Column("score", score, ".3f", "both")]
     columns += [Column("dollars", form=".3f", shows="both"), Column("seconds", form=".0f")]
     columns += [Column("on_front", "on the front"), Column("front_share", "share of resamples on it", ".2f")]
     note = "On the front: no other organisation has at least the score for at most the money, one of them strictly."
     return Table("organisations", "Score, money and time by organisation", columns, rows, [note])
-
-
-def coordination_table(compared: Sequence[Place]) -> Table:
-    """Measures of coordination of each organisation in each place."""
-    domains = {metric.name: metric.domain_in({}) for metric in COORDINATION}
-    rows = [_row(place, outcome, domains) for place in compared for outcome in place.outcomes]
-    columns = [*_HEAD_COLUMNS, *COORDINATION_COLUMNS]
-    return Table("organisation_coordination", "Coordination by organisation", columns, rows, [COORDINATION_NOTE])
 
 
 def differences_table(compared: Sequence[Place], score: str) -> Table:
