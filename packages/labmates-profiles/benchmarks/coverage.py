@@ -1,10 +1,10 @@
-"""How often 95 % intervals hold the truth, over many simulated studies: the paper's specification and the robust one.
+"""Mean estimates, and how often 95 % intervals hold the truth, over many simulated studies.
 
 The experiment `intervals` is the engine of all other tables (`benchmarks.interval_coverage`); `verdict` is whether
 games predict better than the models' mean (`benchmarks.verdicts`).
 
     make -C packages/labmates-profiles bench NAME=coverage ARGS="--studies 100 --json coverage.json"
-    make -C packages/labmates-profiles bench NAME=coverage ARGS="--experiment prediction --setting T7/0.8/0.5"
+    make -C packages/labmates-profiles bench NAME=coverage ARGS="--experiment prediction --setting all/0.8/0.5"
     make -C packages/labmates-profiles bench NAME=coverage ARGS="--experiment intervals --studies 2000"
 
 Each study is simulated with the coefficients that the paper published and with models that differ beyond their
@@ -17,11 +17,12 @@ import argparse
 import json
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -32,8 +33,8 @@ from labmates.models.roster import roster
 from labmates_profiles.prediction import FORMS
 from labmates_profiles.prediction.data import PredictionData
 from labmates_profiles.prediction.design_matrix import CONTROLS, GAME_ORDER
-from labmates_profiles.prediction.fit import fit_prediction
-from labmates_profiles.prediction.published import PUBLISHED
+from labmates_profiles.prediction.fit import NOISE, fit_prediction
+from labmates_profiles.prediction.published import PUBLISHED, printed
 from labmates_profiles.proximity.cells import INTERCEPT
 from labmates_profiles.proximity.fit import SPECIFICATIONS, fit
 from tests.profiles.simulated_prediction import World, simulate_prediction
@@ -91,6 +92,8 @@ class Held:
 
     specification: str
     name: str
+    truth: float
+    estimate: float
     held: bool
     credible: bool
     width: float
@@ -107,27 +110,22 @@ def _design(models: int) -> pd.DataFrame:
 
 def proximity(setting: str, seed: int) -> list[Held]:
     """Simulate one study of proximity and fit all specifications to it."""
-    truth, models = PROXIMITY[setting]
-    cells = simulated_cells(_design(models), truth, seed=seed)
-    found = []
-    for specification in SPECIFICATIONS:
-        start = time.process_time()
-        posterior = fit(cells, specification, draws=DRAWS, seed=seed).posterior
-        seconds = time.process_time() - start
-        k_hat = posterior.diagnostics.k_hat or 0.0
-        for name in (INTERCEPT, *cells.names):
-            value = truth.coefficients[name]
-            one = posterior.summaries[name]
-            held = one.low <= value <= one.high
-            found.append(Held(specification, name, held, one.credible, one.high - one.low, k_hat, seconds))
-    return found
+    world, models = PROXIMITY[setting]
+    cells = simulated_cells(_design(models), world, seed=seed)
+    truth = {name: world.coefficients[name] for name in (INTERCEPT, *cells.names)}
+    return [
+        held
+        for specification in SPECIFICATIONS
+        for held in _held(specification, partial(fit, cells, specification, draws=DRAWS, seed=seed), truth)
+    ]
 
 
 def prediction(setting: str, seed: int) -> list[Held]:
     """Simulate one study of lab outcomes and fit all forms to it.
 
     A setting is one of `PREDICTION`; or effects, correlation of dispositions, and ω/τ: ``null/0.8/0.5``, or
-    ``T7/0.95/1`` with the published effects; a fourth part is an outcome other than quality.
+    ``T7/0.95/1`` with the published effects of games, ``all/0.8/0`` with all published coefficients; a fourth part is
+    an outcome other than quality.
     """
     if setting in PREDICTION:
         return _in_world(*PREDICTION[setting], seed)
@@ -140,7 +138,10 @@ def prediction(setting: str, seed: int) -> list[Held]:
         correlation=float(correlation),
         benchmarks=_controls(),
     )
-    return _held(study.data, dict(zip(GAME_ORDER, study.truth.games, strict=True)), FEW, seed)
+    truth = dict(zip(GAME_ORDER, study.truth.games, strict=True))
+    if effects == "all":
+        truth = {name: value for name, value in printed(*outcome or ["quality"]).items() if name != NOISE}
+    return _of_forms(study.data, truth, FEW, seed)
 
 
 def _in_world(world: World, models: int, games: int, seed: int) -> list[Held]:
@@ -164,21 +165,23 @@ def _in_world(world: World, models: int, games: int, seed: int) -> list[Held]:
         benchmarks=data.benchmarks[:, :0],
     )
     truth = dict(zip((*data.games, *data.columns), (*study.truth.games[:games], *study.truth.columns), strict=True))
-    return _held(data, truth, DRAWS, seed)
+    return _of_forms(data, truth, DRAWS, seed)
 
 
-def _held(data: PredictionData, truth: Mapping[str, float], draws: int, seed: int) -> list[Held]:
-    found = []
-    for form in FORMS:
-        start = time.process_time()
-        posterior = fit_prediction(data, form, draws=draws, starts=1, seed=seed).posterior
-        seconds = time.process_time() - start
-        k_hat = posterior.diagnostics.k_hat or 0.0
-        for name, value in truth.items():
-            one = posterior.summaries[name]
-            held = one.low <= value <= one.high
-            found.append(Held(form, name, held, one.credible, one.high - one.low, k_hat, seconds))
-    return found
+def _of_forms(data: PredictionData, truth: Mapping[str, float], draws: int, seed: int) -> list[Held]:
+    fits = {form: partial(fit_prediction, data, form, draws=draws, starts=1, seed=seed) for form in FORMS}
+    return [held for form, fitted in fits.items() for held in _held(form, fitted, truth)]
+
+
+def _held(specification: str, fitted: Callable[[], Any], truth: Mapping[str, float]) -> Iterator[Held]:
+    start = time.process_time()
+    posterior = fitted().posterior
+    seconds = time.process_time() - start
+    k_hat = posterior.diagnostics.k_hat or 0.0
+    for name, value in truth.items():
+        one = posterior.summaries[name]
+        held, width = one.low <= value <= one.high, one.high - one.low
+        yield Held(specification, name, value, one.mean, held, one.credible, width, k_hat, seconds)
 
 
 @cache
@@ -224,6 +227,8 @@ def coverage(experiment: str, settings: tuple[str, ...], studies: int, processes
     grouped = frame.groupby(["setting", "specification", "name"], sort=False)
     return grouped.agg(
         studies=("held", "size"),
+        truth=("truth", "first"),
+        estimate=("estimate", "mean"),
         coverage=("held", "mean"),
         credible=("credible", "mean"),
         width=("width", "mean"),
@@ -233,16 +238,18 @@ def coverage(experiment: str, settings: tuple[str, ...], studies: int, processes
 
 
 def show(table: pd.DataFrame) -> None:
-    """Print coverage, one column per number, and over all numbers."""
+    """Print the mean estimate and the coverage of each number, and over all numbers."""
     for setting in table["setting"].unique():
         mine = table[table["setting"] == setting]
-        wide = mine.pivot_table(index="specification", columns="name", values="coverage", sort=False)
-        wide.insert(0, "all", mine.groupby("specification")["coverage"].mean())
-        wide.insert(1, "credible", mine.groupby("specification")["credible"].mean())
-        print(f"\n{setting}: share of {int(mine['studies'].iloc[0])} studies whose 95 % interval holds the truth")
-        print(wide.round(2).to_string())
-        cost = mine.groupby("specification", sort=False).agg(k_hat=("worst_k_hat", "max"), seconds=("seconds", "mean"))
-        print(cost.round(2).to_string())
+        studies = int(mine["studies"].iloc[0])
+        print(f"\n{setting}: mean estimates in {studies} studies, and the share of 95 % intervals that hold the truth")
+        columns = [mine.set_index("name").groupby(level=0, sort=False)["truth"].first()]
+        for specification, fits in mine.groupby("specification", sort=False):
+            named = fits.set_index("name")[["estimate", "coverage"]]
+            columns.append(named.rename(columns={"estimate": specification, "coverage": "held"}))
+        print(pd.concat(columns, axis=1).round(3).to_string())
+        whole = {name: (name, "mean") for name in ("coverage", "credible", "seconds")}
+        print(mine.groupby("specification", sort=False).agg(**whole, k_hat=("worst_k_hat", "max")).round(2).to_string())
 
 
 def main() -> None:

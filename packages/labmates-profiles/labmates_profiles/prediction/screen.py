@@ -14,7 +14,6 @@ from pydantic import Field
 from labmates.budgets.money import format_dollars, parse_dollars, show_dollars
 from labmates.errors import UsageError
 from labmates.models.names import parse_model
-from labmates.records.run import RunRecord
 from labmates.workflows.games.condition import GameCondition
 from labmates.workflows.games.profiling import FIXED, SIMULATIONS, profile
 from labmates.workflows.protocol.analysis import Result
@@ -30,85 +29,27 @@ if TYPE_CHECKING:
     from labmates_profiles.prediction.usefulness import Usefulness
 
 
-@dataclass(frozen=True)
-class Effort:
-    """The usage of a group of runs.
-
-    Attributes
-    ----------
-    tokens
-        Total input and output.
-    money
-        Total in micro-dollars: billed, or credits at the price lists of the runs' conditions.
-    """
-
-    runs: int
-    tokens: int
-    money: int
-
-
-@dataclass(frozen=True)
-class Ratio:
-    """The usage of a profile relative to lab runs.
-
-    Attributes
-    ----------
-    paid
-        Whether money is billed by providers; otherwise, as for baselines, it is credits at list prices.
-    """
-
-    profile: Effort
-    lab: Effort
-    paid: bool
-
-    @property
-    def in_tokens(self) -> float | None:
-        """Number of lab runs that use as many tokens as the profile; None if a lab run uses none."""
-        return _over(self.profile.tokens, self.lab.tokens, self.lab.runs)
-
-    @property
-    def in_money(self) -> float | None:
-        """Number of lab runs that cost as much as the profile; None if a lab run costs nothing."""
-        return _over(self.profile.money, self.lab.money, self.lab.runs)
-
-    @property
-    def sentence(self) -> str:
-        """The comparison in a sentence."""
-        profile, lab = self.profile, self.lab
-        what = "as billed" if self.paid else "in credits at the price lists of the conditions"
-        parts = [(self.in_tokens, "tokens"), (self.in_money, "money")]
-        as_many = " and ".join(f"{value:.3g} lab runs in {name}" for value, name in parts if value is not None)
-        per_run = f"{lab.tokens / lab.runs:,.0f} tokens and {show_dollars(round(lab.money / lab.runs))}"
-        return (
-            f"Games : lab. The profile ({profile.runs} simulations) used {profile.tokens:,} tokens and "
-            f"{show_dollars(profile.money)}, a lab run {per_run} (mean of {lab.runs}; money {what})"
-            + (f": the profile costs as much as {as_many}." if as_many else ".")
-        )
-
-    def json(self) -> dict[str, Any]:
-        """The object as JSON data; money is in dollars."""
-        efforts = {
-            name: {**asdict(effort), "money": format_dollars(effort.money)}
-            for name, effort in (("profile", self.profile), ("lab", self.lab))
-        }
-        return {**efforts, "paid": self.paid, "lab_runs_in_tokens": self.in_tokens, "lab_runs_in_money": self.in_money}
-
-
-def _over(profile: int, lab: int, runs: int) -> float | None:
-    return profile * runs / lab if lab else None
-
-
-def profile_beside_lab(
+def games_to_lab(
     store: Store,
     model: str,
     games: Sequence[str],
     *,
     study: str | None = None,
     variant: Mapping[str, str] | None = None,
-) -> Ratio | None:
+) -> dict[str, Any] | None:
     """The usage of a model's stored profile relative to the stored lab runs (of a study); None if one is missing.
 
-    `variant` changes the standard condition of profiles.
+    Parameters
+    ----------
+    variant
+        Changes to the standard condition of profiles.
+
+    Returns
+    -------
+    dict
+        Runs, tokens and dollars of ``profile`` and ``lab``; ``paid``: whether dollars are bills of providers, otherwise
+        (baselines are free) credits at the price lists of the conditions; and the number of lab runs that use as much
+        as the profile, ``lab_runs_in_tokens`` and ``lab_runs_in_money``, None if a lab run uses nothing.
     """
     from labmates_profiles.prediction.sources import is_lab_run, is_profile_run
 
@@ -121,18 +62,32 @@ def profile_beside_lab(
     if not played or not worked:
         return None
     bills = [[parse_dollars(run.bill) for run in runs if run.bill is not None] for runs in (played, worked)]
-    # Baselines are free: their usage is shown at list prices.
     paid = all(len(known) == len(runs) and sum(known) for known, runs in zip(bills, (played, worked), strict=True))
-    return Ratio(_effort(store, played, paid=paid), _effort(store, worked, paid=paid), paid)
+    money = [
+        sum(known) if paid else sum(store.costs([run.id for run in runs]).values())
+        for known, runs in zip(bills, (played, worked), strict=True)
+    ]
+    tokens = [sum(run.usage.input_tokens + run.usage.output_tokens for run in runs) for runs in (played, worked)]
+    efforts = {
+        name: {"runs": len(runs), "tokens": tokens[at], "money": format_dollars(money[at])}
+        for at, (name, runs) in enumerate((("profile", played), ("lab", worked)))
+    }
+    ratios = [profile * len(worked) / lab if lab else None for profile, lab in (tokens, money)]
+    return {**efforts, "paid": paid, "lab_runs_in_tokens": ratios[0], "lab_runs_in_money": ratios[1]}
 
 
-def _effort(store: Store, runs: Sequence[RunRecord], *, paid: bool) -> Effort:
-    tokens = sum(run.usage.input_tokens + run.usage.output_tokens for run in runs)
-    if paid:
-        money = sum(parse_dollars(run.bill or "0") for run in runs)
-    else:
-        money = sum(store.costs([run.id for run in runs]).values())
-    return Effort(len(runs), tokens, money)
+def effort_sentence(ratio: Mapping[str, Any]) -> str:
+    """The comparison of `games_to_lab` in a sentence."""
+    profile, lab = ratio["profile"], ratio["lab"]
+    what = "as billed" if ratio["paid"] else "in credits at the price lists of the conditions"
+    parts = [(ratio[f"lab_runs_in_{name}"], name) for name in ("tokens", "money")]
+    as_many = " and ".join(f"{value:.3g} lab runs in {name}" for value, name in parts if value is not None)
+    whole, each = parse_dollars(profile["money"]), round(parse_dollars(lab["money"]) / lab["runs"])
+    return (
+        f"Games : lab. The profile ({profile['runs']} simulations) used {profile['tokens']:,} tokens and "
+        f"{show_dollars(whole)}, a lab run {lab['tokens'] / lab['runs']:,.0f} tokens and {show_dollars(each)} "
+        f"(mean of {lab['runs']}; money {what})" + (f": the profile costs as much as {as_many}." if as_many else ".")
+    )
 
 
 def screen(
@@ -244,13 +199,13 @@ class _Profiled:
     cost, tokens
         Of all simulations, the cost in dollars as text; None if no simulation was played now.
     ratio
-        None if profile or lab runs are from a file.
+        From `games_to_lab`; None if profile or lab runs are from a file.
     """
 
     levels: Sequence[Level]
     cost: str | None = None
     tokens: int | None = None
-    ratio: Ratio | None = None
+    ratio: Mapping[str, Any] | None = None
 
 
 def _profile_of(
@@ -259,11 +214,11 @@ def _profile_of(
     """The profile of a model from the file or store, or played now; UsageError if it is missing with `stored`."""
     from labmates_profiles.prediction.screened import levels_of_profile
 
-    def ratio(levels: Sequence[Level]) -> Ratio | None:
+    def ratio(levels: Sequence[Level]) -> dict[str, Any] | None:
         if params.games or params.lab:
             return None
         names = [level.game for level in levels]
-        return profile_beside_lab(lab.store, model, names, study=lab.runs.study, variant=_variant(lab))
+        return games_to_lab(lab.store, model, names, study=lab.runs.study, variant=_variant(lab))
 
     levels = [level for level in material.levels if level.model == model]
     if levels and (params.stored or params.games):
@@ -283,7 +238,7 @@ def _result(screened: Screened, profiled: _Profiled, *, several: bool) -> Result
     simulations = sum(level.simulations for level in profiled.levels)
     paid = "" if profiled.cost is None else f", {profiled.tokens:,} tokens, ${profiled.cost}"
     basis = [f"Fitted on {screened.source}, form {screened.form}. Profile: {simulations} simulations{paid}."]
-    basis += [] if profiled.ratio is None else [profiled.ratio.sentence]
+    basis += [] if profiled.ratio is None else [effort_sentence(profiled.ratio)]
     basis += ["The model is part of the study and was excluded from the fit."] if screened.observed else []
     basis += _standings(screened)
     basis += dict.fromkeys(note for study in screened.studies.values() for note in study.notes)
@@ -293,7 +248,7 @@ def _result(screened: Screened, profiled: _Profiled, *, several: bool) -> Result
         "levels": [asdict(level) for level in profiled.levels],
         "cost": profiled.cost,
         "tokens": profiled.tokens,
-        "games_to_lab": None if profiled.ratio is None else profiled.ratio.json(),
+        "games_to_lab": profiled.ratio,
     }
     return Result(
         [] if several else [table],

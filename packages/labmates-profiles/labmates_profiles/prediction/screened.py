@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
 from typing import Any
 
 from labmates.errors import UsageError
@@ -182,9 +183,8 @@ class Screening:
         self._choice = choice
         self._form = form
         self._seed = seed
-        self._studies: dict[tuple[str, str], Assembled] = {}
-        self._fits: dict[tuple[str, str], PredictionFit] = {}
-        self._evidence: dict[tuple[str, str], Evidence] = {}
+        self._assembled = cache(self._assemble)
+        self._fitted = cache(self._fit)
         whole, without = assemble_all(outcomes, lambda outcome: self._assembled(outcome, ""), COMPARED)
         self._outcomes = [assembled.outcome for assembled in whole]
         self._left_out = (*without, *material.left_out)
@@ -206,10 +206,10 @@ class Screening:
             if inside:
                 rows = whole.data.model_of == whole.data.models.index(model)
                 observed[outcome] = float(whole.data.outcome[rows].mean())
-            fit = self._fit(outcome, model if inside else "", study)
+            fit, tests = self._fitted(outcome, model if inside else "")
             new = candidate(model, levels, known, study)
             studies[outcome] = study
-            tested[outcome] = study.data, self._tested(outcome, model if inside else "", study)
+            tested[outcome] = study.data, tests
             forecasts[outcome] = forecast(fit, new, outcome, seed=self._seed)
             standings[outcome] = standing(study.data, new)
             doubts += [f"{outcome}: {text}" for text in fit.warnings]
@@ -226,20 +226,11 @@ class Screening:
             tuple(doubts),
         )
 
-    def _assembled(self, outcome: str, without: str) -> Assembled:
-        if (outcome, without) not in self._studies:
-            levels = [level for level in self._material.levels if level.model != without]
-            runs = [run for run in self._material.observations if run.model != without]
-            assembled = assemble(outcome, levels, runs, self._material.traits(), self._choice)
-            self._studies[outcome, without] = assembled
-        return self._studies[outcome, without]
+    def _assemble(self, outcome: str, without: str) -> Assembled:
+        levels = [level for level in self._material.levels if level.model != without]
+        runs = [run for run in self._material.observations if run.model != without]
+        return assemble(outcome, levels, runs, self._material.traits(), self._choice)
 
-    def _tested(self, outcome: str, without: str, study: Assembled) -> Evidence:
-        if (outcome, without) not in self._evidence:
-            self._evidence[outcome, without] = evidence(study.data, seed=self._seed)
-        return self._evidence[outcome, without]
-
-    def _fit(self, outcome: str, without: str, study: Assembled) -> PredictionFit:
-        if (outcome, without) not in self._fits:
-            self._fits[outcome, without] = fit_prediction(study.data, self._form, seed=self._seed)
-        return self._fits[outcome, without]
+    def _fit(self, outcome: str, without: str) -> tuple[PredictionFit, Evidence]:
+        data = self._assembled(outcome, without).data
+        return fit_prediction(data, self._form, seed=self._seed), evidence(data, seed=self._seed)

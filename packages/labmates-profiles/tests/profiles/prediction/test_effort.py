@@ -8,7 +8,7 @@ from labmates.records.events import ChargeEvent
 from labmates.records.run import RunRecord, Usage
 from labmates.records.store import Store
 from labmates.workflows.games.condition import GameCondition
-from labmates_profiles.prediction.screen import profile_beside_lab
+from labmates_profiles.prediction.screen import effort_sentence, games_to_lab
 
 
 def add(
@@ -31,11 +31,11 @@ def test_a_profile_is_measured_in_lab_runs(tmp_path: Any, bill: str | None, in_m
         for number in range(3):
             add(store, f"lab{number}", "science", {"model": "m:b"}, 100 * (number + 1), 200, bill)
         add(store, "solo", "science", {"model": "m:b", "solo": True}, 10_000, 10_000, bill)
-        found = profile_beside_lab(store, "m:a", ["o-ring"])
+        found = games_to_lab(store, "m:a", ["o-ring"])
         assert found is not None
-        assert (found.profile.runs, found.lab.runs) == (2, 3)
-        assert (found.in_tokens, found.in_money) == (600 / 200, in_money)
-        assert found.paid == (bill == "0.02")
-        assert "as much as 3 lab runs in tokens" in found.sentence
-        assert profile_beside_lab(store, "m:c", ["o-ring"]) is None
-        assert profile_beside_lab(store, "m:a", ["o-ring"], study="other") is None
+        assert (found["profile"]["runs"], found["lab"]["runs"]) == (2, 3)
+        assert (found["lab_runs_in_tokens"], found["lab_runs_in_money"]) == (600 / 200, in_money)
+        assert found["paid"] == (bill == "0.02")
+        assert "as much as 3 lab runs in tokens" in effort_sentence(found)
+        assert games_to_lab(store, "m:c", ["o-ring"]) is None
+        assert games_to_lab(store, "m:a", ["o-ring"], study="other") is None
