@@ -80,12 +80,12 @@ def check_capabilities(names: Iterable[str], needs: Collection[Ability], options
 
 
 def check_thinking(name: str, limit: int) -> None:
-    """Check that a reply of `limit` tokens has room for an answer beside the model's thoughts.
+    """Check that a reply of `limit` tokens (0 for unknown) has room for an answer beside the model's thoughts.
 
     Raises `UsageError` if it has none.
     """
     budget = parse_model(name).settings.thinking_budget or 0
-    if budget >= limit:
+    if budget >= limit > 0:
         raise UsageError(
             f"model '{name}': thinking_budget {budget:,} leaves no room for an answer in a reply of {limit:,} tokens; "
             "lower it, or raise max_output_tokens"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from labmates.judges.base import Report, Score
 from labmates.judges.verified import VerifiedJudge
-from labmates.tasks.base import DIFFICULTIES, Dataset, Difficulty
+from labmates.tasks.base import Dataset, Difficulty
 from labmates.tasks.registry import get_task
 from labmates.tasks.report import oracle_report
 
@@ -29,7 +29,16 @@ async def judged(text: str | None, name: str = "ecology", seed: int = 0, difficu
 
 
 @pytest.mark.parametrize("name", ["ecology", "anomaly", "biomarker", "geospatial"])
-@pytest.mark.parametrize("difficulty", DIFFICULTIES)
+@pytest.mark.parametrize(
+    "difficulty",
+    [
+        "medium",
+        *(
+            pytest.param(other, marks=pytest.mark.slow("tests/judges/test_verified_judge.py"))
+            for other in ("easy", "hard")
+        ),
+    ],
+)
 async def test_the_right_report_scores_one_and_that_of_another_seed_below_half(
     name: str, difficulty: Difficulty
 ) -> None:

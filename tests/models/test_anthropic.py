@@ -76,6 +76,7 @@ async def test_a_thinking_budget_follows_a_lowered_limit(limit: int, budget: int
 
 def test_a_thinking_budget_without_room_for_an_answer_is_an_error() -> None:
     check_thinking("anthropic:claude-x?thinking_budget=2048", 2049)
+    check_thinking("anthropic:claude-x", 0)  # an experiment without a limit
     with pytest.raises(UsageError, match=r"2,048 leaves no room for an answer .* raise max_output_tokens"):
         check_thinking("anthropic:claude-x?thinking_budget=2048", 2048)
 

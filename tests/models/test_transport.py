@@ -80,7 +80,7 @@ Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Coroutine[Any, Any
 @asynccontextmanager
 async def listening(talk: Talk, context: ssl.SSLContext | None = None) -> AsyncIterator[int]:
     """A server that talks like this on each connection; its port."""
-    talks = set[asyncio.Task[None]]()
+    talks = dict[asyncio.Task[None], asyncio.StreamWriter]()
 
     async def handled(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -92,7 +92,9 @@ async def listening(talk: Talk, context: ssl.SSLContext | None = None) -> AsyncI
                 await writer.wait_closed()
 
     def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        talks.add(asyncio.ensure_future(handled(reader, writer)))
+        talks[asyncio.ensure_future(handled(reader, writer))] = writer
+        if not server.is_serving():  # a connection that the end was quicker than
+            writer.transport.abort()
 
     server = await asyncio.start_server(accept, "127.0.0.1", 0, ssl=context)
     try:
@@ -102,6 +104,9 @@ async def listening(talk: Talk, context: ssl.SSLContext | None = None) -> AsyncI
         for task in talks:
             task.cancel()
         await asyncio.gather(*talks, return_exceptions=True)
+        for writer in talks.values():
+            if not writer.is_closing():  # its task was cancelled before it began
+                writer.transport.abort()
         await asyncio.sleep(0.01)  # the transports' ends
 
 

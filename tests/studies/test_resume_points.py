@@ -21,7 +21,9 @@ from tests.support.puppet import puppet
 from tests.support.recorded import Recorded, copy_of, storied
 
 POINTS = 12
-KINDS = ("game", "contract", "repetition", "tournament", "selfplay", "evolution", "strategies", "science")
+OTHERS = ("selfplay", "evolution", "strategies")
+"""Kinds of another package."""
+KINDS = ("game", "contract", "repetition", "tournament", "science", *OTHERS)
 SETTINGS = RunSettings(sandbox="unsafe-local", processes=1)
 
 
@@ -55,7 +57,13 @@ def cut_off(store: Store, run: RunRecord, count: int) -> RunRecord:
     return killed
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(kind, marks=[pytest.mark.slow("tests/studies/test_resume_points.py")] * (kind in OTHERS))
+        for kind in KINDS
+    ],
+)
 async def test_a_run_cut_off_anywhere_ends_with_the_same_record(
     kind: str, whole: tuple[Store, dict[str, RunRecord]]
 ) -> None:

@@ -83,7 +83,7 @@ def test_findings_are_as_right_as_plain_methods_can_make_them(
 def test_the_same_data_give_the_same_words(name: str) -> None:
     task = get_task(name)
     assert task.analysis is not None
-    assert analysed(name, 1, "hard") == run_cells(task.analysis, table(task, 1, "hard"))
+    assert analysed(name, 1, "medium") == run_cells(task.analysis, table(task, 1, "medium"))
 
 
 @pytest.mark.parametrize("name", NAMES)

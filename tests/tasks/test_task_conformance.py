@@ -20,13 +20,9 @@ from labmates.tasks.registry import TASKS, get_task, make_task
 from labmates.tasks.words import says_all
 from tests.support.line_task import LineFindings, LineTask, LineTruth
 
-OTHER = pytest.mark.slow("tests/tasks/test_task_conformance.py")
 
-
-@pytest.mark.parametrize(
-    "name",
-    ["anomaly", *(pytest.param(name, marks=OTHER) for name in ("ecology", "biomarker", "geospatial"))],
-)
+@pytest.mark.slow("tests/tasks")
+@pytest.mark.parametrize("name", ["anomaly", "ecology", "biomarker", "geospatial"])
 def test_our_tasks_conform(name: str) -> None:
     errors = [problem for problem in check_task(get_task(name), seeds=(0, 11)) if problem.severity == "error"]
     assert errors == []

@@ -249,7 +249,13 @@ def test_who_follows_a_link_tells_nobody_where_it_stood(browser: Browser, site: 
         assert page.evaluate("document.referrer") == ""
 
 
-@pytest.mark.parametrize("how", ["fetch", "image", "script", "frame"])
+@pytest.mark.parametrize(
+    "how",
+    [
+        *("fetch", "frame"),
+        *(pytest.param(how, marks=pytest.mark.slow("tests/viewer/test_attacks.py")) for how in ("image", "script")),
+    ],
+)
 def test_a_foreign_page_gets_nothing_even_with_the_cookie_in_the_browser(
     browser: Browser, site: Site, store: Store, how: str
 ) -> None:

@@ -149,7 +149,9 @@ def test_a_question_is_answered_by_keyboard_and_another_one_follows(
         assert not seen.errors
 
 
-@pytest.mark.parametrize("function", ["each", "function"])
+@pytest.mark.parametrize(
+    "function", ["each", pytest.param("function", marks=pytest.mark.slow("tests/viewer/test_live_pages.py"))]
+)
 def test_interrupts_of_a_run_are_answered_in_the_browser(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, browser: Browser, function: str
 ) -> None:

@@ -75,7 +75,7 @@ class Condition(BaseModel, ABC):
         return ()
 
     def longest_reply(self, model: str) -> int:
-        """The highest output limit of a model's calls, in tokens."""
+        """The highest output limit of a model's calls, in tokens; 0 if the condition has none."""
         return parse_model(model).settings.max_output_tokens or int(getattr(self, "max_output_tokens", 0))
 
     @abstractmethod

@@ -105,7 +105,9 @@ async def test_a_tournament_that_failed_goes_on_to_the_same_end_and_pays_no_call
             assert_same(arena, await gone_on(arena, failed.id), whole)
 
 
-@pytest.mark.parametrize("dies_at", [30, 75])
+@pytest.mark.parametrize(
+    "dies_at", [30, pytest.param(75, marks=pytest.mark.slow("tests/workflows/tournament/test_tournament_resume.py"))]
+)
 async def test_a_killed_tournament_goes_on_to_the_same_end(
     tmp_path: Path, dies_at: int, whole: tuple[Arena, RunRecord]
 ) -> None:
