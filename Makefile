@@ -33,13 +33,14 @@ develop: .venv/.develop
 demo: setup
 	$(BIN)/labmates demo
 
-# The core's quick tests, which hold all its rules. Checks of the code need one processor, and run beside the tests.
-test: develop
-	@$(MAKE) --no-print-directory -j 2 lint tests
+# The core's quick tests, which hold all its rules.
+test: tests
 
-# With the slow tests (`.venv/bin/pytest --collect-only -q -m slow` lists them) and those of the other packages.
+# With the slow tests (`.venv/bin/pytest --collect-only -q -m slow` lists them), those of the other packages, and the
+# checks of the code, which need one processor and run beside the tests.
 test-all: TESTS :=
-test-all: test
+test-all: develop
+	@$(MAKE) --no-print-directory -j 2 lint tests
 
 # The oldest versions that pyproject.toml allows, in an environment of their own, with the tests that need no engine.
 OLDEST := .venv-oldest

@@ -32,7 +32,13 @@ def earned(name: str, difficulty: Difficulty) -> list[float]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("difficulty", DIFFICULTIES)
+@pytest.mark.parametrize(
+    "difficulty",
+    [
+        "medium",
+        *(pytest.param(other, marks=pytest.mark.slow("tests/tasks/test_task_priors.py")) for other in ("easy", "hard")),
+    ],
+)
 def test_guessing_earns_something_but_little_and_the_truth_of_another_seed_no_more(
     name: str, difficulty: Difficulty
 ) -> None:

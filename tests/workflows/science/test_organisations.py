@@ -73,7 +73,11 @@ def without_code(heard: Heard) -> Draft:
 
 
 @pytest.mark.parametrize("name", MORE)
-@pytest.mark.parametrize("seats", [{}, {"team_size": 16}], ids=["own size", "16 seats"])
+@pytest.mark.parametrize(
+    "seats",
+    [{}, pytest.param({"team_size": 16}, marks=pytest.mark.slow("tests/workflows/science/test_organisations.py"))],
+    ids=["own size", "16 seats"],
+)
 async def test_a_built_in_organisation_keeps_all_rules(name: str, seats: dict[str, int]) -> None:
     with puppet(without_code) as model:
         assert faults(await check_organisation(condition(organisation=name, model=model, **seats))) == {}

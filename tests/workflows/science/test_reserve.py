@@ -237,7 +237,10 @@ async def test_a_small_pool_is_spent_alike_each_time_and_is_replayed_exactly(lab
     assert (await replay(lab.store, first)).differences == ()
 
 
-@pytest.mark.parametrize("dies_at", [2, 8, 15])
+@pytest.mark.parametrize(
+    "dies_at",
+    [8, *(pytest.param(other, marks=pytest.mark.slow("tests/workflows/science/test_reserve.py")) for other in (2, 15))],
+)
 async def test_a_stopped_run_goes_on_with_the_same_money_to_the_same_end(lab: Lab, dies_at: int) -> None:
     expected = await lab.play(greedy, budget="0.08")
     stop_signal, calls = StopSignal(), 0

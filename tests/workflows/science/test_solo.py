@@ -213,7 +213,10 @@ async def test_a_pool_that_can_not_pay_the_conversation_pays_a_shortened_one(
     assert prompts[-1][-1][1].startswith("# Step: write")
 
 
-@pytest.mark.parametrize("dies_at", [2, 5, 8])
+@pytest.mark.parametrize(
+    "dies_at",
+    [5, *(pytest.param(other, marks=pytest.mark.slow("tests/workflows/science/test_solo.py")) for other in (2, 8))],
+)
 async def test_a_killed_run_goes_on_to_the_same_end_and_pays_no_step_twice(tmp_path: Path, dies_at: int) -> None:
     store = Store(f"sqlite:///{tmp_path}/runs.db")
     with puppet(alone) as model:
