@@ -84,7 +84,7 @@ docs: develop
 sample: develop
 	rm -rf build/sample && mkdir -p build/sample
 	for study in games science; do $(BIN)/labmates study run docs/gallery/$$study.yaml --store sqlite:///build/sample/runs.db; done
-	rm -f labmates/viewer/sample.sqlite && $(BIN)/labmates store archive labmates/viewer/sample.sqlite --store sqlite:///build/sample/runs.db
+	rm -f labmates/viewer/sample.sqlite && $(BIN)/labmates store copy build/sample/runs.db labmates/viewer/sample.sqlite
 
 bench: develop
 	$(BIN)/python -m benchmarks

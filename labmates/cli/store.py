@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
 @click.group(cls=SuggestingGroup, epilog="Example: labmates store upgrade")
 def store() -> None:
-    """Check, copy, merge, archive, vacuum and upgrade databases of runs."""
+    """Check, copy, vacuum and upgrade databases of runs."""
 
 
 @store.command(epilog="Example: labmates store check --deep --store labmates.db")
@@ -131,46 +130,13 @@ def copy(source: str, target: str, study: str | None, runs: tuple[str, ...], as_
     """Copy a store, one study or some runs into a new or empty store.
 
     SOURCE and TARGET are URLs or paths of SQLite files. Workers can keep writing to SOURCE: the copy is a consistent
-    snapshot. Runs still running in SOURCE are interrupted in the copy.
+    snapshot. Runs still running in SOURCE are interrupted in the copy. A copy in SQLite is a single file, which any
+    SQLite program can read from any medium.
     """
     from labmates.records.copying import copy_store
 
     with progress_of_runs("copying", again="The same command completes the copy.") as watch:
         copied = copy_store(source, target, study=study, runs=runs, watch=watch)
-    _tell_copied(copied, as_json)
-
-
-@store.command(epilog="Example: labmates store merge laptop.db cluster.db --into all.db")
-@click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)
-@click.option("--into", metavar="TARGET", required=True, help="Store to write to; created if missing.")
-@json_option()
-def merge(sources: tuple[str, ...], into: str, as_json: bool) -> None:
-    """Merge stores, for instance of several machines that worked on one study.
-
-    If a run is in several stores, the version with the most progress is kept. Plans of a study are merged. A store with
-    a run that ended differently in the target is refused, and nothing changes.
-    """
-    from labmates.studies.merging import merge as merge_all
-
-    with progress_of_runs("merging", again="The same command completes it.") as watch:
-        copied = merge_all(sources, into, watch=watch)
-    _tell_copied(copied, as_json)
-
-
-@store.command(epilog="Example: labmates store archive results-2026.db")
-@click.argument("target", metavar="TARGET.db", type=click.Path(path_type=Path))
-@store_option
-@json_option()
-def archive(target: Path, store: str | None, as_json: bool) -> None:
-    """Archive a store as one read-only SQLite file, even while workers write to it.
-
-    labmates and any SQLite program can read the file from any medium. To add runs, copy it to a new store first.
-    """
-    from labmates.records.copying import archive_store
-    from labmates.records.database import store_url
-
-    with progress_of_runs("archiving", again="No file was left.") as watch:
-        copied = archive_store(store_url(store), target, watch=watch)
     _tell_copied(copied, as_json)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -11,7 +9,7 @@ import sqlalchemy as sa
 
 from labmates.errors import UsageError, unknown_name
 from labmates.records import schema
-from labmates.records.database import Database, portions
+from labmates.records.database import Database
 
 FLAGS: Final = ("interesting", "discuss", "wrong")
 LONGEST_NOTE: Final = 4_000
@@ -77,32 +75,6 @@ def notes_of(database: Database, run_id: str) -> list[Note]:
     columns = [_NOTES.c[name] for name in Note.__dataclass_fields__]
     query = sa.select(*columns).where(_NOTES.c.run == run_id).order_by(_NOTES.c.number)
     return [Note(*row) for row in database.rows(query)]
-
-
-def note_rows(connection: sa.Connection, run_ids: Sequence[str]) -> list[dict[str, Any]]:
-    """The notes of runs as rows."""
-    queries = (sa.select(_NOTES).where(_NOTES.c.run.in_(some)).order_by(_NOTES.c.number) for some in portions(run_ids))
-    return [dict(row._mapping) for query in queries for row in connection.execute(query)]
-
-
-def add_missing_notes(connection: sa.Connection, rows: Sequence[dict[str, Any]]) -> None:
-    """Append notes of other stores to their runs, without repeating existing notes."""
-    run_ids = sorted({row["run"] for row in rows})
-    queries = (sa.select(_RUNS.c.id).where(_RUNS.c.id.in_(some)) for some in portions(run_ids))
-    known = {run for query in queries for run in connection.execute(query).scalars()}
-    numbers, there = defaultdict[str, int](int), set[tuple[Any, ...]]()
-    for row in note_rows(connection, sorted(known)):
-        numbers[row["run"]] = row["number"]
-        there.add(_content(row))
-    for row in rows:
-        if row["run"] in known and _content(row) not in there:
-            there.add(_content(row))
-            numbers[row["run"]] += 1
-            connection.execute(sa.insert(_NOTES).values(row | {"number": numbers[row["run"]]}))
-
-
-def _content(row: dict[str, Any]) -> tuple[Any, ...]:
-    return tuple(value for name, value in row.items() if name != "number")
 
 
 def flagged_runs(flag: str) -> sa.Select[Any]:

@@ -82,7 +82,6 @@ ONLY_PARSED = {
     "labmates worker postgresql://lab@db.example.org/runs --study sweep": "the page on studies has it",
     'labmates models check "openai:qwen3-8b?base_url=http://127.0.0.1:8001/v1"': "tests/cli/test_models_verb.py has it",
     "labmates store copy labmates.db postgresql://lab@db.example.org/runs": "test_store_care.py has it",
-    "labmates store merge laptop.db cluster.db --into all.db": "as above",
     "labmates view": "serves until it is stopped",
     "labmates view --sample": "as above; tests/cli/test_view_verb.py has it",
     "labmates dilemmas show my-game.yaml": "the page on new games has it, with the file",

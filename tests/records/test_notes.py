@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -15,7 +14,6 @@ from labmates.records.listing import Chosen, run_page
 from labmates.records.notes import LONGEST_NOTE, add_note, notes_of, remove_note
 from labmates.records.store import Store
 from labmates.studies.audit import unproven
-from labmates.studies.merging import merge
 from tests.support.recorded import add
 
 
@@ -53,31 +51,6 @@ def test_notes_are_copied_with_their_runs(store: Store, tmp_path_factory: pytest
     copy_store(store.url, target)
     with Store(target) as copied:
         assert [note.text for note in notes_of(copied.database, "one")] == ["look"]
-
-
-def test_merged_stores_have_the_notes_of_both(store: Store, tmp_path_factory: pytest.TempPathFactory) -> None:
-    add_note(store.database, "one", "from both", author="Ada")
-    other = f"sqlite:///{tmp_path_factory.mktemp('merge')}/other.db"
-    copy_store(store.url, other)
-    add_note(store.database, "one", "mine")
-    with Store(other) as copied:
-        add_note(copied.database, "one", "theirs", flag="wrong", event=0)
-        add_note(copied.database, "two", "new")
-    for _ in range(2):
-        merge([other], store.url)
-        notes = {run: notes_of(store.database, run) for run in ("one", "two")}
-        assert [note.text for note in notes["one"]] == ["from both", "mine", "theirs"]
-        assert (notes["one"][2].number, notes["one"][2].flag, notes["one"][2].event) == (3, "wrong", 0)
-        assert [note.text for note in notes["two"]] == ["new"]
-
-
-def test_the_notes_of_a_run_that_went_further_elsewhere_stay(store: Store, tmp_path: Path) -> None:
-    with Store(f"sqlite:///{tmp_path}/behind.db") as behind:
-        add(behind, "science", [], Bodies(), id="one", key="one", status="planned", attempt=0)
-        add_note(behind.database, "one", "begin it soon")
-        merge([store.url], behind.url)
-        assert behind.run("one").status == store.run("one").status
-        assert [note.text for note in notes_of(behind.database, "one")] == ["begin it soon"]
 
 
 def test_a_wrong_note_is_refused_with_the_reason(store: Store) -> None:
