@@ -30,7 +30,7 @@ from labmates.studies.judging import Judged, judge_runs, judgeable
 from labmates.studies.lab import StudyLab
 from labmates.studies.plan import Plan, make_plan
 from labmates.studies.processes import work_in_processes
-from labmates.studies.progress import followed, polled
+from labmates.studies.progress import Lines, polled
 from labmates.studies.replay import Replayed
 from labmates.studies.replay import replay as replay_run
 from labmates.studies.result import Run
@@ -84,7 +84,7 @@ def run(
     settings
         How models are reached and where code runs (`RunSettings`).
     progress
-        Show a progress bar in a notebook; elsewhere, print each phase and each end to standard error.
+        Print each phase and each end to standard error.
     approve
         Answers the questions of an organisation that asks a person (`workflows.people.approval.Question`): True for
         yes; False or a text, the reason, for no. The interrupt of an organisation as code may get any JSON value.
@@ -195,13 +195,13 @@ def study(study: str | Path, *, store: str | None = None, progress: bool = False
 
     async def work(database: Store) -> None:
         left = study_counts(database.database, spec.name).of("planned", "interrupted", "running")
-        with followed((), _tell, left, shown=progress) as lines:
-            if (processes := spec.concurrency.processes) == 1:
-                watch, notify = (lines.watch, _tell) if lines else (None, None)
-                await work_on(database, spec, watch=watch, notify=notify)
-                return
-            async with polled(database, spec.name, _POLL_SECONDS, lines.poll) if lines else nullcontext():
-                await work_in_processes(database.url, spec.name, processes, StopSignal())
+        if (processes := spec.concurrency.processes) == 1:
+            watch, notify = (Lines((), _tell, left).watch, _tell) if progress else (None, None)
+            await work_on(database, spec, watch=watch, notify=notify)
+            return
+        tell = polled(database, spec.name, _POLL_SECONDS, _tell)
+        async with tell if progress else nullcontext():
+            await work_in_processes(database.url, spec.name, processes, StopSignal())
 
     with Store(store) as database:
         enter(database, spec, source)
@@ -332,9 +332,8 @@ async def _execute(
     if approver:
         settings = settings.model_copy(update=APPROVAL)  # a resumed run's choice
     try:
-        with followed(runs, _tell, shown=progress) as lines:
-            watch, notify = (lines.watch, _tell) if lines else (None, None)
-            ended = await Session(database, settings, watch=watch, notify=notify, approver=approver).execute(runs)
+        watch, notify = (Lines(runs, _tell).watch, _tell) if progress else (None, None)
+        ended = await Session(database, settings, watch=watch, notify=notify, approver=approver).execute(runs)
         return [Run.of(record, database) for record in ended]
     except asyncio.CancelledError:
         _tell("Interrupted. Everything is kept; resume with: labmates.resume()")

@@ -81,15 +81,12 @@ def test_a_cell_runs_profiles_forks_and_replays(notebook: Notebook) -> None:
     )
     assert cell.error is None
     assert cell.printed["stdout"] == "['completed', 'completed', 'completed'] scripted:random True\n"
-    bar = cell.printed["stderr"].split("\r")[-1]
-    assert "100%|" in bar
-    assert "| 2/2 runs [" in bar
-    assert ", 36 calls, " in bar
+    assert cell.printed["stderr"].count(": completed, 18 calls, ") == 2
     assert "Warning" not in cell.printed["stderr"]
 
 
 @pytest.mark.parametrize("processes", [1, pytest.param(2, marks=pytest.mark.slow("tests/test_notebook.py"))])
-def test_a_bar_follows_a_study_and_a_run_that_fails_has_a_line(notebook: Notebook, processes: int) -> None:
+def test_lines_follow_a_study_and_each_run_that_fails(notebook: Notebook, processes: int) -> None:
     study = (
         "name: bars\nkind: game\nmodels: [MODELS]\nfixed: {game: o-ring, group_size: 2, rounds: 1}\n"
         "connection: {max_retries: 0}\nconcurrency: {processes: PROCESSES}\n"
@@ -110,8 +107,8 @@ def test_a_bar_follows_a_study_and_a_run_that_fails_has_a_line(notebook: Noteboo
             "print(sorted(run.status for run in labmates.study('bars.yaml', progress=True)))"
         )
     assert cell.printed["stdout"] == f"{statuses}\n", cell
-    assert "| 2/2 runs [" in cell.printed["stderr"].split("\r")[-1]
-    assert cell.printed["stderr"].count(": failed, ") == statuses.count("failed")
+    last = ": failed, " if processes == 1 else "bars2: 2 of 2 runs ended"
+    assert last in cell.printed["stderr"]
 
 
 def test_an_error_in_a_cell_keeps_its_type(notebook: Notebook) -> None:

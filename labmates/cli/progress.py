@@ -121,8 +121,8 @@ async def following(store: Store, spec: StudySpec) -> AsyncIterator[Callable[[st
     """Show the progress of a study, and yield a function that shows a line to the user."""
     if err().is_terminal:
         with err().status(f"{spec.name} …") as shown:
-            async with polled(store, spec.name, _LIVE_SECONDS, lambda _, line: shown.update(line)):
+            async with polled(store, spec.name, _LIVE_SECONDS, shown.update):
                 yield notify
     else:
-        async with polled(store, spec.name, _PLAIN_SECONDS, lambda _, line: notify(line)):
+        async with polled(store, spec.name, _PLAIN_SECONDS, notify):
             yield notify

@@ -147,7 +147,7 @@ def _write(reading: sa.Connection, writing: sa.Connection, goal: Database, chain
     return len(ids)
 
 
-def _is_shorter(row: sa.Row[Any], chain: str) -> bool:
+def _is_shorter(row: Any, chain: str) -> bool:
     return Chain.parse(row.chain).events < Chain.parse(chain).events
 
 

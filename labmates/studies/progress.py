@@ -1,13 +1,11 @@
-"""Progress of runs: a line per phase and end, or a bar in a notebook."""
+"""Progress of runs: a line per phase and end."""
 
 from __future__ import annotations
 
 import asyncio
-import sys
 import time
-import warnings
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +21,6 @@ if TYPE_CHECKING:
 MOST_RUNS = 20
 """Up to this number of runs, each end gets a line; more runs share lines."""
 _OVER = (*ENDED, "failed")
-_BAR = "{desc}{percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} runs [{elapsed}<{remaining}{postfix}]"
 
 
 @dataclass
@@ -130,65 +127,19 @@ class Lines:
         elif self._over == of or self._over % (of // MOST_RUNS) == 0:
             self._tell(f"{self._over} of {of} runs have ended: {_counts(self._all)}")
 
-    def poll(self, counts: Counts, line: str) -> None:
-        """Report the progress of a study in other processes."""
-        self._tell(line)
-
-
-class Bar(Lines):
-    """Follows runs with a progress bar below a notebook's cell; only failed runs get lines."""
-
-    def __init__(self, runs: Sequence[RunRecord], tell: Callable[[str], None], total: int | None = None) -> None:
-        super().__init__(runs, tell, total)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # without ipywidgets, tqdm draws its bar as text
-            from tqdm.auto import tqdm
-        # miniters=0: the counts after the bar change while no run ends.
-        self.bar = tqdm(total=self._total, bar_format=_BAR, mininterval=0.5, miniters=0)
-        self._tell = lambda text: self.bar.write(text, file=sys.stderr)
-
-    def watch(self, run: RunRecord, event: Event | None) -> None:
-        """Process an event of a run; None at its start and end."""
-        super().watch(run, event)
-        self.bar.set_postfix_str(_used(self._all), refresh=False)
-        self.bar.update(0)
-
-    def phase(self, run: RunRecord, event: PhaseEvent) -> None:
-        """Show the phase of a single run."""
-        if self._total == 1:
-            self.bar.set_description_str(f"{team_title(event.team)}, phase {event.number + 1}: ", refresh=False)
-
-    def end(self, run: RunRecord) -> None:
-        """Advance the bar by one run."""
-        if run.status not in ENDED:
-            super().end(run)
-        self.bar.update()
-
-    def poll(self, counts: Counts, line: str) -> None:
-        """Set the bar to the number of ended runs."""
-        self.bar.n, self.bar.total = counts.of(*_OVER), counts.total
-        self.bar.set_postfix_str(f"{show_dollars(counts.spent)} spent")
-
-
-@contextmanager
-def followed(
-    runs: Sequence[RunRecord], tell: Callable[[str], None], total: int | None = None, *, shown: bool = True
-) -> Iterator[Lines | None]:
-    """A progress display: lines, or a bar in a notebook; None unless `shown`."""
-    if not shown or "ipykernel.zmqshell" not in sys.modules:
-        yield Lines(runs, tell, total) if shown else None
-        return
-    bar = Bar(runs, tell, total)
-    try:
-        yield bar
-    finally:
-        bar.bar.close()
-
 
 @asynccontextmanager
-async def polled(store: Store, study: str, pause: float, show: Callable[[Counts, str], None]) -> AsyncIterator[None]:
-    """Show the progress of a study as counts and as a line, every `pause` seconds and at the end of the block."""
-    look = _look(store, study, show)
+async def polled(store: Store, study: str, pause: float, show: Callable[[str], None]) -> AsyncIterator[None]:
+    """Show the progress of a study as a line, every `pause` seconds and at the end of the block."""
+    started, first = time.monotonic(), None
+
+    async def look() -> None:
+        nonlocal first
+        with suppress(LabmatesError):  # The workers report an unreachable store.
+            counts = await asyncio.to_thread(study_counts, store.database, study)
+            ended = counts.of(*_OVER)
+            first = ended if first is None else first
+            show(f"{study}: {_line(counts, ended, ended - first, time.monotonic() - started)}")
 
     async def poll() -> None:
         while True:
@@ -203,20 +154,6 @@ async def polled(store: Store, study: str, pause: float, show: Callable[[Counts,
         with suppress(asyncio.CancelledError):
             await task
         await look()
-
-
-def _look(store: Store, study: str, show: Callable[[Counts, str], None]) -> Callable[[], Awaitable[None]]:
-    started, first = time.monotonic(), None
-
-    async def look() -> None:
-        nonlocal first
-        with suppress(LabmatesError):  # The workers report an unreachable store.
-            counts = await asyncio.to_thread(study_counts, store.database, study)
-            ended = counts.of(*_OVER)
-            first = ended if first is None else first
-            show(counts, f"{study}: {_line(counts, ended, ended - first, time.monotonic() - started)}")
-
-    return look
 
 
 def _line(counts: Counts, ended: int, new: int, seconds: float) -> str:
@@ -252,9 +189,6 @@ def _pool(run: RunRecord) -> int | None:
 
 
 def _counts(count: Count) -> str:
-    return f"{_used(count)}, {count.elapsed:.1f} s"
-
-
-def _used(count: Count) -> str:
     tools = f"{count.tools} tool calls, " if count.tools else ""
-    return f"{count.calls} calls, {count.tokens:,} tokens, {tools}{show_dollars(count.spent)} spent"
+    used = f"{count.calls} calls, {count.tokens:,} tokens, {tools}{show_dollars(count.spent)} spent"
+    return f"{used}, {count.elapsed:.1f} s"
