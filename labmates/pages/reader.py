@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
-from labmates.records.bodies import Unpacker, Value
+from labmates.records.bodies import Value
 from labmates.records.events import Event
 from labmates.records.notes import Note, notes_of
 from labmates.records.reading import (
@@ -29,12 +29,13 @@ _MOST_CACHED: Final = 16
 
 @dataclass
 class RunReader:
-    """Reads one run for one page; `run` is its record at the time of the request."""
+    """Reads one run for one page or export; `run` is its record at the time of the request."""
 
     store: Store
     run: RunRecord
     bodies: BodyReader
     _events: dict[str, dict[int, Any]] = field(default_factory=dict)
+    _numbers: dict[str, list[int]] = field(default_factory=dict)
 
     def events(self, *types: str) -> dict[int, Any]:
         """The events of these types by number, in order."""
@@ -58,7 +59,10 @@ class RunReader:
 
     def numbers(self, **wanted: Any) -> list[int]:
         """The numbers of selected events; see `labmates.records.reading.event_numbers`."""
-        return event_numbers(self.store, self.run.id, **wanted)
+        key = repr(wanted)
+        if key not in self._numbers:  # an export asks once for each event
+            self._numbers[key] = event_numbers(self.store, self.run.id, **wanted)
+        return self._numbers[key]
 
     def values(self, numbers: Iterable[int]) -> Mapping[int, Value]:
         """Bodies by number."""
@@ -78,39 +82,6 @@ class RunReader:
     def last(self) -> int:
         """The number of the newest event; -1 without events."""
         return last_event(self.store, self.run.id)
-
-
-class WholeRun(RunReader):
-    """Reads a run once for all of its pages; events that are recorded later are left out."""
-
-    def span(self, first: int, last: int) -> dict[int, Event]:
-        """The events from one number to another."""
-        return {number: self._all[number] for number in range(first, last + 1) if number in self._all}
-
-    def numbers(self, **wanted: Any) -> list[int]:
-        """The numbers of selected events; see `labmates.records.reading.event_numbers`."""
-        key = repr(wanted)
-        if key not in self._numbers:
-            self._numbers[key] = super().numbers(**wanted)
-        return self._numbers[key]
-
-    def values(self, numbers: Iterable[int]) -> Mapping[int, Value]:
-        """Bodies by number."""
-        return {number: self.texts[number] for number in numbers if number in self.texts}
-
-    @cached_property
-    def texts(self) -> dict[int, Value]:
-        """All bodies by number."""
-        unpacker = Unpacker()
-        return {body.number: unpacker.value(body) for body in self.store.bodies(self.run.id)}
-
-    @cached_property
-    def _all(self) -> dict[int, Event]:
-        return super().span(0, self.last)
-
-    @cached_property
-    def _numbers(self) -> dict[str, list[int]]:
-        return {}
 
 
 class Readers:

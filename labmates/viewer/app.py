@@ -42,7 +42,7 @@ from labmates.records.studies import study_counts
 from labmates.studies.runs import so_far
 from labmates.viewer.files import NoFileError, figure, file_of
 from labmates.viewer.pages.analyses import Computed, analyses_page, analysis_figure
-from labmates.viewer.pages.compare import MOST_COLUMNS, Compared, compare_page
+from labmates.viewer.pages.compare import MOST_COLUMNS, compare_page
 from labmates.viewer.pages.judging import judging_page, take_scores
 from labmates.viewer.pages.run import (
     approval_page,
@@ -256,13 +256,7 @@ class _Viewer:
             kind = self._open(first).run.kind if first else ""
             recent = run_page(self._store.database, Chosen(kind=kind)).rows
             return HTMLResponse(render("compare.html", links=_LINKS, columns=[], one=first, recent=recent))
-        by_condition = query.get("by") == "condition"
-        columns = {}
-        for place, reader in enumerate(map(self._open, marked)):
-            run = reader.run
-            of_study = list(self._store.runs(study=run.study, keys=[run.key])) if by_condition else []
-            columns[(run.study, run.key) if by_condition else place] = Compared(reader, of_study or [run])
-        return HTMLResponse(compare_page(list(columns.values()), _LINKS, by_condition=by_condition))
+        return HTMLResponse(compare_page(list(map(self._open, marked)), _LINKS))
 
     async def _live(self, request: Request) -> Response:
         reader = await run_in_threadpool(self._read, request.path_params["run"])

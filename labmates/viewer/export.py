@@ -14,9 +14,9 @@ from starlette.datastructures import QueryParams
 
 from labmates.errors import UsageError
 from labmates.pages.links import PER_PAGE, FileLinks, run_folder
-from labmates.pages.reader import RunReader, WholeRun
+from labmates.pages.reader import RunReader
 from labmates.pages.rendering import plain, render
-from labmates.records.bodies import Value
+from labmates.records.bodies import Unpacker, Value
 from labmates.records.events import Event
 from labmates.records.listing import PAGE, Chosen, ListedRun, RunPage, facets, run_page
 from labmates.records.reading import BodyReader, events_of_bodies
@@ -83,7 +83,7 @@ def export_pages(
         for place, row in enumerate(rows, start=1):
             watch(f"run {place:,} of {len(rows):,}: {row.run.id}, {writer.files:,} files")
             run = so_far(store, store.run(row.run.id))
-            _run(WholeRun(store, run, BodyReader(store, run.id)), links, writer, events=events)
+            _run(RunReader(store, run, BodyReader(store, run.id)), links, writer, events=events)
     except OSError as error:
         raise UsageError(f"can't write to '{folder}': {error.strerror or error}") from error
     return Exported(len(rows), writer.files)
@@ -141,7 +141,7 @@ def _lists(store: Store, rows: Sequence[ListedRun], links: FileLinks, writer: _W
     writer.write("search.html", render("search_files.html", runs=runs, links=links))
 
 
-def _run(reader: WholeRun, links: FileLinks, writer: _Writer, *, events: bool) -> None:
+def _run(reader: RunReader, links: FileLinks, writer: _Writer, *, events: bool) -> None:
     folder = run_folder(reader.run.id)
     numbers = reader.numbers(without=HIDDEN)
     here = replace(links, depth=2, events=tuple(numbers))
@@ -171,8 +171,9 @@ def _transcripts(reader: RunReader, links: FileLinks, writer: _Writer) -> None:
             writer.write(root.transcript(reader.run.id, int(page), agent=[agent]), html)
 
 
-def _texts(reader: WholeRun, links: FileLinks, *, with_prompts: bool) -> str:
-    run, values = reader.run, reader.texts
+def _texts(reader: RunReader, links: FileLinks, *, with_prompts: bool) -> str:
+    run, unpacker = reader.run, Unpacker()
+    values = {body.number: unpacker.value(body) for body in reader.store.bodies(run.id)}
     texts = {
         number: plain(text)
         for number, value in values.items()

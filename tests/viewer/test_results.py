@@ -126,18 +126,6 @@ def test_failed_runs_are_shown_and_counted_beside_the_others(store: Store) -> No
         assert '<span class="bad">4 failed</span>' in page
 
 
-def test_conditions_are_compared_by_the_means_of_their_runs(store: Store) -> None:
-    with served(store) as site:
-        page = site.get("/compare?run=run00&run=run10&run=run70&by=condition").text
-        assert "3 conditions side by side" in page
-        assert page.count("2 runs</span>") == 3
-        assert "0.705 [" in page  # the mean of 0.70 and 0.71
-        assert "&lt;script&gt;" in page
-        assert HOSTILE not in page
-        same = site.get("/compare?run=run00&run=run01&by=condition").text
-        assert "The conditions are identical" in same
-
-
 def test_a_list_names_the_parameters_in_which_its_runs_differ(store: Store) -> None:
     with served(store) as site:
         page = site.get("/?study=pilot").text

@@ -1,4 +1,4 @@
-"""Comparison of runs or conditions: parameters, numbers, and differences of texts."""
+"""Comparison of runs: parameters, numbers, and differences of texts."""
 
 from __future__ import annotations
 
@@ -10,35 +10,21 @@ from markupsafe import Markup
 
 from labmates.pages.links import Links
 from labmates.pages.reader import RunReader
-from labmates.pages.rendering import as_text, number, render
+from labmates.pages.rendering import as_text, render
 from labmates.records.event_text import artifact_text
 from labmates.records.events import ScoreEvent
-from labmates.records.run import ENDED, RunRecord
-from labmates.reports.results import estimates, measures
+from labmates.records.run import RunRecord
 from labmates.viewer.event_items import changes, message_texts
 from labmates.viewer.pages.run import sections
 from labmates.viewer.pages.runs import headline
 from labmates.workflows.protocol.experiment import EXPERIMENTS
 
 MOST_COLUMNS: Final = 6
-"""Maximum runs or conditions in a comparison."""
+"""Maximum runs in a comparison."""
 _SKIPPED = ("record",)
 _MOST_LINES: Final = 2_000
 """Maximum compared lines of a text."""
 _MOST_AGENTS: Final = 30
-
-
-@dataclass(frozen=True)
-class Compared:
-    """A column: the chosen run, and for a comparison of conditions all runs of its condition in its study."""
-
-    reader: RunReader
-    runs: Sequence[RunRecord]
-
-    @property
-    def run(self) -> RunRecord:
-        """The chosen run."""
-        return self.reader.run
 
 
 @dataclass(frozen=True)
@@ -50,23 +36,21 @@ class Difference:
     lines: Sequence[tuple[str, str]]
 
 
-def compare_page(columns: Sequence[Compared], links: Links, *, by_condition: bool = False) -> Markup:
-    """The comparison of runs; with `by_condition`, of their conditions, with means over all their runs."""
-    readers = [column.reader for column in columns]
-    beside = readers if len(readers) == 2 and not by_condition else []
+def compare_page(readers: Sequence[RunReader], links: Links) -> Markup:
+    """The comparison of runs."""
+    beside = readers if len(readers) == 2 else []
     parts = [
         {part.anchor: part for part in sections(reader, links) if part.anchor not in _SKIPPED} for reader in beside
     ]
-    flat = [_flat(_settings(column.run, by_condition=by_condition)) for column in columns]
-    numbers = [_means(column.runs) if by_condition else _numbers(column.reader) for column in columns]
-    own = {name for column, has in zip(columns, numbers, strict=True) for name in has.keys() - _counted(column.reader)}
+    settings = [_flat(_settings(reader.run)) for reader in readers]
+    numbers = [_numbers(reader) for reader in readers]
+    own = {name for reader, has in zip(readers, numbers, strict=True) for name in has.keys() - _counted(reader)}
     differences, equal = _texts_that_differ(readers)
     return render(
         "compare.html",
         links=links,
-        columns=columns,
-        by_condition=by_condition,
-        settings=[(name, values) for name, values, _ in _rows(flat) if any(value != values[0] for value in values)],
+        columns=readers,
+        settings=[(name, values) for name, values, _ in _rows(settings) if any(value != values[0] for value in values)],
         numbers=[row for row in _rows(numbers) if row[0] in own],
         differences=differences,
         equal=equal,
@@ -75,11 +59,10 @@ def compare_page(columns: Sequence[Compared], links: Links, *, by_condition: boo
     )
 
 
-def _settings(run: RunRecord, *, by_condition: bool) -> dict[str, Any]:
-    per_run = {} if by_condition else {"seed": run.seed, "version": run.version}
+def _settings(run: RunRecord) -> dict[str, Any]:
     described = EXPERIMENTS.get(run.kind).described if run.kind in EXPERIMENTS else dict
     given = {name: value for name, value in described(run.condition).items() if value != {}}
-    return {"kind": run.kind, "study": run.study, **per_run, **given}
+    return {"kind": run.kind, "study": run.study, "seed": run.seed, "version": run.version, **given}
 
 
 def _numbers(reader: RunReader) -> dict[str, Any]:
@@ -103,21 +86,6 @@ def _counted(reader: RunReader) -> set[str]:
 
 def _name(score: ScoreEvent) -> str:
     return f"{score.judge}: {score.metric}"
-
-
-def _means(runs: Sequence[RunRecord]) -> dict[str, Any]:
-    """The means of metrics over the ended runs of a condition, as text, and the numbers of runs."""
-    ended = [run for run in runs if run.status in ENDED]
-    failed = sum(run.status == "failed" for run in runs)
-    metrics: dict[str, Any] = {"ended runs": len(ended), "failed runs": failed}
-    if not ended:
-        return metrics
-    for name in measures(ended):
-        [mean] = estimates([ended], name)
-        if mean is not None:
-            interval = "" if mean.low is None else f" [{number(mean.low)}, {number(mean.high)}]"
-            metrics[name] = f"{number(mean.value)}{interval} n {mean.n}"
-    return metrics
 
 
 def _rows(columns: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[Any], float | None]]:
@@ -150,7 +118,7 @@ def _texts(reader: RunReader) -> dict[str, str]:
     """The first prompt of each agent, and the newest version of each artifact, by name."""
     first: dict[str, list[int]] = {}
     for row in reader.rows("llm_call"):
-        if row.data.get("by") != "judge" and len(first) < _MOST_AGENTS:
+        if len(first) < _MOST_AGENTS:
             first.setdefault(f"prompt of {row.agent or row.team or 'the run'}", row.data["messages"])
     artifacts = reader.all("artifact")
     teams = {

@@ -53,7 +53,7 @@ def transcript(reader: RunReader, query: QueryParams, links: Links) -> Markup:
 
     Raises `UsageError` if an agent or the page is unknown, or there are too many agents.
     """
-    calls = _calls(reader)
+    calls = reader.rows("llm_call")
     agents = list(dict.fromkeys(_name(row) for row in calls))
     chosen = list(dict.fromkeys(query.getlist("agent"))) or agents[:1]
     for name in chosen:
@@ -79,12 +79,8 @@ def transcript(reader: RunReader, query: QueryParams, links: Links) -> Markup:
 
 def pages_by_agent(reader: RunReader) -> dict[str, int]:
     """The number of pages of each agent's transcript."""
-    numbers = Counter(map(_name, _calls(reader)))
+    numbers = Counter(map(_name, reader.rows("llm_call")))
     return {name: -(-number // PER_PAGE) for name, number in numbers.items()}
-
-
-def _calls(reader: RunReader) -> list[Any]:
-    return [row for row in reader.rows("llm_call") if row.data.get("by") != "judge"]
 
 
 def _name(row: Any) -> str:
