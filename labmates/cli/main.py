@@ -41,7 +41,7 @@ OWN = {
         "labmates.cli.catalogue.models:MODELS_COMMAND",
         "List the scripted baselines and known models, or add, show or check one.",
     ),
-    "store": ("labmates.cli.store:store", "Check, copy, vacuum and upgrade databases of runs."),
+    "store": ("labmates.cli.store:store", "Check, copy and upgrade databases of runs."),
     "sandbox": ("labmates.cli.sandbox:sandbox", "Build, check and clean the sandboxes for agents' code."),
 }
 

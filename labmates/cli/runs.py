@@ -98,7 +98,7 @@ def delete(
     """Delete runs with all their data, by id or by filter.
 
     With --study as the only filter, the study and its plan are deleted too. Runs in progress can't be deleted. To
-    return the space to the file system, use 'labmates store vacuum'.
+    return the space to the file system, copy the store: labmates store copy.
     """
     from labmates.records import pruning
     from labmates.records.store import Store

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @click.group(cls=SuggestingGroup, epilog="Example: labmates store upgrade")
 def store() -> None:
-    """Check, copy, vacuum and upgrade databases of runs."""
+    """Check, copy and upgrade databases of runs."""
 
 
 @store.command(epilog="Example: labmates store check --deep --store labmates.db")
@@ -130,30 +130,14 @@ def copy(source: str, target: str, study: str | None, runs: tuple[str, ...], as_
     """Copy a store, one study or some runs into a new or empty store.
 
     SOURCE and TARGET are URLs or paths of SQLite files. Workers can keep writing to SOURCE: the copy is a consistent
-    snapshot. Runs still running in SOURCE are interrupted in the copy. A copy in SQLite is a single file, which any
-    SQLite program can read from any medium.
+    snapshot. Runs still running in SOURCE are interrupted in the copy. A copy in SQLite is a single file
+    without the space and the words of deleted runs, which any SQLite program can read from any medium.
     """
     from labmates.records.copying import copy_store
 
     with progress_of_runs("copying", again="The same command completes the copy.") as watch:
         copied = copy_store(source, target, study=study, runs=runs, watch=watch)
     _tell_copied(copied, as_json)
-
-
-@store.command(epilog="Example: labmates store vacuum --store labmates.db")
-@store_option
-@json_option()
-def vacuum(store: str | None, as_json: bool) -> None:
-    """Return the space of deleted runs to the file system. Workers wait until it is done."""
-    from labmates.records.database import Database
-    from labmates.records.pruning import vacuum as shrink
-
-    with Database(store, must_exist=True) as database, err().status("vacuuming …"):
-        before, after = shrink(database)
-    if as_json:
-        print_json({"before": before, "after": after})
-    else:
-        out().print(f"The store took {before / 1e6:,.1f} MB and takes {after / 1e6:,.1f} MB now.")
 
 
 @contextmanager

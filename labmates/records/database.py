@@ -223,17 +223,6 @@ class Database:
         with self._writing if self.is_sqlite else nullcontext():
             return self._persist(work, writes=True)
 
-    def execute_alone(self, statements: Sequence[str]) -> None:
-        """Execute statements outside a transaction."""
-        # In SQLite, AUTOCOMMIT would undo the mode set by `_set_up_sqlite`.
-        mode = {} if self.is_sqlite else {"isolation_level": "AUTOCOMMIT"}
-        try:
-            with self.engine.connect().execution_options(labmates_alone=True, **mode) as connection:
-                for statement in statements:
-                    connection.exec_driver_sql(statement)
-        except DBAPIError as error:
-            raise self._failed(error) from error
-
     def now(self, connection: sa.Connection) -> float:
         """The database's clock, shared by all workers, as Unix time in seconds."""
         if self.is_sqlite:
@@ -444,8 +433,7 @@ def _set_up_sqlite_reader(connection: Any, _record: Any) -> None:
 def _begin_sqlite(connection: sa.Connection) -> None:
     options = connection.get_execution_options()
     # A deferred transaction that reads before it writes fails if another one has written meanwhile.
-    if not options.get("labmates_alone"):
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if options.get("labmates_writes") else "BEGIN")
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if options.get("labmates_writes") else "BEGIN")
 
 
 @cache  # building a statement takes longer than executing it

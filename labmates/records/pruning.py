@@ -1,11 +1,10 @@
-"""Deletion of runs and cached replies, and release of their space."""
+"""Deletion of runs and cached replies."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -14,10 +13,8 @@ from labmates.records import schema
 from labmates.records.claims import is_lost
 from labmates.records.database import Database
 from labmates.records.listing import STATUSES
-from labmates.records.search import clear_index
 
 _RUNS, _STUDIES = schema.runs, schema.studies
-_SEARCH: Final = ("search_runs", "search_texts", "search_words")
 _BATCH = 200
 
 Watch = Callable[[int, int], None]
@@ -117,36 +114,6 @@ def prune(database: Database, choice: Choice | None, *, replies: bool, watch: Wa
         return Pruned(done, studies, kept)
 
     return database.write(rest)
-
-
-def vacuum(database: Database) -> tuple[int, int]:
-    """Release unused space, and return the store's size in bytes before and after.
-
-    The index of full-text search is emptied; the next search rebuilds it. Meanwhile PostgreSQL locks the tables, and
-    SQLite refuses other writers.
-
-    Raises
-    ------
-    StoreError
-        If it fails, or the store is locked.
-    """
-    before = size(database)
-    database.write(clear_index)
-    tables = ", ".join([table.name for table in schema.metadata.sorted_tables] + list(_SEARCH))
-    statements = ["VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"]
-    if not database.is_sqlite:
-        statements = ["SET lock_timeout = '10s'", f"VACUUM (FULL, ANALYZE) {tables}", "RESET lock_timeout"]
-    database.execute_alone(statements)
-    return before, size(database)
-
-
-def size(database: Database) -> int:
-    """The size of a store in bytes."""
-    if database.is_sqlite:
-        path = str(sa.make_url(database.url).database)
-        return sum(part.stat().st_size for part in (Path(path), Path(f"{path}-wal")) if part.exists())
-    parts = " + ".join(f"pg_total_relation_size('{table.name}')" for table in schema.metadata.sorted_tables)
-    return int(database.read(lambda connection: connection.execute(sa.text(f"select {parts}")).scalar_one()))
 
 
 def _checked(database: Database, connection: sa.Connection, choice: Choice) -> int:

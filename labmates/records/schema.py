@@ -191,7 +191,7 @@ search_runs = Table(
 search_texts = Table(
     "search_texts",
     search_index,
-    # Never reused: SQLite's index keeps the words of deleted texts until it is cleared.
+    # Never reused: SQLite's index keeps the words of deleted texts.
     Column("id", Integer, primary_key=True),
     Column("run", ForeignKey(runs.c.id, ondelete="CASCADE"), nullable=False, index=True),
     Column("number", Integer, nullable=False),

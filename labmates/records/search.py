@@ -138,14 +138,6 @@ def index_texts(database: Database, *, watch: Watch | None = None) -> None:
         watch(len(stale), len(stale))
 
 
-def clear_index(connection: sa.Connection) -> None:
-    """Empty the index; the next search rebuilds it without the texts of deleted runs."""
-    if connection.dialect.name == "sqlite" and sa.inspect(connection).has_table("search_words"):
-        connection.exec_driver_sql("INSERT INTO search_words(search_words) VALUES ('delete-all')")
-    connection.execute(sa.delete(_TEXTS))
-    connection.execute(sa.delete(_INDEXED))
-
-
 def matching_runs(query: Query, *, is_sqlite: bool) -> sa.Select[Any]:
     """The ids of runs with a matching text, as a database query."""
     return sa.select(_TEXTS.c.run).where(_matches(query, is_sqlite))
