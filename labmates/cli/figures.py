@@ -14,7 +14,7 @@ from labmates.cli.console import err
 if TYPE_CHECKING:
     from labmates.stats.figures import Drawing
 
-_FORMATS = ("png", "svg", "pdf", "pgf")
+_FORMATS = ("png", "svg", "pdf")
 
 
 def figure_options(function: F) -> F:
@@ -44,7 +44,7 @@ def figure_options(function: F) -> F:
             type=file,
             callback=check,
             metavar="FILE",
-            help="Write the first figure to a file: png, svg, pdf or pgf (LaTeX).",
+            help="Write the first figure to a file: png, svg or pdf.",
         ),
     ):
         function = option(function)

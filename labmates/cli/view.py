@@ -51,7 +51,6 @@ def view(
     STORE is a URL or the path of an SQLite file, and is only read. With RUN, the browser opens that run's page.
     """
     from labmates.pages.links import Links
-    from labmates.records.database import MissingStoreError
     from labmates.records.store import Store
     from labmates.util.loopback import open_socket
     from labmates.viewer.export import export_pages
@@ -69,19 +68,9 @@ def view(
         raise UsageError("name one RUN to open its page; several go with --export")
     with ExitStack() as stack:
         url = stack.enter_context(sample_store()) if sample else named or store
-
-        def opened() -> Store:
-            return stack.enter_context(Store(url, read_only=True))
-
-        database = None
-        try:
-            database = opened()
-            runs = [database.run(run).id for run in runs]
-        except MissingStoreError as missing:
-            if runs or export is not None:
-                raise
-            err().print(f"The store '{missing.url}' does not exist yet; runs will appear once the first one starts.")
-        if database is not None and export is not None:
+        database = stack.enter_context(Store(url, read_only=True))
+        runs = [database.run(run).id for run in runs]
+        if export is not None:
             with err().status("exporting …") as shown:
                 done = export_pages(
                     database, export, run_ids=runs, study=study, limit=limit, events=events, watch=shown.update
@@ -90,7 +79,7 @@ def view(
             return 0
         listening = open_socket(host, port, what="viewer", usual=USUAL_PORT)
         path = Links().run(runs[0]) if runs else "/"
-        serve(database or opened, listening, browser=not no_browser, path=path, tell=_tell)
+        serve(database, listening, browser=not no_browser, path=path, tell=_tell)
     return 0
 
 

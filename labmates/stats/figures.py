@@ -1,4 +1,4 @@
-"""Figures with one style: legible in print and with colour blindness; saved as PNG, SVG, PDF or PGF."""
+"""Figures with one style: legible in print and with colour blindness; saved as PNG, SVG or PDF."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from importlib.util import find_spec
 from itertools import product
 from math import isfinite
 from pathlib import Path
-from shutil import which
 from typing import TYPE_CHECKING, Any
 
 from labmates.errors import MissingExtraError, UsageError
@@ -22,9 +21,7 @@ if TYPE_CHECKING:
     from labmates.stats.intervals import Estimate
     from labmates.stats.metagame import Array
 
-FORMATS = (".png", ".svg", ".pdf", ".pgf")
-_LATEX = ("xelatex", "lualatex", "pdflatex")
-"""LaTeX programs; matplotlib measures the texts of a ``.pgf`` figure with one of them."""
+FORMATS = (".png", ".svg", ".pdf")
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 """Distinct with colour blindness too (Okabe and Ito, 2008)."""
 MARKERS = ("o", "s", "D", "^", "v", "P", "X")
@@ -118,7 +115,7 @@ def check_figure(path: Path) -> None:
     Raises
     ------
     UsageError
-        If the ending is not in `FORMATS`, the folder can't be made, or matplotlib or LaTeX is not installed.
+        If the ending is not in `FORMATS`, the folder can't be made, or matplotlib is not installed.
     """
     if path.suffix.lower() not in FORMATS:
         raise UsageError(f"a figure's file ends in {', '.join(FORMATS)}, not '{path.name}'")
@@ -126,7 +123,6 @@ def check_figure(path: Path) -> None:
         import matplotlib.figure  # noqa: F401
     except ImportError as error:
         raise MissingExtraError("a figure", "plots") from error
-    _check_latex(path.suffix.lower())
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -200,31 +196,15 @@ def svg_text(figure: Figure) -> str:
 
 
 def figure_file(figure: Figure, ending: str) -> bytes:
-    """A figure as a file with an ending of `FORMATS`; deterministic.
-
-    Raises
-    ------
-    UsageError
-        If a ``.pgf`` file is requested without LaTeX.
-    """
+    """A figure as a file with an ending of `FORMATS`; deterministic."""
     import matplotlib
 
-    program = _check_latex(ending)
     _disable_formulas(figure)
-    style = {**_STYLE, **({"pgf.texsystem": program} if program else {})}
     undated: dict[str, Any] = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(ending, {})
     file = io.BytesIO()
-    with matplotlib.rc_context(style):
+    with matplotlib.rc_context(_STYLE):
         figure.savefig(file, format=ending[1:], dpi=_DPI, metadata=undated)
     return file.getvalue()
-
-
-def _check_latex(ending: str) -> str:
-    """The LaTeX program for a ``.pgf`` figure; empty for the other endings."""
-    program = next(filter(which, _LATEX), "") if ending == ".pgf" else ""
-    if ending == ".pgf" and not program:
-        raise UsageError(f"a .pgf figure needs LaTeX ({', '.join(_LATEX)}); a .pdf figure needs nothing more")
-    return program
 
 
 def save_figure(figure: Figure, path: Path) -> None:

@@ -27,13 +27,13 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp
 
 from labmates.errors import LabmatesError, UsageError, unknown_name
 from labmates.pages.links import Links
 from labmates.pages.reader import Readers, RunReader
 from labmates.pages.rendering import plain, render
-from labmates.records.database import MissingStoreError, StoreError
+from labmates.records.database import StoreError
 from labmates.records.listing import Chosen, facets, near_ids, run_page
 from labmates.records.notes import add_note, remove_note
 from labmates.records.run import RunRecord
@@ -87,44 +87,14 @@ class NoRunError(UsageError):
         self.run_id = run_id
 
 
-def make_app(store: Store | Callable[[], Store], *, token: str, port: int, once: str = "") -> ASGIApp:
-    """The application behind its gate, at a loopback address with this port; see `Gate` for the tokens.
-
-    For a store that may not exist yet, `store` opens it.
-    """
-    app = _Viewer(store).application() if isinstance(store, Store) else _Awaited(store)
-    return Gate(app, token, hosts_of(port), once=once)
+def make_app(store: Store, *, token: str, port: int, once: str = "") -> ASGIApp:
+    """The application behind its gate, at a loopback address with this port; see `Gate` for the tokens."""
+    return Gate(_Viewer(store).application(), token, hosts_of(port), once=once)
 
 
 def asset(name: str) -> bytes:
     """Content of a static file of the viewer."""
     return files("labmates.viewer").joinpath("static", name).read_bytes()
-
-
-class _Awaited:
-    """The application of a store that may not exist yet: a page that says so, until it does."""
-
-    def __init__(self, open_store: Callable[[], Store]) -> None:
-        self._open_store = open_store
-        self._opening = asyncio.Lock()
-        self._app: ASGIApp | None = None
-        self._fault: UsageError | None = None
-        pages = {"/static/{name}": _asset, "/live": lambda _: _number_of_runs(0), "/{path:path}": self._page}
-        self._waiting = Starlette(routes=[Route(path, page, methods=["GET"]) for path, page in pages.items()])
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async with self._opening:
-            if self._app is None:
-                try:
-                    self._app = _Viewer(await run_in_threadpool(self._open_store)).application()
-                except UsageError as error:
-                    self._fault = error
-        await (self._app or self._waiting)(scope, receive, send)
-
-    def _page(self, _request: Request) -> Response:
-        if not isinstance(self._fault, MissingStoreError):
-            return _error(503, "The store can't be read", self._fault)
-        return HTMLResponse(render("no_store.html", links=_LINKS, store=self._fault.url))
 
 
 class _Viewer:
@@ -153,7 +123,7 @@ class _Viewer:
             "/runs/{run}/events/{event:int}": self._event,
             "/runs/{run}/figures/{body:int}.png": self._figure,
             "/runs/{run}/files/{event:int}/{place:int}": self._file,
-            "/live": lambda _: _number_of_runs(facets(self._store.database).total),
+            "/live": self._number_of_runs,
             "/static/{name}": _asset,
         }
         return Starlette(
@@ -225,6 +195,10 @@ class _Viewer:
     def _analysis_figure(self, request: Request) -> Response:
         _, runs = self._study(request)
         return _saved(*analysis_figure(self._store, runs, request.query_params, self._computed))
+
+    def _number_of_runs(self, request: Request) -> Response:
+        """The news for the page of a store without runs."""
+        return JSONResponse({"last": facets(self._store.database).total, "more": False, "ended": False})
 
     def _study_live(self, request: Request) -> Response:
         news = study_news(study_counts(self._store.database, request.query_params.get("study", "")))
@@ -396,11 +370,6 @@ def _asset(request: Request) -> Response:
     if name not in ASSETS:
         raise HTTPException(404)
     return Response(asset(name), headers={"content-type": ASSETS[name]})
-
-
-def _number_of_runs(number: int) -> Response:
-    """The news for the page of a store without runs."""
-    return JSONResponse({"last": number, "more": False, "ended": False})
 
 
 async def _events(run_id: str) -> AsyncIterator[str]:

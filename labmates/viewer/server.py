@@ -38,17 +38,14 @@ def make_server(app: ASGIApp) -> uvicorn.Server:
 
 
 def serve(
-    store: Store | Callable[[], Store],
+    store: Store,
     listening: socket.socket,
     *,
     browser: bool,
     path: str = "/",
     tell: Callable[[str], None],
 ) -> None:
-    """Serve the viewer until Ctrl-C; with `browser`, open the page `path`. `tell` receives the address and token.
-
-    See `make_app` for the `store`.
-    """
+    """Serve the viewer until Ctrl-C; with `browser`, open the page `path`. `tell` receives the address and token."""
     port = listening.getsockname()[1]
     token, once = new_token(), new_token() if browser else ""
     server = make_server(make_app(store, token=token, port=port, once=once))

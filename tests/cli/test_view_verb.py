@@ -6,8 +6,6 @@ import shlex
 import signal
 import socket
 import sqlite3
-import subprocess
-import sys
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -61,42 +59,8 @@ def test_pages_are_served_at_the_printed_address_until_ctrl_c(labmates: Labmates
     assert err == "This address gives access to everything in the store. Stop with Ctrl-C.\n"
 
 
-def test_the_viewer_starts_before_the_store_and_makes_none(labmates: Labmates) -> None:
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("LABMATES")}
-    command = [sys.executable, "-m", "labmates.cli.main", "view", "--no-browser", "--port", "0"]
-    with subprocess.Popen(
-        command, cwd=labmates.folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as viewer:
-        assert viewer.stdout is not None
-        address = urlsplit(viewer.stdout.readline().strip())
-        token = address.query.removeprefix("token=")
-        try:
-            pages = [asked(address.port, token)]
-            assert not (labmates.folder / "labmates.db").exists()
-            with Store(f"sqlite:///{labmates.folder}/labmates.db") as made:
-                made.create(a_record(id="aaaa"))
-                pages.append(asked(address.port, token))
-        finally:
-            viewer.send_signal(signal.SIGINT)
-            _, err = viewer.communicate(timeout=100)
-    assert ["No runs yet" in page for page in pages] == [True, False]
-    assert ["aaaa" in page for page in pages] == [False, True]
-    assert err.startswith(
-        "The store 'sqlite:///labmates.db' does not exist yet; runs will appear once the first one starts.\n"
-    )
-
-
-def asked(port: int | None, token: str) -> str:
-    """The first page of a viewer."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=100)
-    connection.request("GET", "/", headers={"Authorization": f"Bearer {token}"})
-    page = connection.getresponse().read().decode()
-    connection.close()
-    return page
-
-
 def test_a_verb_that_reads_runs_says_what_makes_a_store(labmates: Labmates) -> None:
-    for verb in (("runs",), ("show", "last"), ("replay", "last"), ("study", "status")):
+    for verb in (("runs",), ("show", "last"), ("replay", "last"), ("study", "status"), ("view", "--no-browser")):
         done = labmates(*verb)
         assert (done.code, done.out) == (2, "")
         makers = "'labmates run', 'labmates study run' and 'labmates demo' make one"

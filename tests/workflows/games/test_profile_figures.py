@@ -36,7 +36,7 @@ def test_a_figure_is_written_in_the_format_of_its_ending_and_is_the_same_each_ti
 def test_a_figure_that_cannot_be_written_is_refused_before_it_is_drawn(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(UsageError, match=r"ends in \.png, \.svg, \.pdf, \.pgf, not 'figure\.bmp'"):
+    with pytest.raises(UsageError, match=r"ends in \.png, \.svg, \.pdf, not 'figure\.bmp'"):
         check_figure(tmp_path / "figure.bmp")
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="can't write a figure"):
