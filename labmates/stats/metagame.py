@@ -95,14 +95,3 @@ def mean_payoffs(payoffs: ArrayLike) -> Array:
     """The mean payoff of each model over all seatings, roles averaged."""
     array = as_metagame(payoffs)
     return np.asarray(array.reshape(len(array), -1).mean(axis=1))
-
-
-def pairs_of(payoffs: Array) -> Array:
-    """The payoffs of pairs of models in a metagame, in the shape of `labmates.stats.fixation`."""
-    models, players = payoffs.shape[0], payoffs.ndim
-    pairs = np.empty((models, models, players))
-    for own in range(models):
-        for other in range(models):
-            for count in range(1, players + 1):
-                pairs[own, other, count - 1] = payoffs[(own,) * count + (other,) * (players - count)]
-    return pairs

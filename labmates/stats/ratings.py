@@ -15,9 +15,8 @@ import numpy as np
 
 from labmates.stats.deviation import deviation_ratings, ranks
 from labmates.stats.domains import ANY, Domain
-from labmates.stats.fixation import alpha_rank
 from labmates.stats.intervals import Estimate, average, estimate
-from labmates.stats.metagame import Array, mean_payoffs, pairs_of
+from labmates.stats.metagame import Array, mean_payoffs
 from labmates.stats.replicator import RATE, STEPS, Dynamics, replicator_dynamics
 from labmates.stats.samples import Sample, pooled
 from labmates.stats.validity import MOST_FAILED, Tally
@@ -129,8 +128,6 @@ class Rated:
         Payoff against `population`, the population after replicator dynamics.
     deviation, rank
         Deviation rating, and the resulting rank (1 is best).
-    alpha_rank
-        Share of time under rare mutations and infinitely strong selection.
     average_fitness
         Mean payoff in that population.
     converged
@@ -145,7 +142,6 @@ class Rated:
     population: Array | None = None
     deviation: Array | None = None
     rank: Array | None = None
-    alpha_rank: Array | None = None
     average_fitness: float | None = None
     converged: bool | None = None
     bounds: Mapping[str, Bounds | None] = field(default_factory=dict)
@@ -157,7 +153,7 @@ class Rated:
         shares of decisions, null if unknown; ``valid``, whether they are within the limit; ``left_out``, the models
         without ratings.
         """
-        cell, arrays = self.cell, ("mean", "fitness", "population", "deviation", "rank", "alpha_rank")
+        cell, arrays = self.cell, ("mean", "fitness", "population", "deviation", "rank")
         values: dict[str, Any] = {name: _listed(getattr(self, name)) for name in arrays}
         normalised = None
         if cell.scale is not None:
@@ -259,7 +255,6 @@ def rate(cell: Cell, evolution: Evolution = EVOLUTION) -> Rated:
         dynamics.population,
         deviation,
         ranks(deviation, unit=float(np.ptp(cell.payoffs))),
-        alpha_rank(pairs_of(cell.payoffs)),
         dynamics.average,
         dynamics.converged,
     )

@@ -22,7 +22,7 @@ from labmates.stats.tables import Column, Table
 from labmates.stats.validity import MOST_FAILED, Tally, invalid
 from labmates.workflows.dilemmas.records import CrossPlay, Round, Use
 
-RATINGS = ("mean", "fitness", "population", "deviation", "rank", "alpha_rank")
+RATINGS = ("mean", "fitness", "population", "deviation", "rank")
 FAILED = "failed decisions"
 """The row of a summary with the shares of failed decisions."""
 _EVOLVED = ("fitness", "population")

@@ -10,10 +10,10 @@ from typing import Final
 import numpy as np
 
 from labmates.stats.deviation import deviation_ratings
-from labmates.stats.fixation import Process, alpha_rank, log_fixation, stationary_distribution
 from labmates.stats.metagame import Array
 from labmates.stats.tables import Column, Row, Table
 from labmates_populations.engine.meetings import Meetings
+from labmates_populations.fixation import Process, alpha_rank, log_fixation, stationary_distribution
 from labmates_populations.repeated import RepeatedGame
 
 _REPLICATES: Final = 200

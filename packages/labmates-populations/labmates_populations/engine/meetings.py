@@ -55,7 +55,7 @@ class Meetings:
         return len(self.payoffs) == comb(len(self.types) + self.players - 1, self.players)
 
     def pairs(self, chance: np.random.Generator | None = None) -> Array:
-        """Mean payoffs of pairs of types (see `labmates.stats.fixation`).
+        """Mean payoffs of pairs of types (see `labmates_populations.fixation`).
 
         Parameters
         ----------

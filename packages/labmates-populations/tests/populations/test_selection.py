@@ -12,8 +12,8 @@ from pydantic import ValidationError
 
 import labmates
 from labmates.errors import UsageError
-from labmates.stats.fixation import log_fixation
 from labmates_populations.condition import EvolutionCondition
+from labmates_populations.fixation import log_fixation
 from tests.support.metagames import pair_payoffs, public_goods
 from tests.support.strategies import library
 

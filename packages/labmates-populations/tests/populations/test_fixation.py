@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from labmates.errors import UsageError
-from labmates.stats.fixation import (
+from labmates_populations.fixation import (
     alpha_rank,
     log_fixation,
     population_payoffs,
