@@ -39,7 +39,7 @@ def a_study(runs: int, model: str) -> StudySpec:
         "grid": {"visibility": ["full", "hidden"]},
         "replicates": runs // 2,
         "sandbox": "unsafe-local",
-        "concurrency": {"runs": 3, "sandboxes": 3},
+        "concurrency": {"max_concurrent_runs": 3, "max_sandboxes": 3},
         "attempts": 1000,
     }
     return read_spec(Source(STUDY, data, {}))

@@ -109,7 +109,7 @@ def a_study(
         "grid": {"stake": list(range(1, 11))},
         "replicates": runs // 10,
         "sandbox": "unsafe-local",
-        "concurrency": {"runs": at_once, "calls": 64},
+        "concurrency": {"max_concurrent_runs": at_once, "max_concurrent_calls": 64},
         **more,
     }
     return read_spec(Source("duels", data, {}))

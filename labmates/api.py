@@ -195,13 +195,13 @@ def study(study: str | Path, *, store: str | None = None, progress: bool = False
 
     async def work(database: Store) -> None:
         left = study_counts(database.database, spec.name).of("planned", "interrupted", "running")
-        if (processes := spec.concurrency.processes) == 1:
+        if (workers := spec.concurrency.workers) == 1:
             watch, notify = (Lines((), _tell, left).watch, _tell) if progress else (None, None)
             await work_on(database, spec, watch=watch, notify=notify)
             return
         tell = polled(database, spec.name, _POLL_SECONDS, _tell)
         async with tell if progress else nullcontext():
-            await work_in_processes(database.url, spec.name, processes, StopSignal())
+            await work_in_processes(database.url, spec.name, workers, StopSignal())
 
     with Store(store) as database:
         enter(database, spec, source)

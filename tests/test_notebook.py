@@ -89,7 +89,7 @@ def test_a_cell_runs_profiles_forks_and_replays(notebook: Notebook) -> None:
 def test_lines_follow_a_study_and_each_run_that_fails(notebook: Notebook, processes: int) -> None:
     study = (
         "name: bars\nkind: game\nmodels: [MODELS]\nfixed: {game: o-ring, group_size: 2, rounds: 1}\n"
-        "connection: {max_retries: 0}\nconcurrency: {processes: PROCESSES}\n"
+        "connection: {max_retries: 0}\nconcurrency: {workers: WORKERS}\n"
     )
 
     async def refuse(request: Json, number: int) -> Answer:
@@ -101,7 +101,7 @@ def test_lines_follow_a_study_and_each_run_that_fails(notebook: Notebook, proces
             (failing, ["completed", "failed"]) if processes == 1 else ("scripted:defect", ["completed"] * 2)
         )
         text = study.replace("bars", f"bars{processes}").replace("MODELS", f'"scripted:random", "{played}"')
-        text = text.replace("PROCESSES", str(processes))
+        text = text.replace("WORKERS", str(processes))
         cell = notebook.run(
             f"import labmates, pathlib\npathlib.Path('bars.yaml').write_text({text!r})\n"
             "print(sorted(run.status for run in labmates.study('bars.yaml', progress=True)))"

@@ -135,7 +135,7 @@ def run(
         err().print(f"Study {spec.name}: {conditions}: {entered.runs} runs{old}.")
         stopped = False
         if study_counts(database.database, spec.name).of("planned", "interrupted", "running"):
-            stopped = _execute(database, spec, workers or spec.concurrency.processes, executor, ray_address)
+            stopped = _execute(database, spec, workers or spec.concurrency.workers, executor, ray_address)
         return _report(database.database, spec.name, stopped, as_json)
 
 

@@ -23,9 +23,7 @@ _WATCH_SECONDS = 1.0
 @verbose_option
 @click.option("--study", metavar="NAME", help="The study to work on; by default the only one in the store.")
 @click.option("--no-wait", is_flag=True, help="Exit when no run is waiting, even if other workers still execute some.")
-@click.option(
-    "--runs", "max_concurrent_runs", metavar="N", help="Maximum number of concurrent runs. [default: the study's]"
-)
+@click.option("--max-concurrent-runs", metavar="N", help="Maximum number of concurrent runs. [default: the study's]")
 @click.option("--sandbox", metavar="NAME", help="Sandbox of agents' code. [default: the study's]")
 @click.option("--max-sandboxes", metavar="N", help="Maximum number of open sandboxes. [default: the study's]")
 @click.option("--base-url", metavar="URL", help="Address of the model server. [default: the study's]")

@@ -24,7 +24,7 @@ from sqlalchemy import (
     Text,
 )
 
-VERSION = "0009"
+VERSION = "0010"
 """The newest migration; older stores must be upgraded."""
 OLDEST = "0009"
 """The oldest version that can be upgraded."""

@@ -187,7 +187,7 @@ class _Needs:
 
     def plan(self) -> ModelPlan:
         """The sum."""
-        at_once = min(max(self.runs, 1), self._spec.concurrency.runs * self._spec.concurrency.processes)
+        at_once = min(max(self.runs, 1), self._spec.concurrency.max_concurrent_runs * self._spec.concurrency.workers)
         batches = math.ceil(self._in_a_row) * math.ceil(self.runs / at_once) if self._batched else None
         return ModelPlan(
             model=self._model,

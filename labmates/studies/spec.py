@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_serializer, field_validator, model_validator
 
@@ -28,6 +28,12 @@ from labmates.workflows.protocol.experiment import EXPERIMENTS, Condition, with_
 
 MOST_CONDITIONS = 1_000_000
 """Maximum number of conditions; larger grids are mistakes."""
+_RENAMED: Final[Mapping[tuple[str | int, ...], str]] = {
+    ("concurrency", "runs"): "max_concurrent_runs",
+    ("concurrency", "calls"): "max_concurrent_calls",
+    ("concurrency", "sandboxes"): "max_sandboxes",
+    ("concurrency", "processes"): "workers",
+}
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
@@ -58,10 +64,10 @@ class Sample(_Part):
 class Concurrency(_Part):
     """The concurrency of each worker process."""
 
-    runs: int = RunSettings.model_fields["max_concurrent_runs"]  # type: ignore[assignment]
-    calls: int = ModelOptions.model_fields["max_concurrent_calls"]  # type: ignore[assignment]
-    sandboxes: int | None = RunSettings.model_fields["max_sandboxes"]  # type: ignore[assignment]
-    processes: int = Field(1, ge=1, le=256, description="Worker processes that the command starts on this machine.")
+    max_concurrent_runs: int = RunSettings.model_fields["max_concurrent_runs"]  # type: ignore[assignment]
+    max_concurrent_calls: int = ModelOptions.model_fields["max_concurrent_calls"]  # type: ignore[assignment]
+    max_sandboxes: int | None = RunSettings.model_fields["max_sandboxes"]  # type: ignore[assignment]
+    workers: int = Field(1, ge=1, le=256, description="Worker processes that the command starts on this machine.")
 
 
 class Connection(_Part):
@@ -139,7 +145,7 @@ class StudySpec(_Part):
         concurrency = data.get("concurrency") or {}
         if not isinstance(concurrency, dict):
             return data
-        return {**data, "concurrency": {"runs": BATCHED_RUNS, **concurrency}}
+        return {**data, "concurrency": {"max_concurrent_runs": BATCHED_RUNS, **concurrency}}
 
     @field_validator("name")
     @classmethod
@@ -157,7 +163,7 @@ class StudySpec(_Part):
     def catalog(self) -> Catalog:
         """A catalog of the study's named models, to resolve its conditions."""
         connection = self.connection.model_dump(exclude={"models"})
-        options = ModelOptions(**connection, max_concurrent_calls=self.concurrency.calls)
+        options = ModelOptions(**connection, max_concurrent_calls=self.concurrency.max_concurrent_calls)
         return Catalog(options, self.connection.models)
 
     def settings(self, catalog: Catalog | None = None) -> RunSettings:
@@ -166,14 +172,14 @@ class StudySpec(_Part):
         return RunSettings(
             models=catalog.options(),
             sandbox=self.sandbox,
-            max_sandboxes=self.concurrency.sandboxes,
+            max_sandboxes=self.concurrency.max_sandboxes,
             judges=self.judges,
             extractor=self.extractor,
             cache=self.cache,
             approve_all=self.approve_all,
             approve_in_viewer=self.approve_in_viewer,
             approval_timeout=self.approval_timeout,
-            max_concurrent_runs=self.concurrency.runs,
+            max_concurrent_runs=self.concurrency.max_concurrent_runs,
         ).resolved(catalog)
 
 
@@ -404,7 +410,9 @@ def _wrong_parameters(spec: StudySpec) -> Iterator[tuple[tuple[str | int, ...], 
 def _faults(error: ValidationError, model: type[BaseModel]) -> Iterator[tuple[tuple[str | int, ...], str]]:
     for fault in error.errors():
         path = tuple(fault["loc"])
-        if fault["type"] == "extra_forbidden":
+        if fault["type"] == "extra_forbidden" and (new := _RENAMED.get(path)) is not None:
+            yield path, f"'{path[-1]}' is called '{new}' now, as on the command line"
+        elif fault["type"] == "extra_forbidden":
             yield path, _unknown("key", str(path[-1]), _fields_at(model, path[:-1]))
         else:
             yield path, _fault_text(fault)

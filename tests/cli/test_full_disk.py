@@ -23,7 +23,7 @@ fixed: {task: anomaly, difficulty: easy}
 grid: {visibility: [full, hidden]}
 replicates: 4
 sandbox: unsafe-local
-concurrency: {runs: 2}
+concurrency: {max_concurrent_runs: 2}
 """
 
 

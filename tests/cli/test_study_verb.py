@@ -32,7 +32,7 @@ models: ["openai:m?base_url=URL"]
 fixed: {game: weakest-link, rounds: 1}
 replicates: 2
 connection: {batch: true, batch_window: 0.2, batch_poll: 0.2}
-concurrency: {runs: 1}
+concurrency: {max_concurrent_runs: 1}
 """
 
 
@@ -156,7 +156,7 @@ def test_a_worker_needs_a_study_of_the_store_and_right_settings(labmates: Labmat
     assert "there is none" in labmates("worker", url).err
     labmates("study", "run", "small.yaml")
     assert "unknown study 'smell'. Did you mean 'small'?" in labmates("worker", url, "--study", "smell").err
-    assert "max_concurrent_runs" in labmates("worker", url, "--runs", "0").err
+    assert "max_concurrent_runs" in labmates("worker", url, "--max-concurrent-runs", "0").err
     assert labmates("worker", url).code == 0
 
 

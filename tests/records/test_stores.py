@@ -19,6 +19,7 @@ from labmates.records.recorder import Recorder
 from labmates.records.run import RunRecord, new_run_id
 from labmates.records.steps import Writer
 from labmates.records.store import Store
+from labmates.records.studies import study_records
 from labmates.records.upgrade import upgrade_store
 from labmates.studies.audit import unproven
 from labmates.util.process_ids import this_worker
@@ -29,7 +30,7 @@ import sqlalchemy as sa
 from alembic import op
 from labmates.records.migrations import watched
 
-revision, down_revision = "0010", "0009"
+revision, down_revision = "0011", "0010"
 
 
 def upgrade():
@@ -83,20 +84,35 @@ def test_an_older_store_is_refused_until_it_is_upgraded_and_keeps_its_runs(
 ) -> None:
     _set_version(store_url, schema.VERSION)
     folder = shutil.copytree(Path(migrations.__file__).parent, tmp_path / "migrations")
-    (folder / "versions" / "0010_colour.py").write_text(NEXT)
+    (folder / "versions" / "0011_colour.py").write_text(NEXT)
     monkeypatch.setattr(migrations, "__file__", str(folder / "__init__.py"))
-    monkeypatch.setattr(schema, "VERSION", "0010")
-    with pytest.raises(UsageError, match=r"version 0009.*labmates store upgrade"):
+    monkeypatch.setattr(schema, "VERSION", "0011")
+    with pytest.raises(UsageError, match=r"version 0010.*labmates store upgrade"):
         Store(store_url)
     seen: list[tuple[int, int]] = []
-    assert upgrade_store(store_url, watch=lambda *counts: seen.append(counts)) == ("0009", "0010")
+    assert upgrade_store(store_url, watch=lambda *counts: seen.append(counts)) == ("0010", "0011")
     assert seen == [(0, 1), (1, 1)]
-    assert upgrade_store(store_url) == ("0010", "0010")
+    assert upgrade_store(store_url) == ("0011", "0011")
     with Store(store_url) as store:
         [run] = store.runs()
         colours = store.database.read(lambda reading: reading.execute(sa.text("select id, colour from runs")).all())
         assert [tuple(row) for row in colours] == [(run.id, "blue")]
         assert list(unproven(store, run.id)) == []
+
+
+def test_a_study_of_before_has_the_names_of_now_after_the_upgrade(store_url: str) -> None:
+    concurrency = {"runs": 3, "calls": 4, "sandboxes": None, "processes": 2}
+    plan = {"name": "s", "kind": "game", "grid": {"game": ["o-ring"]}, "concurrency": concurrency}
+    with Store(store_url) as store:
+        row = {"name": "s", "spec": plan, "cap": None, "created": 0.0}
+        store.database.write(lambda connection: connection.execute(sa.insert(schema.studies), row))
+    _set_version(store_url, "0009")
+    upgrade_store(store_url)
+    with Store(store_url) as store:
+        [study] = study_records(store.database)
+        assert study.spec == plan | {
+            "concurrency": {"max_concurrent_runs": 3, "max_concurrent_calls": 4, "max_sandboxes": None, "workers": 2}
+        }
 
 
 def test_a_store_of_a_newer_labmates_is_neither_opened_nor_upgraded(store_url: str) -> None:

@@ -112,7 +112,13 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 def study(kind: str, server: OpenAIServer | None, *, stream: bool = False, **more: Any) -> StudySpec:
     url = "http://127.0.0.1:9/v1" if server is None else server.base_url
     connection = {"base_url": url, "call_timeout": 1.0, "max_retries": 2, "stream": stream}
-    data = {"name": kind, "kind": kind, "connection": connection, "concurrency": {"runs": 4, "calls": 16}, **more}
+    data = {
+        "name": kind,
+        "kind": kind,
+        "connection": connection,
+        "concurrency": {"max_concurrent_runs": 4, "max_concurrent_calls": 16},
+        **more,
+    }
     return read_spec(Source(f"{kind}.yaml", data, {}))
 
 
@@ -220,7 +226,7 @@ async def test_a_cap_counts_what_the_server_says_that_it_costs(store: Store, pri
     data: Any = {"models": [f"openai:m{price}"], "fixed": fixed, "replicates": 6, "bound": 0.3, "cap": 1}
     with OpenAIServer(dear) as server:
         spec = study("game", server, **data)
-        spec = spec.model_copy(update={"concurrency": spec.concurrency.model_copy(update={"runs": 1})})
+        spec = spec.model_copy(update={"concurrency": spec.concurrency.model_copy(update={"max_concurrent_runs": 1})})
         enter(store, spec)
         await work_on(store, spec)
     runs = [run for run in store.runs(study="game") if run.status != "planned"]

@@ -22,7 +22,7 @@ models: [openai:m, openai:n]
 fixed: {{game: public-goods, rounds: 3, group_size: 2, groups: 1, max_output_tokens: 128}}
 replicates: 4
 connection: {{base_url: "{url}"}}
-concurrency: {{runs: 2, calls: 4}}
+concurrency: {{max_concurrent_runs: 2, max_concurrent_calls: 4}}
 """
 
 

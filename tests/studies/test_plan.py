@@ -25,7 +25,7 @@ DATA: dict[str, Any] = {
     "fixed": {"task": "anomaly"},
     "grid": {"visibility": ["full", "hidden"], "budget": ["0.10", "10"]},
     "replicates": 5,
-    "concurrency": {"runs": 10},
+    "concurrency": {"max_concurrent_runs": 10},
 }
 
 
@@ -148,7 +148,7 @@ def test_a_measured_spread_replaces_the_assumed_one(tmp_path: Path) -> None:
 def test_calls_through_batch_apis_take_the_providers_window_for_each_batch_in_a_row() -> None:
     data = {"name": "g", "kind": "game", "models": ["openai:a", "scripted:random"], "replicates": 2}
     grid = {"game": ["o-ring", "collective-risk"]}  # 3 and 10 calls of a player, one after the other
-    settings = {"connection": {"batch": True}, "concurrency": {"runs": 2}}
+    settings = {"connection": {"batch": True}, "concurrency": {"max_concurrent_runs": 2}}
     plan = make_plan(read_spec(Source("g", {**data, **settings, "grid": grid}, {})), None)
     asked, scripted = plan.models
     assert (asked.batches, asked.hours) == (2 * 10, 24 * 2 * 10)

@@ -41,7 +41,7 @@ fixed: {{difficulty: easy, solo: true}}
 grid: {{task: [ecology, anomaly]}}
 replicates: {replicates}
 sandbox: unsafe-local
-concurrency: {{runs: 2}}
+concurrency: {{max_concurrent_runs: 2}}
 """
 
 

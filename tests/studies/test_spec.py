@@ -119,7 +119,8 @@ def test_a_sample_per_study_draws_from_all_models_together() -> None:
         (SMALL + "sample: {size: 1, weights: {task: {ecology: .nan}}}", ["sample.weights: weights must be positive and finite"]),
         (SMALL + "sample: {size: 1, weights: {task: {ecology: .inf}}}", ["sample.weights: weights must be positive and finite"]),
         (SMALL + "sample: {sise: 1}", ["s.yaml:7: sample.size: this key is missing", "unknown key 'sise'; did you mean 'size'?"]),
-        (SMALL + "concurrency: {cals: 3}", ["s.yaml:7: concurrency.cals: unknown key 'cals'; did you mean 'calls'?"]),
+        (SMALL + "concurrency: {max_calls: 3}", ["s.yaml:7: concurrency.max_calls: unknown key 'max_calls'; did you mean"]),
+        (SMALL + "concurrency: {calls: 3}", ["s.yaml:7: concurrency.calls: 'calls' is called 'max_concurrent_calls' now"]),
         (SMALL.replace("name: s", "name: a/b"), ["s.yaml:2: name: a name has letters"]),
         (SMALL + "approve_all: true\napprove_in_viewer: true", ["s.yaml:8: approve_in_viewer: approve_all and approve_in_viewer exclude each other"]),
         (SMALL + "cap: much", ["s.yaml:7: cap: 'much' is not a dollar amount"]),
@@ -168,7 +169,11 @@ def test_a_study_is_found_by_its_file_which_names_it(tmp_path: Path) -> None:
 def test_settings_come_from_the_study() -> None:
     more: dict[str, Any] = {"base_url": "http://127.0.0.1:9/v1", "max_concurrent_calls": 5}
     connection = "connection: {base_url: 'http://127.0.0.1:9/v1'}\n"
-    spec = spec_of(SMALL + connection + "concurrency: {calls: 5, runs: 3}\njudges: [a:b]\ncache: true\n")
+    spec = spec_of(
+        SMALL
+        + connection
+        + "concurrency: {max_concurrent_calls: 5, max_concurrent_runs: 3}\njudges: [a:b]\ncache: true\n"
+    )
     settings = spec.settings()
     assert settings.models.model_dump(include=set(more)) == more
     assert (settings.max_concurrent_runs, settings.judges, settings.cache) == (3, ("a:b",), True)

@@ -174,7 +174,7 @@ def wait_for(store: Store, *statuses: str, at_least: int = 1) -> None:
 
 @pytest.mark.slow("tests/studies/test_study.py")
 async def test_dying_workers_and_a_lost_database_lose_nothing_and_pay_nothing_twice(store: Store) -> None:
-    spec = study(replicates=3, concurrency={"runs": 3}, attempts=50)
+    spec = study(replicates=3, concurrency={"max_concurrent_runs": 3}, attempts=50)
     enter(store, spec)
     chaos = Chaos(store, "s", runs=9, kills=3, cuts=3)
     async with asyncio.TaskGroup() as group:
@@ -186,7 +186,7 @@ async def test_dying_workers_and_a_lost_database_lose_nothing_and_pay_nothing_tw
 
 
 def test_a_worker_ends_cleanly_when_it_is_told_to(store: Store) -> None:
-    spec = study(replicates=4, concurrency={"runs": 2})
+    spec = study(replicates=4, concurrency={"max_concurrent_runs": 2})
     enter(store, spec)
     with Child(command("worker", "--study", "s"), {**os.environ, "LABMATES_STORE": store.url}) as worker:
         wait_for(store, "running")

@@ -40,7 +40,7 @@ models: [{models}]
 fixed: {{task: {task}, difficulty: easy, max_turns: {turns}, deliberation_rounds: 0}}
 replicates: {runs}
 sandbox: {sandbox}
-concurrency: {{processes: 1, sandboxes: 1, runs: 2}}
+concurrency: {{workers: 1, max_sandboxes: 1, max_concurrent_runs: 2}}
 """
 
 

@@ -33,7 +33,7 @@ models: [{", ".join(COLLEAGUES)}]
 fixed: {{task: ecology, difficulty: easy, max_turns: 1, deliberation_rounds: 0}}
 replicates: {RUNS}
 sandbox: unsafe-local
-concurrency: {{processes: 1, sandboxes: 1}}
+concurrency: {{workers: 1, max_sandboxes: 1}}
 """
 GAMES = ("--game", "weakest-link", "--game", "common-pool")
 PLAYED = ("--group-size", "2", "--simulations", "2")
