@@ -6,14 +6,14 @@ Measures are the metrics of the experiment, the usage of a run, and the shares o
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from markupsafe import Markup
 
 from labmates.pages.rendering import render
-from labmates.pages.svg import COLOURS, dot_plot
+from labmates.pages.svg import COLOURS, dot_plot, tag
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.view import flatten
 from labmates.stats.domains import ANY, COUNT, SHARE, Domain
@@ -195,6 +195,18 @@ def results_plot(groups: Sequence[Cell], metric: str, title: str, domain: Domain
     columns = models if apart else [""]
     drawing = dot_plot(rows, columns, title, _reach([cell.means[metric] for cell in with_it], domain), width=720)
     return render("plot.html", drawing=drawing, names=columns)
+
+
+def headline_figures(
+    kind: str, runs: Sequence[RunRecord], groups: Sequence[Cell], models: Sequence[Cell]
+) -> Iterator[Markup]:
+    """A drawing of each headline metric of a kind's runs: by condition if that fits, else by model."""
+    for metric in EXPERIMENTS.get(kind).headline if kind in EXPERIMENTS else ():
+        for by, shown in (("condition", groups), ("model", models)):
+            title = f"{metric.replace('_', ' ').capitalize()} by {by}, with 95 % intervals"
+            if drawn := results_plot(shown, metric, title, domain_of(runs, metric)):
+                yield tag("figure", drawn, tag("figcaption", title))
+                break
 
 
 def _reach(means: Sequence[Estimate], domain: Domain) -> tuple[float, float]:

@@ -14,25 +14,22 @@ import yaml
 from labmates.budgets.money import show_dollars
 from labmates.errors import LabmatesError
 from labmates.pages.section import Body, Code, Section
-from labmates.pages.svg import tag
 from labmates.records.digests import digest_of_all
 from labmates.records.run import ENDED, RunRecord
 from labmates.reports.results import (
-    Cell,
     by_model,
     cells,
-    domain_of,
     equal_parameters,
+    headline_figures,
     measures,
     parameters,
-    results_plot,
     results_table,
     shown_name,
     varying,
 )
 from labmates.stats.tables import Column, Table
 from labmates.util.grouping import grouped
-from labmates.workflows.protocol.experiment import EXPERIMENTS, Experiment
+from labmates.workflows.protocol.experiment import EXPERIMENTS
 
 MOST_FAILURES = 100
 MOST_CELLS = 400
@@ -155,8 +152,7 @@ def _invalid(runs: Sequence[RunRecord]) -> list[Table]:
 
 def results(kind: str, runs: Sequence[RunRecord]) -> tuple[Section, Section]:
     """The metrics of a kind's runs: headline metrics by condition with a figure of the first, and all others."""
-    experiment = EXPERIMENTS.get(kind)
-    metrics = experiment.headline
+    metrics = EXPERIMENTS.get(kind).headline
     others = [name for name in measures(runs) if name not in metrics]
     title, further = f"Results: {kind}", f"Further results: {kind}"
     ended = [run for run in runs if run.status in ENDED]
@@ -169,7 +165,7 @@ def results(kind: str, runs: Sequence[RunRecord]) -> tuple[Section, Section]:
     by_conditions.notes = (*by_conditions.notes, *_more(len(by_cell), MOST_CELLS, "conditions"))
     rest = results_table(f"{kind}-others", "All other metrics, by model", by_model(runs, others), others)
     first, *later = [by_conditions, by_models] if len(by_cell) > len(models) else [by_models]
-    drawings = list(_drawings(experiment, by_cell, models, ended))
+    drawings = list(headline_figures(kind, ended, by_cell, models))
     tables = [*later, *([rest] if others else [])]
     return section(title, *drawings[:1], first), section(further, *drawings[1:], *tables)
 
@@ -180,18 +176,6 @@ def _without_result(runs: Sequence[RunRecord]) -> Iterator[str]:
     failed = Counter(run.shown_models for run in runs if run.status == "failed" and run.shown_models not in ended)
     for models, count in failed.items():
         yield f"{models} has no result: {count} of its runs failed and none ended."
-
-
-def _drawings(
-    experiment: Experiment[Any], groups: Sequence[Cell], models: Sequence[Cell], runs: Sequence[RunRecord]
-) -> Iterator[str]:
-    """A drawing of each headline metric: by condition if that fits, else by model."""
-    for metric in experiment.headline:
-        for by, shown in (("condition", groups), ("model", models)):
-            title = f"{metric.replace('_', ' ').capitalize()} by {by}, with 95 % intervals"
-            if drawn := results_plot(shown, metric, title, domain_of(runs, metric)):
-                yield tag("figure", drawn, tag("figcaption", title))
-                break
 
 
 def shown_bill(runs: Sequence[RunRecord]) -> str:

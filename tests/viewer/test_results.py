@@ -98,14 +98,10 @@ def test_the_metric_stands_against_money_with_the_pareto_front(store: Store) -> 
     assert _front(points, None) == []
 
 
-def test_small_drawings_show_each_metric_or_each_value_of_a_parameter(store: Store) -> None:
-    shown = results(store, metric="own", rows="task", columns="models", each="budget").multiples()
-    assert [title for title, _ in shown] == ["budget 1", "budget 2"]
-    assert all(drawing.count("<circle") == 4 for _, drawing in shown)
-    assert "&lt;script&gt;alert(1)&lt;/script&gt;, openai:b: 1" in shown[0][1]
-    assert HOSTILE not in shown[0][1]
-    assert results(store, metric="own").multiples() == []  # tables show one of these metrics
-    assert results(store, metric="own", rows="task", columns="models").kind == "science"
+def test_headline_metrics_are_drawn_as_in_a_report(store: Store) -> None:
+    [drawn] = results(store, metric="own").figures()
+    assert "Accuracy by" in drawn
+    assert HOSTILE not in drawn
 
 
 def test_failed_runs_are_shown_and_counted_beside_the_others(store: Store) -> None:

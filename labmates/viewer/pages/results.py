@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,15 +12,18 @@ from markupsafe import Markup
 from labmates.errors import unknown_name
 from labmates.pages.links import Links
 from labmates.pages.rendering import brief, render
-from labmates.pages.svg import COLOURS, Plot, dot_plot, tag
+from labmates.pages.svg import COLOURS, Plot, tag
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
 from labmates.reports.results import (
     SHARES,
     SPENT,
     USAGE,
+    by_model,
+    cells,
     domain_of,
     estimates,
+    headline_figures,
     measures,
     parameters,
     shown_name,
@@ -37,11 +39,6 @@ MOST_VALUES: Final = 40
 """Maximum rows or columns of a matrix."""
 _MOST_KEYS: Final = 100
 """Maximum conditions in the address of a list of runs."""
-
-
-_MOST_PANELS: Final = 12
-_MOST_DOTS: Final = 60
-"""Maximum cells of a small drawing."""
 
 
 @dataclass(frozen=True)
@@ -127,30 +124,11 @@ class Results:
             for value in orders[0]
         ]
 
-    def multiples(self) -> list[tuple[str, Markup]]:
-        """Small multiples with headings: the metric by value of the third parameter, or each headline metric."""
-        if self.each:
-            panels = [(matrix.title, self, matrix) for matrix in self.matrices()]
-        else:
-            first = EXPERIMENTS.get(self.kind).headline if self.kind in EXPERIMENTS else ()
-            shown = [self._of(name) for name in self.metrics if name in first]
-            panels = [(results.metric.replace("_", " "), results, results.matrices()[0]) for results in shown]
-        if len(panels) < 2 or max(len(matrix.rows) * len(matrix.columns) for *_, matrix in panels) > _MOST_DOTS:
-            return []
-        return [(title, results._dots(matrix, title)) for title, results, matrix in panels[:_MOST_PANELS]]
-
-    def _of(self, metric: str) -> Results:
-        other = copy(self)
-        other.metric = metric
-        return other
-
-    def _dots(self, matrix: Matrix, title: str) -> Markup:
-        estimates = [cell.estimate for cell in matrix.cells.values()]
-        rows = {
-            row: [cell.estimate if (cell := matrix.cells.get((row, column))) else None for column in matrix.columns]
-            for row in matrix.rows
-        }
-        return dot_plot(rows, matrix.columns, title, self._range(estimates))
+    def figures(self) -> list[Markup]:
+        """The drawings of headline metrics, as in a report."""
+        ended = [run for run in self.runs if run.status in ENDED]
+        metrics = EXPERIMENTS.get(self.kind).headline if self.kind in EXPERIMENTS else ()
+        return list(headline_figures(self.kind, ended, cells(ended, metrics), by_model(ended, metrics)))
 
     def against_money(self, links: Links, study: str) -> Markup:
         """The metric against cost, a point per condition; empty if all conditions cost the same."""
@@ -234,7 +212,7 @@ def results_section(
         study=study,
         results=results,
         matrices=results.matrices(),
-        multiples=results.multiples(),
+        figures=results.figures(),
         against_money=results.against_money(links, study),
         shown_name=shown_name,
         links=links,
