@@ -167,14 +167,6 @@ class FileLinks(Links):
         place = f"-{_file_name(name)}-{page}" if name else ""
         return self._to(f"{run_folder(run_id)}/transcript{place}.html") if self.has_events else ""
 
-    def search(self, **query: Any) -> str:
-        """The address of the search in exported texts."""
-        return self._to("search.html")
-
-    def texts(self, run_id: str) -> str:
-        """The address of a run's texts for the search."""
-        return self._to(f"{run_folder(run_id)}/texts.js")
-
     def asset(self, name: str) -> str:
         """The address of a static file of the viewer."""
         return self._to(f"static/{name}")
@@ -183,7 +175,7 @@ class FileLinks(Links):
         return ""
 
     # Pages that need a server.
-    live = approval = turn = replies = match = compare = _nothing
+    live = approval = turn = replies = match = compare = search = _nothing
 
 
 def run_folder(run_id: str) -> str:

@@ -66,7 +66,6 @@ ASSETS: Final = {
     "viewer.css": "text/css; charset=utf-8",
     "viewer.js": "text/javascript; charset=utf-8",
     "theme.js": "text/javascript; charset=utf-8",
-    "search.js": "text/javascript; charset=utf-8",
     "icon.svg": "image/svg+xml",
 }
 """The viewer's static files, with their types."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -15,12 +14,9 @@ from starlette.datastructures import QueryParams
 from labmates.errors import UsageError
 from labmates.pages.links import PER_PAGE, FileLinks, run_folder
 from labmates.pages.reader import RunReader
-from labmates.pages.rendering import plain, render
-from labmates.records.bodies import Unpacker, Value
 from labmates.records.events import Event
 from labmates.records.listing import PAGE, Chosen, ListedRun, RunPage, facets, run_page
-from labmates.records.reading import BodyReader, events_of_bodies
-from labmates.records.search import searchable_text
+from labmates.records.reading import BodyReader
 from labmates.records.store import Store
 from labmates.records.studies import study_record
 from labmates.studies.runs import so_far
@@ -34,7 +30,6 @@ from labmates.viewer.pages.transcript import pages_by_agent, transcript
 
 _MARK: Final = ".labmates-view"
 """The file that marks a folder as an export, which may be overwritten."""
-_PROMPTS: Final = ("system", "user")
 _OURS: Final = ("index.html", "studies.html", "search.html", "analyses", "runs", "static", _MARK)
 
 
@@ -137,8 +132,6 @@ def _lists(store: Store, rows: Sequence[ListedRun], links: FileLinks, writer: _W
         html = listed(store, known, asked, some, links, found=len(rows), static_page=page, static_pages=pages)
         writer.write(links.runs(page=page), html)
     writer.write("studies.html", studies_page(store, links))
-    runs = [links.texts(row.run.id) for row in rows]
-    writer.write("search.html", render("search_files.html", runs=runs, links=links))
 
 
 def _run(reader: RunReader, links: FileLinks, writer: _Writer, *, events: bool) -> None:
@@ -153,7 +146,6 @@ def _run(reader: RunReader, links: FileLinks, writer: _Writer, *, events: bool) 
         writer.write(f"{folder}/events/{number}.html", event_page(reader, number, below))
     if events:
         _transcripts(reader, here, writer)
-    writer.write(links.texts(reader.run.id), _texts(reader, replace(here, depth=0), with_prompts=events))
     written: set[str] = set()
     for number, event in reader.events("artifact", "tool_call").items():
         for name, content in _files(reader, number, event, replace(links, depth=0)):
@@ -169,23 +161,6 @@ def _transcripts(reader: RunReader, links: FileLinks, writer: _Writer) -> None:
         for page in map(str, range(1, pages + 1)):
             html = transcript(reader, QueryParams({"page": page, "agent": agent}), links)
             writer.write(root.transcript(reader.run.id, int(page), agent=[agent]), html)
-
-
-def _texts(reader: RunReader, links: FileLinks, *, with_prompts: bool) -> str:
-    run, unpacker = reader.run, Unpacker()
-    values = {body.number: unpacker.value(body) for body in reader.store.bodies(run.id)}
-    texts = {
-        number: plain(text)
-        for number, value in values.items()
-        if (text := searchable_text(value)) and (with_prompts or _role(value) not in _PROMPTS)
-    }
-    places = events_of_bodies(reader.store, run.id, texts)
-    entries = [[links.event(run.id, places[number]), text] for number, text in texts.items() if number in places]
-    return f"addTexts({json.dumps(f'{run.kind} {run.id}')}, {json.dumps(entries, ensure_ascii=False)});"
-
-
-def _role(value: Value) -> str:
-    return str(value.get("role", "")) if isinstance(value, dict) else ""
 
 
 def _files(reader: RunReader, number: int, event: Event, links: FileLinks) -> Iterator[tuple[str, bytes]]:

@@ -198,9 +198,7 @@ def test_an_export_opens_from_files_with_all_that_belongs_to_it(
         assert seen.errors == []
 
 
-def test_an_export_has_transcripts_and_a_search_without_a_server(
-    browser: Browser, recorded: Recorded, tmp_path: Path
-) -> None:
+def test_an_export_has_transcripts_without_a_server(browser: Browser, recorded: Recorded, tmp_path: Path) -> None:
     run = recorded.ids["science"]
     export_pages(recorded.store, tmp_path / "pages", run_ids=[run, recorded.ids["game"]])
     with page_of(browser, "", token="", viewport={"width": 1000, "height": 900}) as (page, seen):
@@ -210,24 +208,9 @@ def test_an_export_has_transcripts_and_a_search_without_a_server(
         agent.click()
         expect(agent).to_have_attribute("aria-current", "page")
         expect(page.locator(".lanes")).to_contain_text("I look at the data.")
-        page.get_by_role("link", name="Search").click()
-        page.get_by_label("Full text").fill('"plt show" -nowhere')
-        page.keyboard.press("Enter")
-        expect(page.locator("#found")).to_contain_text("texts match")
-        hit = page.locator("#hits li", has_text=f"science {run}").first
-        expect(hit.locator("mark").first).to_have_text("plt")
-        hit.get_by_role("link").click()
-        expect(page.locator("main")).to_contain_text("plt.show()")
-        page.go_back()
-        page.get_by_label("Full text").fill("-only")
-        page.keyboard.press("Enter")
-        expect(page.locator("#found")).to_contain_text("Enter words")
         assert seen.errors == []
     export_pages(recorded.store, tmp_path / "pages", run_ids=[run], events=False)
     assert not list((tmp_path / "pages").rglob("transcript*.html"))
-    texts = (tmp_path / "pages" / "runs" / run / "texts.js").read_text(encoding="utf-8")
-    assert "I look at the data." in texts
-    assert "You are" not in texts  # prompts are left out with the pages of events
 
 
 def test_drawings_are_saved_as_they_look_and_with_their_numbers(
