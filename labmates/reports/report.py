@@ -89,8 +89,6 @@ def _report(
     study: str | None,
 ) -> Report:
     costs = store.costs([run.id for run in runs])
-    unended = [run.id for run in runs if run.status not in ENDED][: run_parts.MOST_FAILURES]
-    attempts = {run_id: len(store.attempts(run_id)) for run_id in unended}
     warnings = list(_warnings(runs, planned))
     parts: list[Section] = []
     for kind, mine in run_parts.by_kind(runs).items():
@@ -101,7 +99,7 @@ def _report(
         parts += [run_parts.section(main.title, *answers, *main.bodies), *analysed]
         parts += [further] if further.bodies else []
     parts += [
-        run_parts.how_they_ended(runs, planned, attempts),
+        run_parts.how_they_ended(runs, planned),
         run_parts.section("Budget, bill and time", run_parts.usage_table(runs, costs)),
     ]
     parts += [run_parts.what_was_run(runs), run_parts.repeat(spec, study, runs)]

@@ -31,7 +31,7 @@ from labmates.stats.tables import Column, Table
 from labmates.util.grouping import grouped
 from labmates.workflows.protocol.experiment import EXPERIMENTS
 
-MOST_FAILURES = 100
+MOST_REASONS = 50
 MOST_CELLS = 400
 """Maximum rows of a table on a page; a note has the number of further rows."""
 BASELINE = "scripted:"
@@ -85,69 +85,46 @@ def what_was_run(runs: Sequence[RunRecord]) -> Section:
     return section("What was run", *tables)
 
 
-def how_they_ended(runs: Sequence[RunRecord], planned: Mapping[str, int], attempts: Mapping[str, int]) -> Section:
-    """The numbers of runs by status, and the failed runs with reasons.
+def how_they_ended(runs: Sequence[RunRecord], planned: Mapping[str, int]) -> Section:
+    """The numbers of runs by status, and the reasons of failed and invalid runs.
 
-    `planned` are numbers of all runs of the study by status; `attempts` are numbers of incomplete attempts by run.
+    `planned` are numbers of all runs of the study by status.
     """
+    statuses: list[str] = list(dict.fromkeys(run.status for run in sorted(runs, key=lambda run: run.status)))
     rows: list[dict[str, Any]] = [
-        {"models": models, "kind": kind, "runs": len(mine), **Counter(run.status for run in mine)}
+        {
+            "models": models,
+            "kind": kind,
+            "runs": len(mine),
+            **dict.fromkeys(statuses, 0),
+            **Counter(run.status for run in mine),
+            "invalid": sum(run.invalid is not None for run in mine),
+        }
         for (kind, models), mine in _grouped(runs).items()
     ]
-    statuses: list[str] = list(dict.fromkeys(run.status for run in sorted(runs, key=lambda run: run.status)))
-    for row in rows:
-        row.update({status: row.get(status, 0) for status in statuses})
-    for row, mine in zip(rows, _grouped(runs).values(), strict=True):
-        row["invalid"] = sum(run.invalid is not None for run in mine)
     statuses += ["invalid"] if any(row["invalid"] for row in rows) else []
     columns = [Column("models"), Column("kind"), Column("runs"), *map(Column, statuses)]
-    tables = [Table("completion", "Runs by status", columns, rows)]
     text = [f"{planned['planned']} runs of the study have not started."] if planned.get("planned") else []
     failed = [run for run in runs if run.status not in ENDED and run.status != "running"]
-    if failed:
-        reasons = Counter((run.error or "no reason was recorded") for run in failed)
-        rows = [{"reason": _first_line(reason), "runs": number} for reason, number in reasons.most_common(20)]
-        more = [f"{len(reasons) - 20} more reasons are in the table below."] if len(reasons) > 20 else []
-        reason_columns = [Column("reason"), Column("runs")]
-        tables.append(Table("reasons", "Reasons for failed or stopped runs", reason_columns, rows, more))
-        rows = [
-            {
-                "run": run.id,
-                "status": run.status,
-                "models": run.shown_models,
-                "seed": run.seed,
-                "attempts": attempts.get(run.id, 0) or run.attempt,
-                "reason": _first_line(run.error or "no reason was recorded"),
-            }
-            for run in failed[:MOST_FAILURES]
-        ]
-        columns = [Column(name, form="d" if name == "seed" else None) for name in rows[0]]
-        notes = _more(len(failed), MOST_FAILURES, "failed runs")
-        tables.append(Table("failures", "Runs that have not ended", columns, rows, notes))
-    elif not text:
+    if not failed and not text:
         text.append("Every run has ended.")
-    tables += _invalid(runs)
-    return section(ENDS, *text, *tables)
+    return section(
+        ENDS,
+        *text,
+        Table("completion", "Runs by status", columns, rows),
+        *_reasons("reasons", "Reasons for failed or stopped runs", {run.id: run.error for run in failed}),
+        *_reasons("invalid", "Reasons for invalid runs", {run.id: run.invalid for run in runs if run.invalid}),
+    )
 
 
-def _invalid(runs: Sequence[RunRecord]) -> list[Table]:
-    invalid = [run for run in runs if run.invalid]
-    rows = [
-        {
-            "run": run.id,
-            "kind": run.kind,
-            "models": run.shown_models,
-            "seed": run.seed,
-            "reason": _first_line(run.invalid),
-        }
-        for run in invalid[:MOST_FAILURES]
-        if run.invalid
-    ]
-    notes = _more(len(invalid), MOST_FAILURES, "invalid runs")
-    columns = [
-        Column(name, form="d" if name == "seed" else None) for name in ("run", "kind", "models", "seed", "reason")
-    ]
-    return [Table("invalid", "Invalid runs that have ended", columns, rows, notes)] if rows else []
+def _reasons(name: str, title: str, reasons: Mapping[str, str | None]) -> list[Table]:
+    """The reasons of runs by id, the most frequent first, each with one of its runs; empty without runs."""
+    by_reason = grouped((_first_line(reason or "no reason was recorded"), run) for run, reason in reasons.items())
+    most = sorted(by_reason.items(), key=lambda item: -len(item[1]))
+    rows = [{"reason": reason, "runs": len(ids), "run": ids[0]} for reason, ids in most[:MOST_REASONS]]
+    columns = [Column("reason"), Column("runs"), Column("run", "for example run")]
+    notes = _more(len(most), MOST_REASONS, "reasons")
+    return [Table(name, title, columns, rows, notes)] if rows else []
 
 
 def results(kind: str, runs: Sequence[RunRecord]) -> tuple[Section, Section]:
