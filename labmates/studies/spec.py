@@ -169,18 +169,9 @@ class StudySpec(_Part):
     def settings(self, catalog: Catalog | None = None) -> RunSettings:
         """The settings of its runs; `catalog` is the one that resolved the conditions, by default a new one."""
         catalog = catalog or full_catalog(self)
-        return RunSettings(
-            models=catalog.options(),
-            sandbox=self.sandbox,
-            max_sandboxes=self.concurrency.max_sandboxes,
-            judges=self.judges,
-            extractor=self.extractor,
-            cache=self.cache,
-            approve_all=self.approve_all,
-            approve_in_viewer=self.approve_in_viewer,
-            approval_timeout=self.approval_timeout,
-            max_concurrent_runs=self.concurrency.max_concurrent_runs,
-        ).resolved(catalog)
+        given = {**dict(self), **dict(self.concurrency), "models": catalog.options()}
+        shared = RunSettings.model_fields.keys() & given.keys()
+        return RunSettings(**{name: given[name] for name in shared}).resolved(catalog)
 
 
 def full_catalog(spec: StudySpec, source: Source | None = None) -> Catalog:
