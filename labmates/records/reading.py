@@ -1,8 +1,12 @@
-"""Partial reads of a run: selected events, and the bodies they refer to."""
+"""Partial reads of a run: its record, selected events, and the bodies they refer to."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -10,88 +14,28 @@ import sqlalchemy as sa
 from labmates.records import schema
 from labmates.records.bodies import Body, Unpacker, Value
 from labmates.records.events import Event, make_event
+from labmates.records.notes import Note, notes_of
+from labmates.records.run import RunRecord
 from labmates.records.store import Store
 
 _EVENTS, _BODIES = schema.events, schema.bodies
 _MARK_EACH: Final = 64
 """Interval of bodies from which reading can start: unpacking a body requires its predecessors."""
+_SHOWN_BY: Final = ("reply", "reasoning", "arguments", "result", "text", "content", "findings")
+"""Fields of events that hold the number of a body."""
+_MOST_CACHED: Final = 16
 
 
-def event_numbers(
-    store: Store,
-    run_id: str,
-    *,
-    types: Iterable[str] = (),
-    without: Iterable[str] = (),
-    team: str = "",
-    agent: str = "",
-) -> list[int]:
-    """The numbers of a run's events in order, filtered by included and excluded types, team and agent."""
-    query = sa.select(_EVENTS.c.seq).where(_EVENTS.c.run == run_id).order_by(_EVENTS.c.seq)
-    if wanted := list(types):
-        query = query.where(_EVENTS.c.type.in_(wanted))
-    if unwanted := list(without):
-        query = query.where(_EVENTS.c.type.not_in(unwanted))
-    if team:
-        query = query.where(_EVENTS.c.team == team)
-    if agent:
-        query = query.where(_EVENTS.c.agent == agent)
-    return store.database.read(lambda connection: list(connection.execute(query).scalars()))
-
-
-def event_span(store: Store, run_id: str, first: int, last: int) -> dict[int, Event]:
-    """The events of a run from number `first` to `last`, by number."""
-    query = sa.select(_EVENTS).where(_EVENTS.c.run == run_id, _EVENTS.c.seq.between(first, last))
-    return _events(store, query.order_by(_EVENTS.c.seq))
+def events_where(store: Store, run_id: str, *conditions: sa.ColumnElement[bool]) -> dict[int, Event]:
+    """The events of a run that meet conditions, by number."""
+    query = sa.select(_EVENTS).where(_EVENTS.c.run == run_id, *conditions).order_by(_EVENTS.c.seq)
+    rows = store.database.rows(query)
+    return {row.seq: make_event(row.type, row.at, row.step, row.team, row.agent, row.data) for row in rows}
 
 
 def events_of(store: Store, run_id: str, *types: str) -> dict[int, Event]:
     """The events of a run of some types, by number."""
-    query = sa.select(_EVENTS).where(_EVENTS.c.run == run_id, _EVENTS.c.type.in_(types))
-    return _events(store, query.order_by(_EVENTS.c.seq))
-
-
-def event_rows(store: Store, run_id: str, *types: str, holding: str = "", to_others: bool = False) -> list[Any]:
-    """The events of a run of some types as rows of number, time, type, team, agent and data.
-
-    Fast for thousands of events: rows are not validated, and their data lack defaults. `holding` requires a field in
-    the data; `to_others` leaves out messages within a team.
-    """
-    columns = [_EVENTS.c[name] for name in ("seq", "at", "type", "team", "agent", "data")]
-    query = sa.select(*columns).where(_EVENTS.c.run == run_id, _EVENTS.c.type.in_(types)).order_by(_EVENTS.c.seq)
-    if holding:
-        query = query.where(sa.cast(_EVENTS.c.data, sa.Text).contains(f'"{holding}":', autoescape=True))
-    if to_others:
-        text, within = sa.cast(_EVENTS.c.data, sa.Text), '"to": "' + _EVENTS.c.team + '"'
-        query = query.where(sa.func.replace(text, within, "") == text)
-    return store.database.rows(query)
-
-
-_SHOWN_BY: Final = ("reply", "reasoning", "arguments", "result", "text", "content", "findings")
-"""Fields of events that hold the number of a body."""
-
-
-def events_of_bodies(store: Store, run_id: str, numbers: Iterable[int]) -> dict[int, int]:
-    """For each of these bodies of a run, the number of the event that shows it, or of the first call that sent it."""
-    wanted = set(numbers)
-    fields = [_EVENTS.c.data[name].as_integer() for name in _SHOWN_BY]
-    mine = sa.select(_EVENTS.c.seq, *fields).where(_EVENTS.c.run == run_id).order_by(_EVENTS.c.seq.desc())
-    query = mine.where(sa.or_(*(field.in_(wanted) for field in fields)))
-    rows = store.database.rows(query)
-    places = {body: seq for seq, *bodies in rows for body in bodies if body in wanted}
-    if missing := wanted - set(places):
-        for row in reversed(event_rows(store, run_id, "llm_call", "judge_call")):
-            places |= dict.fromkeys(missing.intersection(row.data.get("messages", ())), row.seq)
-    return places
-
-
-def event_counts(store: Store, run_id: str) -> dict[tuple[str, str, str], int]:
-    """Numbers of a run's events by type, team and agent, in order of first appearance."""
-    by = (_EVENTS.c.type, _EVENTS.c.team, _EVENTS.c.agent)
-    query = sa.select(*by, sa.func.count()).where(_EVENTS.c.run == run_id).group_by(*by)
-    query = query.order_by(sa.func.min(_EVENTS.c.seq))
-    rows = store.database.rows(query)
-    return {(row[0], row[1], row[2]): row[3] for row in rows}
+    return events_where(store, run_id, _EVENTS.c.type.in_(types))
 
 
 def last_event(store: Store, run_id: str) -> int:
@@ -139,6 +83,109 @@ class BodyReader:
                 self._marks[row.number] = unpacker.before
 
 
-def _events(store: Store, query: sa.Select[Any]) -> dict[int, Event]:
-    rows = store.database.rows(query)
-    return {row.seq: make_event(row.type, row.at, row.step, row.team, row.agent, row.data) for row in rows}
+@dataclass
+class RunReader:
+    """Reads one run for one page or export; `run` is its record at the time of the request."""
+
+    store: Store
+    run: RunRecord
+    bodies: BodyReader
+    _events: dict[str, dict[int, Any]] = field(default_factory=dict)
+    _numbers: dict[str, list[int]] = field(default_factory=dict)
+
+    def events(self, *types: str) -> dict[int, Any]:
+        """The events of these types by number, in order."""
+        if missing := [name for name in types if name not in self._events]:
+            read = events_of(self.store, self.run.id, *missing)
+            for name in missing:
+                self._events[name] = {number: event for number, event in read.items() if event.type == name}
+        return dict(sorted((item for name in types for item in self._events[name].items()), key=lambda item: item[0]))
+
+    def all(self, *types: str) -> list[Any]:
+        """The events of these types, in order."""
+        return list(self.events(*types).values())
+
+    def rows(self, *types: str, holding: str = "", to_others: bool = False) -> list[Any]:
+        """The events of some types as rows of number, time, type, team, agent and data.
+
+        Fast for thousands of events: rows are not validated, and their data lack defaults. `holding` requires a field
+        in the data; `to_others` leaves out messages within a team.
+        """
+        columns = [_EVENTS.c[name] for name in ("seq", "at", "type", "team", "agent", "data")]
+        query = sa.select(*columns).where(_EVENTS.c.run == self.run.id, _EVENTS.c.type.in_(types))
+        text = sa.cast(_EVENTS.c.data, sa.Text)
+        if holding:
+            query = query.where(text.contains(f'"{holding}":', autoescape=True))
+        if to_others:
+            query = query.where(sa.func.replace(text, '"to": "' + _EVENTS.c.team + '"', "") == text)
+        return self.store.database.rows(query.order_by(_EVENTS.c.seq))
+
+    def span(self, first: int, last: int) -> dict[int, Event]:
+        """The events from one number to another."""
+        return events_where(self.store, self.run.id, _EVENTS.c.seq.between(first, last))
+
+    def numbers(
+        self, *, types: Sequence[str] = (), without: Sequence[str] = (), team: str = "", agent: str = ""
+    ) -> list[int]:
+        """The numbers of events in order, filtered by included and excluded types, team and agent."""
+        key = repr((types, without, team, agent))
+        if key not in self._numbers:  # an export asks once for each event
+            wanted = [_EVENTS.c[name] == value for name, value in (("team", team), ("agent", agent)) if value]
+            wanted += [_EVENTS.c.type.in_(types)] if types else []
+            wanted += [_EVENTS.c.type.not_in(without)] if without else []
+            query = sa.select(_EVENTS.c.seq).where(_EVENTS.c.run == self.run.id, *wanted).order_by(_EVENTS.c.seq)
+            self._numbers[key] = [row.seq for row in self.store.database.rows(query)]
+        return self._numbers[key]
+
+    def values(self, numbers: Iterable[int]) -> Mapping[int, Value]:
+        """Bodies by number."""
+        return self.bodies.values(numbers)
+
+    def places(self, bodies: Iterable[int]) -> dict[int, int]:
+        """For each of these bodies, the number of the event that shows it, or of the first call that sent it."""
+        wanted = set(bodies)
+        fields = [_EVENTS.c.data[name].as_integer() for name in _SHOWN_BY]
+        mine = sa.select(_EVENTS.c.seq, *fields).where(_EVENTS.c.run == self.run.id).order_by(_EVENTS.c.seq.desc())
+        rows = self.store.database.rows(mine.where(sa.or_(*(field.in_(wanted) for field in fields))))
+        places = {body: seq for seq, *shown in rows for body in shown if body in wanted}
+        if missing := wanted - set(places):
+            for row in reversed(self.rows("llm_call", "judge_call")):
+                places |= dict.fromkeys(missing.intersection(row.data.get("messages", ())), row.seq)
+        return places
+
+    @cached_property
+    def notes(self) -> list[Note]:
+        """Notes on the run and its events."""
+        return notes_of(self.store.database, self.run.id)
+
+    @cached_property
+    def counts(self) -> dict[tuple[str, str, str], int]:
+        """Numbers of events by type, team and agent, in order of first appearance."""
+        by = (_EVENTS.c.type, _EVENTS.c.team, _EVENTS.c.agent)
+        query = sa.select(*by, sa.func.count()).where(_EVENTS.c.run == self.run.id).group_by(*by)
+        rows = self.store.database.rows(query.order_by(sa.func.min(_EVENTS.c.seq)))
+        return {(row[0], row[1], row[2]): row[3] for row in rows}
+
+    @cached_property
+    def last(self) -> int:
+        """The number of the newest event; -1 without events."""
+        return last_event(self.store, self.run.id)
+
+
+class Readers:
+    """Opens readers of runs, and caches starting points in the bodies of recent ones."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._bodies: OrderedDict[str, BodyReader] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def open(self, run_id: str) -> RunReader:
+        """A reader of a run. Raises `UsageError` if the run is unknown."""
+        run = self.store.run(run_id)
+        with self._lock:
+            bodies = self._bodies.pop(run.id, None) or BodyReader(self.store, run.id)
+            self._bodies[run.id] = bodies
+            if len(self._bodies) > _MOST_CACHED:
+                self._bodies.popitem(last=False)
+        return RunReader(self.store, run, bodies)

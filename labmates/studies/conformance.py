@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 from labmates.errors import LabmatesError
 from labmates.models.catalog import Catalog
 from labmates.pages.links import Links
-from labmates.pages.reader import Readers
+from labmates.records.reading import Readers
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
 from labmates.studies.replay import replay

@@ -31,11 +31,11 @@ from starlette.types import ASGIApp
 
 from labmates.errors import LabmatesError, UsageError, unknown_name
 from labmates.pages.links import Links
-from labmates.pages.reader import Readers, RunReader
 from labmates.pages.rendering import plain, render
 from labmates.records.database import StoreError
 from labmates.records.listing import Chosen, facets, near_ids, run_page
 from labmates.records.notes import add_note, remove_note
+from labmates.records.reading import Readers, RunReader
 from labmates.records.run import RunRecord
 from labmates.records.store import Store
 from labmates.records.studies import study_counts

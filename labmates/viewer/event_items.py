@@ -11,11 +11,11 @@ from markupsafe import Markup
 
 from labmates.pages.links import Links
 from labmates.pages.markdown import markdown
-from labmates.pages.reader import RunReader
 from labmates.pages.rendering import as_text, cut, plain
 from labmates.records.bodies import Value
 from labmates.records.event_text import artifact_text, findings_text, heading
 from labmates.records.events import ArtifactEvent, ChargeEvent, Event, ToolCallEvent
+from labmates.records.reading import RunReader
 
 SHORT_CHARS: Final = 1_500
 """Maximum characters of a text in a list of events; the event's page has the whole text."""

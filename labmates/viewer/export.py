@@ -13,10 +13,9 @@ from starlette.datastructures import QueryParams
 
 from labmates.errors import UsageError
 from labmates.pages.links import PER_PAGE, FileLinks, run_folder
-from labmates.pages.reader import RunReader
 from labmates.records.events import Event
 from labmates.records.listing import PAGE, Chosen, ListedRun, RunPage, facets, run_page
-from labmates.records.reading import BodyReader
+from labmates.records.reading import BodyReader, RunReader
 from labmates.records.store import Store
 from labmates.records.studies import study_record
 from labmates.studies.runs import so_far

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from labmates.errors import LabmatesError
-from labmates.pages.reader import RunReader
 from labmates.records.event_text import artifact_text
+from labmates.records.reading import RunReader
 from labmates.records.run_files import plain_name
 
 _PNG = b"\x89PNG\r\n\x1a\n"

@@ -17,9 +17,9 @@ from markupsafe import Markup
 
 from labmates.budgets.money import parse_dollars
 from labmates.pages.links import Links
-from labmates.pages.reader import RunReader
 from labmates.pages.svg import COLOURS, Plot, drawing, tag, thinned, ticks
 from labmates.records import schema
+from labmates.records.reading import RunReader
 from labmates.records.run import RunRecord
 from labmates.studies.runs import pool_of
 

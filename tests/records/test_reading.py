@@ -11,15 +11,7 @@ from hypothesis import strategies as st
 
 from labmates.records.bodies import Bodies
 from labmates.records.events import MessageEvent
-from labmates.records.reading import (
-    BodyReader,
-    event_counts,
-    event_numbers,
-    event_rows,
-    event_span,
-    events_of,
-    last_event,
-)
+from labmates.records.reading import BodyReader, Readers, events_of, last_event
 from labmates.records.store import Store
 from tests.support.recorded import add, long_run
 
@@ -71,20 +63,18 @@ def test_a_second_look_reads_only_what_is_near(store: Store, run_id: str) -> Non
 
 def test_events_are_read_by_number_type_team_and_page(store: Store) -> None:
     run_id = long_run(store, 50)
-    whole = store.events(run_id)
-    assert event_span(store, run_id, 10, 19) == dict(list(enumerate(whole))[10:20])
+    whole, reader = store.events(run_id), Readers(store).open(run_id)
+    assert reader.span(10, 19) == dict(list(enumerate(whole))[10:20])
     assert events_of(store, run_id, "message", "charge") == {
         at: event for at, event in enumerate(whole) if event.type in ("message", "charge")
     }
-    assert event_numbers(store, run_id, without=["charge"]) == [
-        at for at, event in enumerate(whole) if event.type != "charge"
-    ]
-    assert event_numbers(store, run_id, types=["phase"], team="data", agent="") == [0]
-    assert event_numbers(store, run_id, team="nobody") == []
-    assert [row.seq for row in event_rows(store, run_id, "charge", "message", holding="amount")] == [
+    assert reader.numbers(without=["charge"]) == [at for at, event in enumerate(whole) if event.type != "charge"]
+    assert reader.numbers(types=["phase"], team="data", agent="") == [0]
+    assert reader.numbers(team="nobody") == []
+    assert [row.seq for row in reader.rows("charge", "message", holding="amount")] == [
         at for at, event in enumerate(whole) if event.type == "charge"
     ]
-    assert sum(event_counts(store, run_id).values()) == 50
+    assert sum(reader.counts.values()) == 50
     assert last_event(store, run_id) == 49
     assert last_event(store, "nothing") == -1
 
@@ -95,8 +85,8 @@ def test_what_is_said_to_the_own_team_can_be_left_out(store_url: str) -> None:
     messages = [
         MessageEvent(team=team, to=to, text=said) for team, to in (("a_b", "a_b"), ("a_b", "axb"), ("a", "a_b"))
     ]
-    run_id = add(made, "science", messages, bodies)
-    assert [row.data["to"] for row in event_rows(made, run_id, "message", to_others=True)] == ["axb", "a_b"]
-    assert len(event_rows(made, run_id, "message", holding="text")) == 3
-    assert event_rows(made, run_id, "message", holding="te_t") == []
+    reader = Readers(made).open(add(made, "science", messages, bodies))
+    assert [row.data["to"] for row in reader.rows("message", to_others=True)] == ["axb", "a_b"]
+    assert len(reader.rows("message", holding="text")) == 3
+    assert reader.rows("message", holding="te_t") == []
     made.close()

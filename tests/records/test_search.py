@@ -13,7 +13,7 @@ from labmates.records.bodies import Bodies, Value
 from labmates.records.events import ArtifactEvent, LLMCallEvent, MessageEvent, ToolCallEvent
 from labmates.records.listing import Chosen, run_page
 from labmates.records.pruning import Choice, prune
-from labmates.records.reading import events_of_bodies
+from labmates.records.reading import Readers
 from labmates.records.search import excerpt, hits, index_texts, parse_query, unindexed
 from labmates.records.store import Store
 from tests.support.recorded import add
@@ -147,7 +147,12 @@ def test_a_text_leads_to_the_event_that_shows_or_sent_it(store: Store) -> None:
     )
     tool = ToolCallEvent(tool="run_code", arguments=code, result=output, ok=True, status="ok")
     run = add(store, "science", [call, tool, call.model_copy(update={"at": 5.0})], bodies)
-    assert events_of_bodies(store, run, [prompt, reply, code, output, 99]) == {prompt: 0, reply: 0, code: 1, output: 1}
+    assert Readers(store).open(run).places([prompt, reply, code, output, 99]) == {
+        prompt: 0,
+        reply: 0,
+        code: 1,
+        output: 1,
+    }
 
 
 def test_the_surroundings_of_a_match_are_cut_around_it() -> None:

@@ -18,8 +18,8 @@ import labmates
 from labmates.condition_types import Kind
 from labmates.models.scripted import BASELINES
 from labmates.pages.links import Links
-from labmates.pages.reader import Readers
 from labmates.pages.section import Section
+from labmates.records.reading import Readers
 from labmates.records.store import Store
 from labmates.stats.figures import Drawing, new_figure
 from labmates.stats.tables import Table

@@ -9,10 +9,10 @@ from typing import Any, Final
 from markupsafe import Markup
 
 from labmates.pages.links import Links
-from labmates.pages.reader import RunReader
 from labmates.pages.rendering import as_text, render
 from labmates.records.event_text import artifact_text
 from labmates.records.events import ScoreEvent
+from labmates.records.reading import RunReader
 from labmates.records.run import RunRecord
 from labmates.viewer.event_items import changes, message_texts
 from labmates.viewer.pages.run import sections

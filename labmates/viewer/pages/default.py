@@ -8,10 +8,10 @@ from typing import Any, Final
 from markupsafe import Markup
 
 from labmates.pages.links import Links
-from labmates.pages.reader import RunReader
 from labmates.pages.rendering import as_text, cut, number, render
 from labmates.pages.section import Section
 from labmates.pages.svg import line_plot
+from labmates.records.reading import RunReader
 from labmates.stats.tables import Column, Table
 from labmates.workflows.protocol.experiment import EXPERIMENTS
 

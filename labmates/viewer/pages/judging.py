@@ -9,10 +9,9 @@ from markupsafe import Markup
 
 from labmates.errors import UsageError
 from labmates.pages.links import Links
-from labmates.pages.reader import Readers, RunReader
 from labmates.pages.rendering import as_text, render
 from labmates.records.events import HUMAN, ArtifactEvent, ScoreEvent
-from labmates.records.reading import last_event
+from labmates.records.reading import Readers, RunReader, last_event
 from labmates.records.run import ENDED
 from labmates.records.store import Store
 

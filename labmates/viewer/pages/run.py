@@ -15,11 +15,11 @@ from markupsafe import Markup
 
 from labmates.errors import UsageError, unknown_name
 from labmates.pages.links import PER_PAGE, Links
-from labmates.pages.reader import RunReader
 from labmates.pages.rendering import render
 from labmates.pages.section import Section
 from labmates.records.event_text import heading
 from labmates.records.notes import FLAGS
+from labmates.records.reading import RunReader
 from labmates.records.run import RunRecord
 from labmates.viewer.event_items import HIDDEN, Item, changes, items, message_texts
 from labmates.viewer.pages.default import default_sections

@@ -13,11 +13,10 @@ from starlette.datastructures import QueryParams
 
 from labmates.errors import LabmatesError, UsageError
 from labmates.pages.links import Links
-from labmates.pages.reader import Readers
 from labmates.pages.rendering import render
 from labmates.records.database import Database
 from labmates.records.listing import Chosen, conditions, facets
-from labmates.records.reading import events_of_bodies
+from labmates.records.reading import Readers
 from labmates.records.search import Query, excerpt, hits, index_texts, parse_query, unindexed
 from labmates.records.store import Store
 from labmates.viewer.pages.runs import asked_for
@@ -91,7 +90,8 @@ def _matches(readers: Readers, query: Query, chosen: Chosen, before: str) -> tup
     shown = []
     for run, group in groupby(matching[:_SHOWN], key=lambda hit: hit.run):
         numbers = list(dict.fromkeys(hit.number for hit in group))
-        values, events = readers.open(run).values(numbers), events_of_bodies(readers.store, run, numbers)
+        reader = readers.open(run)
+        values, events = reader.values(numbers), reader.places(numbers)
         excerpts: dict[tuple[tuple[str, bool], ...], list[int]] = {}
         for number in numbers:
             if number in events:  # texts without an event have no page

@@ -13,9 +13,9 @@ from starlette.datastructures import QueryParams
 
 from labmates.errors import UsageError, unknown_name
 from labmates.pages.links import Links
-from labmates.pages.reader import RunReader
 from labmates.pages.rendering import as_text, render
 from labmates.records.bodies import Value
+from labmates.records.reading import RunReader
 from labmates.viewer.event_items import SHORT_CHARS, Text, changes, cut_text, message_texts
 from labmates.viewer.pages.run import head, page_number
 

@@ -15,10 +15,10 @@ from labmates.agents.players.base import code_of
 from labmates.errors import LabmatesError, UsageError
 from labmates.pages.courses import Course
 from labmates.pages.links import Links
-from labmates.pages.reader import RunReader
 from labmates.pages.rendering import templates_of
 from labmates.pages.section import Section
 from labmates.pages.svg import stacked_plot, thinned
+from labmates.records.reading import RunReader
 from labmates.stats.ratings import Cell, Rated
 from labmates.stats.replicator import replicator_dynamics
 from labmates.stats.validity import MOST_FAILED, invalid

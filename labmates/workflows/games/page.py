@@ -9,10 +9,10 @@ from statistics import fmean
 from typing import Any, Final
 
 from labmates.pages.links import Links
-from labmates.pages.reader import RunReader
 from labmates.pages.rendering import as_text, templates_of
 from labmates.pages.section import Section
 from labmates.pages.svg import line_plot
+from labmates.records.reading import RunReader
 
 render = templates_of(__package__)
 

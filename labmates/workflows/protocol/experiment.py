@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from labmates.judges.base import Report
     from labmates.models.catalog import Catalog
     from labmates.pages.links import Links
-    from labmates.pages.reader import RunReader
     from labmates.pages.section import Section
     from labmates.records.bodies import Bodies
     from labmates.records.events import Event, ScoreEvent
+    from labmates.records.reading import RunReader
     from labmates.stats.contrasts import Design
     from labmates.stats.ratings import Cell
     from labmates.workflows.protocol.analysis import Runs

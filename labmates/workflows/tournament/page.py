@@ -10,9 +10,9 @@ from labmates.agents.players.base import code_of
 from labmates.errors import UsageError
 from labmates.pages.courses import Course
 from labmates.pages.links import Links
-from labmates.pages.reader import RunReader
 from labmates.pages.rendering import templates_of
 from labmates.pages.section import Section
+from labmates.records.reading import RunReader
 from labmates.util.grouping import grouped
 from labmates.workflows.protocol.experiment import condition_of
 from labmates.workflows.tournament.condition import TournamentCondition

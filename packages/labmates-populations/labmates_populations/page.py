@@ -9,10 +9,10 @@ from typing import Final
 from labmates.errors import UsageError
 from labmates.pages.courses import Course
 from labmates.pages.links import Links
-from labmates.pages.reader import RunReader
 from labmates.pages.rendering import templates_of
 from labmates.pages.section import Section
 from labmates.pages.svg import Plot, line_plot, stacked_plot, thinned
+from labmates.records.reading import RunReader
 from labmates_populations.engine.crew import Crew
 from labmates_populations.matches import STEPS, Replayed, recorded_steps, replay_matches
 from labmates_populations.outcomes import payoff_events, welfare_curve, winner

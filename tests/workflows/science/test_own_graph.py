@@ -16,8 +16,8 @@ from labmates.api import arun
 from labmates.budgets.tokens import text_of
 from labmates.errors import UsageError
 from labmates.models.scripted.base import Draft, Heard
-from labmates.pages.reader import Readers
 from labmates.records.events import ArtifactEvent, ChargeEvent, LLMCallEvent, ToolCallEvent
+from labmates.records.reading import Readers
 from labmates.studies.fork import fork
 from labmates.studies.replay import replay
 from labmates.studies.runs import stopped_run

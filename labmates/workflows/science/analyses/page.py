@@ -13,10 +13,10 @@ from labmates.agents.organisation_parts import REPORT
 from labmates.judges.handoff import is_unseen
 from labmates.pages.links import Links
 from labmates.pages.markdown import markdown
-from labmates.pages.reader import RunReader
 from labmates.pages.rendering import as_text, plain, templates_of
 from labmates.pages.section import Section
 from labmates.records.event_text import artifact_text
+from labmates.records.reading import RunReader
 from labmates.tasks.fences import split_blocks
 from labmates.util.grouping import grouped
 from labmates.workflows.science.analyses.team_page import team_sections

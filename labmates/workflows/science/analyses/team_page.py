@@ -10,11 +10,11 @@ from markupsafe import Markup
 
 from labmates.budgets.money import show_dollars
 from labmates.errors import UsageError
-from labmates.pages.reader import RunReader
 from labmates.pages.rendering import templates_of
 from labmates.pages.section import Section
 from labmates.records.bodies import Bodies
 from labmates.records.events import Event
+from labmates.records.reading import RunReader
 from labmates.records.run import ENDED
 from labmates.tasks.evidence import instruments_of
 from labmates.tasks.registry import get_task

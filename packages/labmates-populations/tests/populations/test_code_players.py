@@ -16,8 +16,8 @@ from labmates.errors import UsageError
 from labmates.games.iterated.match import Action, Payoffs, Round
 from labmates.models.scripted import BASELINES
 from labmates.pages.links import Links
-from labmates.pages.reader import Readers
 from labmates.records.events import DecisionEvent
+from labmates.records.reading import Readers
 from labmates.records.store import Store
 from labmates.workflows.dilemmas.analyses import RATINGS
 from labmates.workflows.protocol.analysis import TooFewRunsError
