@@ -6,7 +6,7 @@ import http.client
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -71,7 +71,7 @@ class Site:
 
 
 @contextmanager
-def served(store: Store | Callable[[], Store], once: str = "") -> Iterator[Site]:
+def served(store: Store, once: str = "") -> Iterator[Site]:
     """Serve the viewer of a store for the time of a test."""
     listening = open_socket("127.0.0.1", 0, what="viewer", usual=0)
     port = listening.getsockname()[1]
