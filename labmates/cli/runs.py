@@ -101,16 +101,17 @@ def delete(
     return the space to the file system, copy the store: labmates store copy.
     """
     from labmates.records import pruning
+    from labmates.records.listing import Chosen
     from labmates.records.store import Store
 
-    choice = pruning.Choice(run_ids, **filters)
-    chosen = None if choice == pruning.Choice() else choice
+    choice = Chosen(ids=run_ids, **{name: value for name, value in filters.items() if value is not None})
+    chosen = None if choice.is_all else choice
     if chosen is None and not replies:
         raise UsageError("nothing to delete: name runs, or give --study, --kind, --task, --status or --replies")
     with Store(store, must_exist=True) as opened:
         database = opened.database
         if chosen is not None:
-            chosen = replace(chosen, runs=tuple(opened.run(run_id).id for run_id in run_ids))
+            chosen = replace(chosen, ids=tuple(opened.run(run_id).id for run_id in run_ids))
         pruned = pruning.count_prunable(database, chosen, replies=replies)
         if not dry_run and not yes:
             if not sys.stdin.isatty():

@@ -39,7 +39,9 @@ class Chosen:
     kind: str = ""
     status: str = ""
     model: str = ""  # a part of the name of one of the run's models
+    task: str = ""
     text: str = ""  # a part of the run's id, condition or error
+    ids: tuple[str, ...] = ()
     key: tuple[str, ...] = ()  # keys of conditions
     search: str = ""  # a full-text query; see `labmates.records.search.parse_query`
     flag: str = ""  # of a note on the run or on one of its events
@@ -168,6 +170,10 @@ def conditions(chosen: Chosen, *, is_sqlite: bool) -> Iterable[sa.ColumnElement[
     for name in ("study", "kind", "status"):
         if value := getattr(chosen, name):
             yield _RUNS.c[name] == value
+    if chosen.task:
+        yield _RUNS.c.condition["task"].as_string() == chosen.task
+    if chosen.ids:
+        yield _RUNS.c.id.in_(chosen.ids)
     if chosen.key:
         yield _RUNS.c.key.in_(chosen.key)
     if chosen.model:

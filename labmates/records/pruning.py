@@ -12,43 +12,12 @@ from labmates.errors import UsageError, unknown_name
 from labmates.records import schema
 from labmates.records.claims import is_lost
 from labmates.records.database import Database
-from labmates.records.listing import STATUSES
+from labmates.records.listing import STATUSES, Chosen, conditions
 
 _RUNS, _STUDIES = schema.runs, schema.studies
 _BATCH = 200
 
 Watch = Callable[[int, int], None]
-
-
-@dataclass(frozen=True)
-class Choice:
-    """A choice of runs to delete; empty fields match all.
-
-    Attributes
-    ----------
-    study
-        Runs of this study; without further filters, the study's plan is deleted too.
-    """
-
-    runs: tuple[str, ...] = ()
-    study: str | None = None
-    kind: str | None = None
-    task: str | None = None
-    status: str | None = None
-
-    @property
-    def is_whole_study(self) -> bool:
-        """Whether a study is deleted with its plan."""
-        return self.study is not None and self == Choice(study=self.study)
-
-    def where(self) -> sa.ColumnElement[bool]:
-        """The SQL condition of the choice."""
-        parts = [_RUNS.c[name] == value for name in ("study", "kind", "status") if (value := getattr(self, name))]
-        if self.runs:
-            parts.append(_RUNS.c.id.in_(self.runs))
-        if self.task is not None:
-            parts.append(_RUNS.c.condition["task"].as_string() == self.task)
-        return sa.and_(sa.true(), *parts)
 
 
 @dataclass(frozen=True)
@@ -66,7 +35,7 @@ class Pruned:
     replies: int = 0
 
 
-def count_prunable(database: Database, choice: Choice | None, *, replies: bool) -> Pruned:
+def count_prunable(database: Database, chosen: Chosen | None, *, replies: bool) -> Pruned:
     """The runs and studies that `prune` would delete.
 
     Raises
@@ -76,19 +45,19 @@ def count_prunable(database: Database, choice: Choice | None, *, replies: bool) 
     """
 
     def read(connection: sa.Connection) -> Pruned:
-        number = 0 if choice is None else _checked(database, connection, choice)
+        number = 0 if chosen is None else _checked(database, connection, chosen)
         kept = _count(connection, schema.calls, sa.true()) if replies else 0
-        return Pruned(number, int(choice is not None and choice.is_whole_study), kept)
+        return Pruned(number, int(chosen is not None and _is_whole_study(chosen)), kept)
 
     return database.read(read)
 
 
-def prune(database: Database, choice: Choice | None, *, replies: bool, watch: Watch | None = None) -> Pruned:
+def prune(database: Database, chosen: Chosen | None, *, replies: bool, watch: Watch | None = None) -> Pruned:
     """Delete runs with all their rows, a few hundred per transaction; an interrupted deletion can be repeated.
 
     Parameters
     ----------
-    choice
+    chosen
         The runs; None for none.
     replies
         Delete the cached replies of models.
@@ -98,17 +67,17 @@ def prune(database: Database, choice: Choice | None, *, replies: bool, watch: Wa
     UsageError
         If a run or the study is unknown, or a worker holds one of the runs.
     """
-    total = count_prunable(database, choice, replies=False).runs
+    total = count_prunable(database, chosen, replies=False).runs
     done = 0
-    while choice is not None and (number := database.write(lambda connection: _delete(database, connection, choice))):
+    while chosen is not None and (number := database.write(lambda connection: _delete(database, connection, chosen))):
         done += number
         if watch is not None:
             watch(done, total)
 
     def rest(connection: sa.Connection) -> Pruned:
         studies = kept = 0
-        if choice is not None and choice.is_whole_study:
-            studies = connection.execute(sa.delete(_STUDIES).where(_STUDIES.c.name == choice.study)).rowcount
+        if chosen is not None and _is_whole_study(chosen):
+            studies = connection.execute(sa.delete(_STUDIES).where(_STUDIES.c.name == chosen.study)).rowcount
         if replies:
             kept = connection.execute(sa.delete(schema.calls)).rowcount
         return Pruned(done, studies, kept)
@@ -116,7 +85,7 @@ def prune(database: Database, choice: Choice | None, *, replies: bool, watch: Wa
     return database.write(rest)
 
 
-def _checked(database: Database, connection: sa.Connection, choice: Choice) -> int:
+def _checked(database: Database, connection: sa.Connection, chosen: Chosen) -> int:
     """The number of chosen runs.
 
     Raises
@@ -124,20 +93,29 @@ def _checked(database: Database, connection: sa.Connection, choice: Choice) -> i
     UsageError
         If a run or the study is unknown, or a worker holds one of the runs.
     """
-    if choice.status is not None and choice.status not in STATUSES:
-        raise unknown_name("status", choice.status, STATUSES)
-    if choice.study is not None:
+    if chosen.status and chosen.status not in STATUSES:
+        raise unknown_name("status", chosen.status, STATUSES)
+    if chosen.study:
         known = list(connection.execute(sa.select(_STUDIES.c.name).order_by(_STUDIES.c.name)).scalars())
-        if choice.study not in known:
-            raise unknown_name("study", choice.study, known)
-    for run_id in choice.runs:
+        if chosen.study not in known:
+            raise unknown_name("study", chosen.study, known)
+    for run_id in chosen.ids:
         if connection.execute(sa.select(_RUNS.c.id).where(_RUNS.c.id == run_id)).one_or_none() is None:
             raise UsageError(f"there is no run '{run_id}' in the store {database.shown_url}")
-    _refuse_working(database, connection, choice.where())
-    number = _count(connection, _RUNS, choice.where())
-    if not number and not choice.is_whole_study:
+    _refuse_working(database, connection, _where(database, chosen))
+    number = _count(connection, _RUNS, _where(database, chosen))
+    if not number and not _is_whole_study(chosen):
         raise UsageError("no runs match these filters")
     return number
+
+
+def _is_whole_study(chosen: Chosen) -> bool:
+    """Whether a study is deleted with its plan."""
+    return bool(chosen.study) and chosen == Chosen(study=chosen.study)
+
+
+def _where(database: Database, chosen: Chosen) -> sa.ColumnElement[bool]:
+    return sa.and_(sa.true(), *conditions(chosen, is_sqlite=database.is_sqlite))
 
 
 def _refuse_working(database: Database, connection: sa.Connection, where: sa.ColumnElement[bool]) -> None:
@@ -148,8 +126,8 @@ def _refuse_working(database: Database, connection: sa.Connection, where: sa.Col
             raise UsageError(f"run {row.id} is running in {row.worker}: stop that first")
 
 
-def _delete(database: Database, connection: sa.Connection, choice: Choice) -> int:
-    query = sa.select(_RUNS.c.id).where(choice.where()).limit(_BATCH)
+def _delete(database: Database, connection: sa.Connection, chosen: Chosen) -> int:
+    query = sa.select(_RUNS.c.id).where(_where(database, chosen)).limit(_BATCH)
     ids = list(connection.execute(query.with_for_update()).scalars())
     _refuse_working(database, connection, _RUNS.c.id.in_(ids))
     return connection.execute(sa.delete(_RUNS).where(_RUNS.c.id.in_(ids))).rowcount if ids else 0

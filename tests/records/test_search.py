@@ -12,7 +12,7 @@ from labmates.records import schema
 from labmates.records.bodies import Bodies, Value
 from labmates.records.events import ArtifactEvent, LLMCallEvent, MessageEvent, ToolCallEvent
 from labmates.records.listing import Chosen, run_page
-from labmates.records.pruning import Choice, prune
+from labmates.records.pruning import prune
 from labmates.records.reading import Readers
 from labmates.records.search import excerpt, hits, index_texts, parse_query, unindexed
 from labmates.records.store import Store
@@ -108,7 +108,7 @@ def test_texts_are_indexed_once_and_those_that_come_later_too(store: Store) -> N
 
 def test_deleted_runs_are_no_longer_found(store: Store) -> None:
     assert found(store, "noon") == {"prose", "call"}
-    prune(store.database, Choice(runs=("prose",)), replies=False)
+    prune(store.database, Chosen(ids=("prose",)), replies=False)
     assert found(store, "noon") == {"call"}
     enter(store, "prose", ["nothing of it"])
     assert found(store, "noon") == {"call"}

@@ -16,7 +16,8 @@ from labmates.records import schema
 from labmates.records.claims import Claims
 from labmates.records.copying import copy_store
 from labmates.records.database import Database
-from labmates.records.pruning import Choice, Pruned, count_prunable, prune
+from labmates.records.listing import Chosen
+from labmates.records.pruning import Pruned, count_prunable, prune
 from labmates.records.store import Store
 from labmates.records.studies import study_counts
 from labmates.studies.audit import audit, begun_runs
@@ -148,11 +149,11 @@ async def test_what_is_deleted_is_gone_with_all_of_it_but_not_while_a_worker_hol
     with Store(store_url) as store:
         enter(store, study(replicates=3))
         [held] = Claims(store, this_worker()).next("s", 1, attempts=5)
-        whole = Choice(study="s")
+        whole = Chosen(study="s")
         for doing in (count_prunable, prune):
             with pytest.raises(UsageError, match=f"run {held.id} is running in"):
                 doing(store.database, whole, replies=False)
-        ended = Choice(study="s", status="completed")
+        ended = Chosen(study="s", status="completed")
         assert count_prunable(store.database, ended, replies=True) == Pruned(4)
         assert prune(store.database, ended, replies=False) == Pruned(4)
         assert study_counts(store.database, "s").runs == {"running": 1, "planned": 1}
