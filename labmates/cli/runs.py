@@ -93,7 +93,7 @@ def delete(
     dry_run: bool,
     yes: bool,
     as_json: bool,
-    **filters: str | None,
+    **filters: Any,
 ) -> None:
     """Delete runs with all their data, by id or by filter.
 

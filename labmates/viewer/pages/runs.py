@@ -51,7 +51,9 @@ def asked_for(query: QueryParams, known: Facets) -> Asked:
 
     Raises `UsageError` if a study, kind, status, flag or order is unknown.
     """
-    texts = {name: query.get(name, "").strip() for name in asdict(Chosen()) if name not in ("key", "ids")}
+    texts: dict[str, Any] = {
+        name: query.get(name, "").strip() for name in asdict(Chosen()) if name not in ("key", "ids")
+    }
     chosen = Chosen(**texts, key=tuple(query.getlist("key")))
     for what, name, names in (
         ("study", chosen.study, known.studies),
