@@ -1,7 +1,7 @@
 """The store: runs, their events and bodies, in SQLite or PostgreSQL.
 
-Finished steps of a run are appended; its end (outcome, last events, scores) is one transaction. All methods block:
-asynchronous callers use a thread.
+Workers write steps and ends of runs with `labmates.records.steps`. All methods block: asynchronous callers use a
+thread.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from labmates.records.digests import Chain, next_digest, stored_digests
 from labmates.records.events import Event, EventBase, ScoreEvent, make_event
 from labmates.records.rows import RUN_COLUMNS, event_rows, run_record, run_row, sealed
 from labmates.records.run import RunRecord
-from labmates.records.steps import Step, costs, insert, is_there, write_step
+from labmates.records.steps import costs, insert, is_there
 
 _RUNS, _SEALS = schema.runs, schema.seals
 
@@ -128,34 +128,6 @@ class Store:
                 insert(connection, [(run.id, rows, bodies)])
 
         self.database.write(write)
-
-    def append(self, run: RunRecord, events: Sequence[tuple[int, Event]], bodies: Sequence[Body]) -> None:
-        """Append finished steps of a run: events with their sequence numbers, and their bodies.
-
-        Raises
-        ------
-        LeaseLostError
-            If another attempt has the run.
-        StoreError
-            If an event or a body exists already.
-        """
-        write_step(self.database, self._step(run, events, bodies))
-
-    def finish(self, run: RunRecord, events: Sequence[tuple[int, Event]], bodies: Sequence[Body]) -> None:
-        """Write the end of an attempt (the run's row, its last events and scores) in one transaction.
-
-        Raises
-        ------
-        LeaseLostError
-            If another attempt has the run.
-        """
-        step = self._step(run, events, bodies)
-        write_step(self.database, replace(step, run=sealed(replace(run, chain=step.chain)), ends=True))
-
-    def _step(self, run: RunRecord, events: Sequence[tuple[int, Event]], bodies: Sequence[Body]) -> Step:
-        rows = event_rows(run.id, events)
-        chain = Chain.parse(self.run(run.id).chain).longer(rows, _digests(bodies))
-        return Step(run, str(chain), events, rows, bodies)
 
     def add(self, run_id: str, events: Sequence[tuple[int, Event]], bodies: Sequence[Body]) -> None:
         """Add to an ended run, as judges do: events with their sequence numbers, and their bodies.

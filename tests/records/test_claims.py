@@ -24,6 +24,7 @@ from labmates.records.steps import LeaseLostError
 from labmates.records.store import Store
 from labmates.records.studies import StudyRecord, retry_failed, study_counts
 from labmates.util.process_ids import this_worker, worker_state
+from tests.support.steps import append, finish
 
 ELSEWHERE = "elsewhere/0123456789abcdef/1-2-3"
 """A worker of another machine, of which nobody here knows whether it lives."""
@@ -119,14 +120,14 @@ def test_what_a_worker_writes_that_has_lost_its_run_is_not_kept(store: Store) ->
     [late] = Claims(store, ELSEWHERE).next("s", 1, attempts=5)
     change(store, late, lease=1.0)
     [run] = Claims(store, this_worker()).next("s", 1, attempts=5)
-    store.append(run, charge(7), [])
+    append(store, run, charge(7), [])
     with pytest.raises(LeaseLostError):
-        store.append(late, charge(50, "b"), [])
+        append(store, late, charge(50, "b"), [])
     with pytest.raises(LeaseLostError):
-        store.finish(replace(late, status="completed"), charge(50, "b"), [])
-    store.finish(replace(run, status="completed"), [], [])
+        finish(store, replace(late, status="completed"), charge(50, "b"), [])
+    finish(store, replace(run, status="completed"), [], [])
     with pytest.raises(LeaseLostError):
-        store.finish(replace(late, status="failed"), [], [])
+        finish(store, replace(late, status="failed"), [], [])
     assert (store.run(run.id).status, store.run(run.id).attempt, study_counts(store.database, "s").spent) == (
         "completed",
         2,
@@ -148,8 +149,8 @@ def test_a_transaction_whose_answer_is_lost_is_carried_out_once(store: Store, mo
         lost.append("none")
 
     monkeypatch.setattr(store.database.engine.dialect, "do_commit", lose)
-    store.append(run, charge(7), [])
-    store.finish(replace(run, status="completed"), [(1, ChargeEvent(step="b", amount=5))], [])
+    append(store, run, charge(7), [])
+    finish(store, replace(run, status="completed"), [(1, ChargeEvent(step="b", amount=5))], [])
     monkeypatch.undo()
     assert lost == ["answer", "none"] * 4  # each is preceded by a read
     assert (study_counts(store.database, "s").spent, len(store.events(run.id))) == (12, 2)
@@ -172,11 +173,11 @@ def test_the_cap_holds_back_runs_that_could_break_it(store: Store) -> None:
     first = mine.next("s", 4, attempts=5)
     assert len(first) == 2
     assert mine.next("s", 4, attempts=5) == []
-    store.append(first[0], charge(20), [])
-    store.finish(replace(first[0], status="completed"), [], [])
+    append(store, first[0], charge(20), [])
+    finish(store, replace(first[0], status="completed"), [], [])
     [third] = mine.next("s", 4, attempts=5)
     for run in (first[1], third):
-        store.finish(replace(run, status="completed"), [(0, ChargeEvent(step="a", amount=90))], [])
+        finish(store, replace(run, status="completed"), [(0, ChargeEvent(step="a", amount=90))], [])
     assert mine.next("s", 4, attempts=5) == []
     counts = study_counts(store.database, "s")
     assert (counts.spent, counts.cannot_go_on(250), counts.cannot_go_on(300)) == (200, True, False)
@@ -186,7 +187,7 @@ def test_failed_runs_wait_until_they_are_to_be_tried_again(store: Store) -> None
     enter(store, 1)
     mine = Claims(store, this_worker())
     [run] = mine.next("s", 1, attempts=5)
-    store.finish(replace(run, status="failed", error="no\0 model"), [], [])
+    finish(store, replace(run, status="failed", error="no\0 model"), [], [])
     assert mine.next("s", 1, attempts=5) == []
     assert retry_failed(store.database, "s") == 1
     [again] = mine.next("s", 1, attempts=5)
@@ -200,10 +201,10 @@ def test_a_run_that_goes_on_is_not_taken_and_one_that_ended_neither(store: Store
     held = other.new(run)
     with pytest.raises(UsageError, match=f"{ELSEWHERE} holds it"):
         mine.take(run.id)
-    store.finish(replace(held, status="interrupted"), [], [])
+    finish(store, replace(held, status="interrupted"), [], [])
     taken = mine.take(run.id)
     assert taken.attempt == 2
-    store.finish(replace(taken, status="completed"), [], [])
+    finish(store, replace(taken, status="completed"), [], [])
     with pytest.raises(UsageError, match="has ended"):
         mine.take(run.id)
     with pytest.raises(UsageError, match="no run 'nope'"):
@@ -213,7 +214,7 @@ def test_a_run_that_goes_on_is_not_taken_and_one_that_ended_neither(store: Store
 def test_a_study_that_grows_keeps_what_is_there_and_one_that_shrinks_what_was_begun(store: Store) -> None:
     enter(store, 3)
     [begun, second] = Claims(store, this_worker()).next("s", 2, attempts=5)
-    store.finish(replace(begun, status="completed"), [], [])
+    finish(store, replace(begun, status="completed"), [], [])
     enter(store, 5)
     assert study_counts(store.database, "s").runs == {"planned": 3, "running": 1, "completed": 1}
     enter(store, 1)
@@ -270,8 +271,8 @@ def test_however_many_workers_spend_at_once_a_study_never_reserves_more_than_its
                 left = run.most
                 for step in range(chance.randrange(4)):
                     left -= (amount := chance.randint(0, left))
-                    store.append(run, [(step, ChargeEvent(step=str(step), amount=amount))], [])
-                store.finish(replace(run, status=chance.choice(["completed", "failed", "exhausted"])), [], [])
+                    append(store, run, [(step, ChargeEvent(step=str(step), amount=amount))], [])
+                finish(store, replace(run, status=chance.choice(["completed", "failed", "exhausted"])), [], [])
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
     watching = threading.Thread(target=look)

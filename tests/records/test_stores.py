@@ -24,6 +24,7 @@ from labmates.records.upgrade import upgrade_store
 from labmates.studies.audit import unproven
 from labmates.util.process_ids import this_worker
 from tests.support.recorded import add
+from tests.support.steps import append
 
 NEXT = """
 import sqlalchemy as sa
@@ -67,7 +68,7 @@ def test_scores_of_many_runs_are_read_at_once_and_the_newest_counts(store: Store
     runs = [claims.new(RunRecord(new_run_id(), "science", "k", n, 0, {}, ["m"])) for n in range(3)]
     for value, run in enumerate(runs[:2]):
         said = [ScoreEvent(judge="a", version="1", metric="x", value=one, reason="") for one in (None, value / 2)]
-        store.append(run, list(enumerate(said)), [])
+        append(store, run, list(enumerate(said)), [])
     found = store.score_values([run.id for run in runs])
     assert [found[run.id] for run in runs] == [{("a", "x"): 0.0}, {("a", "x"): 0.5}, {}]
 

@@ -28,6 +28,7 @@ from labmates.studies.study import Bound, enter, work_on
 from labmates.util.bounded_yaml import Source
 from tests.support.form_filler import FormFiller
 from tests.support.openai_server import Answer, Call, Json, OpenAIServer, completion, fault, serve_model
+from tests.support.steps import append, finish
 from tests.support.studies import conditions_of
 
 LONG = "word " * 4_000_000
@@ -358,8 +359,8 @@ def test_a_cap_that_was_overspent_is_a_fault(store: Store, capsys: pytest.Captur
     spec = study("game", None, **{**STUDIES["game"], "cap": 1})
     enter(store, spec)
     [run] = Claims(store, "w").next("game", 1, attempts=5)
-    store.append(run, [(0, ChargeEvent(step="a", amount=1_020_000))], [])
-    store.finish(replace(run, status="completed"), [], [])
+    append(store, run, [(0, ChargeEvent(step="a", amount=1_020_000))], [])
+    finish(store, replace(run, status="completed"), [], [])
     assert run_command(["study", "status", "--store", store.url]) == 0
     assert "fault: $0.0200 more than the cap were spent" in capsys.readouterr().out
     assert run_command(["store", "check", "--store", store.url]) == 1

@@ -24,6 +24,7 @@ from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings
 from labmates.workflows.protocol.experiment import make_condition
 from tests.studies.ended import fresh_run
+from tests.support.steps import finish
 
 
 class Renewals(Claims):
@@ -101,7 +102,7 @@ async def test_a_run_is_not_stopped_for_a_renewal_that_came_after_its_end(
     async with held.beating():
         with held.hold(run) as lease:
             lease.ending = True
-            store.finish(replace(run, status="completed"), [], [])
+            finish(store, replace(run, status="completed"), [], [])
             while await claims.next_found() != {run.id}:
                 pass
             await claims.next_found()

@@ -16,6 +16,7 @@ from labmates.viewer.export import export_pages
 from tests.support.browser import page_of
 from tests.support.recorded import Recorded, a_record, long_run
 from tests.support.site import TOKEN, Site, served
+from tests.support.steps import append, finish
 
 pytestmark = [pytest.mark.needs("browser"), pytest.mark.xdist_group("viewer")]
 
@@ -142,11 +143,11 @@ def test_what_is_new_comes_by_itself_until_the_run_ends(browser: Browser, tmp_pa
     with served(store) as site, page_of(browser, site.url) as (page, seen):
         page.goto(f"{site.url}/runs/{run.id}/story")
         expect(page.get_by_text("This run is in progress")).to_be_visible()
-        store.append(run, [(1, WarningEvent(text="something is slow"))], [])
+        append(store, run, [(1, WarningEvent(text="something is slow"))], [])
         expect(page.get_by_text("something is slow")).to_be_visible(timeout=30_000)
         asked = [url for url in seen.requests if "/live" in url]
         assert asked[0].endswith("after=0&mode=append")
-        store.finish(a_record(id=run.id, attempt=1, status="completed"), [(2, WarningEvent(text="the end"))], [])
+        finish(store, a_record(id=run.id, attempt=1, status="completed"), [(2, WarningEvent(text="the end"))], [])
         expect(page.get_by_text("the end")).to_be_visible(timeout=30_000)
         expect(page.locator(".heading .status")).to_have_text("completed")
         expect(page.get_by_text("This run is in progress")).to_be_hidden()
@@ -163,7 +164,7 @@ def test_the_page_of_a_study_follows_its_runs(browser: Browser, tmp_path: Path) 
         with served(store) as site, page_of(browser, site.url) as (page, seen):
             page.goto(f"{site.url}/analyses?study=pilot&metric=accuracy")
             expect(page.locator("#standing .live")).to_be_visible()
-            store.finish(replace(run, status="completed", metrics={"accuracy": 0.75}), [], [])
+            finish(store, replace(run, status="completed", metrics={"accuracy": 0.75}), [], [])
             expect(page.locator("#matrices")).to_contain_text("0.500", timeout=30_000)
             expect(page.locator("#standing .live")).to_be_hidden()
             assert page.locator("#results .copy").count() == 1

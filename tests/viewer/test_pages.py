@@ -24,6 +24,7 @@ from labmates.records.events import (
 from labmates.records.store import Store
 from tests.support.recorded import Recorded, a_record, add, long_run
 from tests.support.site import Site, served
+from tests.support.steps import append
 
 pytestmark = [pytest.mark.xdist_group("viewer")]  # one worker makes the runs
 
@@ -297,7 +298,7 @@ def test_a_run_that_goes_on_tells_what_is_new_and_nothing_twice(store: Store) ->
         assert f'data-live="/runs/{run.id}/live" data-last="0" data-mode="append"' in page
         none = site.get(f"/runs/{run.id}/live?after=0&mode=append").data
         assert none == {"html": "", "last": 0, "more": False, "ended": False}
-        store.append(run, [(1, WarningEvent(text="slow")), (2, WarningEvent(text="slower"))], [])
+        append(store, run, [(1, WarningEvent(text="slow")), (2, WarningEvent(text="slower"))], [])
         news = site.get(f"/runs/{run.id}/live?after=1&mode=append").data
         assert news["last"] == 2
         assert 'id="e2"' in news["html"]
