@@ -235,8 +235,8 @@ async def test_a_store_can_be_used_from_many_threads_at_once(store: Store) -> No
     async def end(run: RunRecord) -> None:
         for number in range(5):
             event = ChargeEvent(step=str(number), amount=1)
-            await asyncio.to_thread(store.append, run, [(number, event)], [])
-        await asyncio.to_thread(store.finish, replace(run, status="completed"), [], [])
+            await asyncio.to_thread(append, store, run, [(number, event)], [])
+        await asyncio.to_thread(finish, store, replace(run, status="completed"), [], [])
 
     await asyncio.gather(*map(end, runs))
     counts = study_counts(store.database, "s")
