@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
 
 import click
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic.types import PathType
 from pydantic_core import PydanticUndefined
 
-from labmates.errors import UsageError, explain
+from labmates.errors import UsageError
 from labmates.models.entries import FILE_NAME, FILE_VARIABLE
 from labmates.models.options import ModelOptions
 
@@ -107,14 +107,6 @@ def condition_given(values: dict[str, Any], condition: type[BaseModel]) -> dict[
 
         parameters["prices"] = read_prices(parameters["prices"])
     return parameters
-
-
-def model_options(values: dict[str, Any]) -> ModelOptions:
-    """The given connection options. Raises `UsageError` if an option is invalid."""
-    try:
-        return ModelOptions.model_validate(given(values, ModelOptions))
-    except ValidationError as error:
-        raise UsageError(explain(error, flag)) from error
 
 
 def _parameter(name: str, field: FieldInfo) -> click.Parameter:

@@ -9,11 +9,12 @@ from typing import Any, Final
 from markupsafe import Markup
 
 from labmates.pages.links import Links
-from labmates.pages.rendering import as_text, render
+from labmates.pages.rendering import render
 from labmates.records.event_text import artifact_text
 from labmates.records.events import ScoreEvent
 from labmates.records.reading import RunReader
 from labmates.records.run import RunRecord
+from labmates.records.view import flatten
 from labmates.viewer.event_items import changes, message_texts
 from labmates.viewer.pages.run import sections
 from labmates.viewer.pages.runs import headline
@@ -42,7 +43,7 @@ def compare_page(readers: Sequence[RunReader], links: Links) -> Markup:
     parts = [
         {part.anchor: part for part in sections(reader, links) if part.anchor not in _SKIPPED} for reader in beside
     ]
-    settings = [_flat(_settings(reader.run)) for reader in readers]
+    settings = [_settings(reader.run) for reader in readers]
     numbers = [_numbers(reader) for reader in readers]
     own = {name for reader, has in zip(readers, numbers, strict=True) for name in has.keys() - _counted(reader)}
     differences, equal = _texts_that_differ(readers)
@@ -61,8 +62,10 @@ def compare_page(readers: Sequence[RunReader], links: Links) -> Markup:
 
 def _settings(run: RunRecord) -> dict[str, Any]:
     described = EXPERIMENTS.get(run.kind).described if run.kind in EXPERIMENTS else dict
-    given = {name: value for name, value in described(run.condition).items() if value != {}}
-    return {"kind": run.kind, "study": run.study, "seed": run.seed, "version": run.version, **given}
+    row: dict[str, Any] = {"kind": run.kind, "study": run.study, "seed": run.seed, "version": run.version}
+    for name, value in described(run.condition).items():
+        flatten(name, value, row)
+    return row
 
 
 def _numbers(reader: RunReader) -> dict[str, Any]:
@@ -138,13 +141,3 @@ def _texts(reader: RunReader) -> dict[str, str]:
 
 def _start(text: str) -> str:
     return "\n".join(text.splitlines()[:_MOST_LINES])
-
-
-def _flat(values: Mapping[str, Any], before: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for name, value in values.items():
-        if isinstance(value, dict) and value:
-            flat |= _flat(value, f"{before}{name}.")
-        else:
-            flat[f"{before}{name}"] = as_text(value) if isinstance(value, list | dict) else value
-    return flat
