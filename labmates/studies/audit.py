@@ -26,8 +26,9 @@ from labmates.judges.panel import make_panel
 from labmates.records import schema
 from labmates.records.bodies import Body
 from labmates.records.digests import LATE, Chain, digests, stored_digests
-from labmates.records.events import ChargeEvent, Event, body_numbers
+from labmates.records.events import ChargeEvent, Event, body_numbers, make_event
 from labmates.records.recorder import NewStepError, Recorder, usage_of
+from labmates.records.rows import run_record
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.steps import costs
 from labmates.records.store import Store
@@ -47,8 +48,9 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class _Record:
-    """The part of a run's record that its digest covers."""
+    """A run's record, at one moment: the run, its whole row, and what its digest covers beside it."""
 
+    run: RunRecord
     row: Row
     seals: Sequence[Row]
     events: Sequence[Row]
@@ -77,7 +79,10 @@ def unproven(store: Store, run_id: str) -> Iterator[str]:
 
     Raises `ValueError` if a row is unreadable.
     """
-    record = _read(store, run_id)
+    yield from _unproven(_read(store, run_id))
+
+
+def _unproven(record: _Record) -> Iterator[str]:
     row = record.row
     if row["status"] == "planned":
         yield "it has a record, though it says that it was not begun"
@@ -102,10 +107,11 @@ def _read(store: Store, run_id: str) -> _Record:
 
         whole = sa.select(_RUNS).where(_RUNS.c.id == run_id)
         while True:
-            before = connection.execute(whole).one()._asdict()
+            row = connection.execute(whole).one()
             seals, events, bodies = rows(_SEALS, "number"), rows(_EVENTS, "seq"), rows(_BODIES, "number")
-            if connection.execute(whole).one().chain == before["chain"]:  # unchanged meanwhile
-                return _Record(before, seals, events, [Body(b["number"], b["media"], b["data"]) for b in bodies])
+            if connection.execute(whole).one().chain == row.chain:  # unchanged meanwhile
+                packed = [Body(body["number"], body["media"], body["data"]) for body in bodies]
+                return _Record(run_record(row), row._asdict(), seals, events, packed)
 
     return store.database.read(read)
 
@@ -138,6 +144,7 @@ def _unsealed(record: _Record) -> Iterator[str]:
 
 _STEPS = ("llm_call", "tool_call", "charge")
 """Types of events that occur at most once per step."""
+_EVENT_COLUMNS = ("type", "at", "step", "team", "agent", "data")
 _COUNTS = ("llm_calls", "tool_calls", "failed_replies")
 _SHOWN = 5
 
@@ -148,15 +155,6 @@ class Fault:
 
     run: str
     text: str
-
-
-@dataclass(frozen=True)
-class _Row:
-    status: str
-    spent: int
-    first: int | None
-    last: int | None
-    bodies: frozenset[int]
 
 
 UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, zlib.error)
@@ -175,38 +173,41 @@ def audit(store: Store, runs: Iterable[str]) -> Iterator[tuple[str, list[Fault]]
     for run_id in runs:
         texts: list[str] = []
         try:
-            run = store.run(run_id)
+            record = _read(store, run_id)
+            run = record.run
             if run.study is not None:
                 other = seen.setdefault((run.study, run.key, run.replicate), run_id)
                 if other != run_id:
                     texts.append(f"it is the same replicate of the same condition as the run '{other}'")
-            texts += unproven(store, run_id)
-            texts += _wrong(store, run)
+            texts += _unproven(record)
+            texts += _wrong(record)
         except UNREADABLE as error:
             texts.append(f"its record can't be read: {type(error).__name__}: {error}")
         yield run_id, [Fault(run_id, text) for text in texts]
 
 
-def _wrong(store: Store, run: RunRecord) -> Iterator[str]:
-    row = _row(store, run)
-    events = store.events(run.id)
-    if row.last is not None and (row.first, row.last) != (0, len(events) - 1):
-        yield f"it has {len(events)} events, which are numbered from {row.first} to {row.last}"
+def _wrong(record: _Record) -> Iterator[str]:
+    run, numbers = record.run, [row["seq"] for row in record.events]
+    events = [make_event(*(row[name] for name in _EVENT_COLUMNS)) for row in record.events]
+    if numbers and (numbers[0], numbers[-1]) != (0, len(events) - 1):
+        yield f"it has {len(events)} events, which are numbered from {numbers[0]} to {numbers[-1]}"
     yield from _done_twice(events)
     charged = {event.step for event in events if isinstance(event, ChargeEvent)}
     uncharged = [event.step for event in events if event.type == "llm_call" and event.step not in charged]
     if uncharged:
         yield f"model calls were not charged: {_some(uncharged)}"
-    missing = {number for event in events for number in body_numbers(event)} - row.bodies
+    missing = {number for event in events for number in body_numbers(event)}
+    missing -= {body.number for body in record.bodies}
     if missing:
         yield f"texts that its events name are missing: {_some(map(str, sorted(missing)))}"
-    if row != _row(store, run) or row.status == "running":
-        return  # The run has changed meanwhile.
+    if run.status == "running":
+        return
     numbered = list(enumerate(events))
     cost = costs(numbered[run.taken_over :])
     # Forks of earlier versions also count inherited events.
-    if row.spent not in (cost, costs(numbered)):
-        yield f"its study takes it to have cost {show_dollars(row.spent)}, and its events cost {show_dollars(cost)}"
+    spent = record.row["spent"]
+    if spent not in (cost, costs(numbered)):
+        yield f"its study takes it to have cost {show_dollars(spent)}, and its events cost {show_dollars(cost)}"
     charges = [event for event in events if isinstance(event, ChargeEvent)]
     counted = sum(charge.excess for charge in charges if charge.bill_from == "server")
     excess = sum(event.excess for event in events if event.type in ("charge", "judge_call"))
@@ -216,7 +217,7 @@ def _wrong(store: Store, run: RunRecord) -> Iterator[str]:
     paid = sum(charge.real_cost for charge in charges) - counted
     if run.most and paid > run.most:
         yield f"its calls have cost {show_dollars(paid)}, more than its bound of {show_dollars(run.most)}"
-    if row.status in ENDED and run.status in ENDED:
+    if run.status in ENDED:
         yield from _miscounted(run, events)
 
 
@@ -227,19 +228,6 @@ def overspent(store: Store, study: str | None = None) -> Iterator[tuple[str, str
             counts = study_counts(store.database, record.name)
             if over := counts.overspent(record.cap):
                 yield record.name, f"it has spent {show_dollars(counts.spent)}, {show_dollars(over)} more than its cap"
-
-
-def _row(store: Store, run: RunRecord) -> _Row:
-    runs, events, bodies = schema.runs.c, schema.events.c, schema.bodies.c
-
-    def read(connection: sa.Connection) -> _Row:
-        status, spent = connection.execute(sa.select(runs.status, runs.spent).where(runs.id == run.id)).one()
-        ends = sa.select(sa.func.min(events.seq), sa.func.max(events.seq)).where(events.run == run.id)
-        first, last = connection.execute(ends).one()
-        numbers = connection.execute(sa.select(bodies.number).where(bodies.run == run.id)).scalars()
-        return _Row(status, spent, first, last, frozenset(numbers))
-
-    return store.database.read(read)
 
 
 def _done_twice(events: Sequence[Event]) -> Iterator[str]:
