@@ -22,8 +22,6 @@ from labmates.records.database import Database
 _RUNS, _TEXTS, _INDEXED, _BODIES = schema.runs, schema.search_texts, schema.search_runs, schema.bodies
 _PART: Final = 32_000
 """Characters per indexed text: a ``tsvector`` numbers at most 16,383 words."""
-_AT_ONCE: Final = 1_000_000
-"""Characters per transaction, to keep other writers' waits short."""
 _MOST_QUERY: Final = 500
 _TERM = re.compile(r'(-?)(?:"([^"]*)"(\*?)|([^\s"]+))')
 _WORD = re.compile(r"[^\W_]+")
@@ -119,7 +117,7 @@ def unindexed(database: Database) -> int:
 
 
 def index_texts(database: Database, *, watch: Watch | None = None) -> None:
-    """Index the unindexed texts of all runs, at most one run per transaction.
+    """Index the unindexed texts of all runs, one run per transaction.
 
     Several processes can index at once. A read-only store stays unchanged. Raises `UsageError` if this SQLite lacks
     FTS5.
@@ -197,37 +195,9 @@ def _runs_with_state() -> sa.FromClause:
 
 
 def _index_run(database: Database, run_id: str, chain: str, done: int) -> None:
-    """Index the bodies of a run after the first `done`; ends early if another process indexes the run."""
-    for last, texts, is_end in _portions(database, run_id, done):
-        state = {"run": run_id, "chain": chain if is_end else "", "bodies": last}
-
-        def write(connection: sa.Connection, state: Any = state, texts: Any = texts, done: int = done) -> bool:
-            if not _claimed(database, connection, state, done):
-                return False
-            _insert(connection, run_id, texts)
-            return True
-
-        if not database.write(write):
-            return
-        done = last
-
-
-def _claimed(database: Database, connection: sa.Connection, state: dict[str, Any], done: int) -> bool:
-    """Mark the run as indexed further, unless another process has; returns whether it did."""
-    is_there = sa.select(_RUNS.c.id).where(_RUNS.c.id == state["run"]).with_for_update(read=True)
-    if connection.execute(is_there).one_or_none() is None:
-        return False
-    if not done and database.insert_new(connection, _INDEXED, [state]):
-        return True
-    same = sa.and_(_INDEXED.c.run == state["run"], _INDEXED.c.bodies == done, _INDEXED.c.chain != state["chain"])
-    return bool(connection.execute(sa.update(_INDEXED).where(same).values(state)).rowcount)
-
-
-def _portions(database: Database, run_id: str, done: int) -> Iterator[tuple[int, list[tuple[int, str]], bool]]:
-    """Yield the last body's number, texts with their bodies' numbers, and whether this portion is the last."""
-    query = sa.select(_BODIES).where(_BODIES.c.run == run_id).order_by(_BODIES.c.number)
-    rows = database.rows(query)
-    unpacker, texts, length, last = Unpacker(), list[tuple[int, str]](), 0, done
+    """Index the bodies of a run after the first `done`, unless another process does."""
+    rows = database.rows(sa.select(_BODIES).where(_BODIES.c.run == run_id).order_by(_BODIES.c.number))
+    unpacker, texts = Unpacker(), list[tuple[int, str]]()
     for row in rows:
         body = Body(row.number, row.media, row.data)
         if row.number <= done or row.media not in ("json", "text"):
@@ -235,11 +205,24 @@ def _portions(database: Database, run_id: str, done: int) -> Iterator[tuple[int,
             continue
         words = " ".join(_words(searchable_text(unpacker.value(body))))
         texts += [(row.number, words[at : at + _PART]) for at in range(0, len(words), _PART)]
-        length, last = length + len(words), row.number
-        if length > _AT_ONCE:
-            yield last, texts, False
-            texts, length = [], 0
-    yield last, texts, True
+    state = {"run": run_id, "chain": chain, "bodies": rows[-1].number if rows else done}
+
+    def write(connection: sa.Connection) -> None:
+        if _claimed(database, connection, state, done):
+            _insert(connection, run_id, texts)
+
+    database.write(write)
+
+
+def _claimed(database: Database, connection: sa.Connection, state: dict[str, Any], done: int) -> bool:
+    """Mark the run as indexed, unless another process has; returns whether it did."""
+    is_there = sa.select(_RUNS.c.id).where(_RUNS.c.id == state["run"]).with_for_update(read=True)
+    if connection.execute(is_there).one_or_none() is None:
+        return False
+    if not done and database.insert_new(connection, _INDEXED, [state]):
+        return True
+    same = sa.and_(_INDEXED.c.run == state["run"], _INDEXED.c.bodies == done, _INDEXED.c.chain != state["chain"])
+    return bool(connection.execute(sa.update(_INDEXED).where(same).values(state)).rowcount)
 
 
 def _insert(connection: sa.Connection, run_id: str, texts: Sequence[tuple[int, str]]) -> None:
