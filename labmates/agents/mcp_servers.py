@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -86,33 +86,5 @@ class McpServer(BaseModel):
             raise UsageError(f"the MCP server '{name}' needs the environment variable {missing[0]}, which is not set")
 
 
-class ToolSession(Protocol):
-    """A session with a server of tools: opened at the first use, and reopened after a lost connection."""
-
-    async def tools(self) -> list[dict[str, Any]]:
-        """The tools of the server, each with ``name``, ``description`` and ``parameters`` (JSON schema).
-
-        Raises
-        ------
-        ToolError
-            If the server is unreachable.
-        """
-
-    async def call(self, tool: str, arguments: Mapping[str, Any]) -> str:
-        """The result of a tool call, as text.
-
-        Raises
-        ------
-        ToolError
-            If the server is unreachable, times out, or answers with an error.
-        """
-
-    async def close(self) -> None:
-        """End the session, and with it the server's program."""
-
-
-TOOL_SERVERS: Registry[Callable[[str, McpServer, float], ToolSession]] = Registry(
-    "protocol of tool servers", "labmates.tool_servers"
-)
-"""Makers of sessions by protocol; they take a server's name in messages, the server, and the time limit in seconds of
-its start and of each call."""
+TOOL_SERVERS: Registry[Callable[..., Any]] = Registry("protocol of tool servers", "labmates.tool_servers")
+"""Makers of the tools of a run's servers by protocol; see `labmates.workflows.science.lab.tool_servers`."""

@@ -55,9 +55,9 @@ from labmates.workflows.science.lab.context import LabContext, warm_up
 from labmates.workflows.science.lab.coordination import coordination
 from labmates.workflows.science.lab.evidence import Materials, held_part, prepare
 from labmates.workflows.science.lab.findings import findings_form
-from labmates.workflows.science.lab.mcp_tools import McpTools
 from labmates.workflows.science.lab.outside import SeatAgents
 from labmates.workflows.science.lab.state import LabState
+from labmates.workflows.science.lab.tool_servers import tool_servers
 
 LEAST_CHARS: Final = 80
 """A shorter artifact has no substance (runs of white space count as one character).
@@ -134,7 +134,7 @@ async def opened(condition: ScienceCondition, services: Services) -> AsyncIterat
     # A rerun has no followers: the page of its run shows the record.
     opens = services.past is None and services.live is None
     following = live_run(services.run_id) if opens else nullcontext(services.live)
-    mcp = McpTools(condition.crew.mcp, services.recorder, services.past, condition.code_timeout)
+    mcp = tool_servers(condition.crew.mcp, services.recorder, services.past, condition.code_timeout)
     agents: SeatAgents | None = None
     try:
         findings, form = findings_fields_text(task), findings_form(task)

@@ -31,10 +31,10 @@ from labmates.workflows.people.approval import Approvals
 from labmates.workflows.protocol.services import Services
 from labmates.workflows.science.lab.condition import ScienceCondition
 from labmates.workflows.science.lab.evidence import held_part
-from labmates.workflows.science.lab.mcp_tools import McpTools
 from labmates.workflows.science.lab.outside import SeatAgents
 from labmates.workflows.science.lab.reserve import likely_cost, set_aside
 from labmates.workflows.science.lab.state import LabState, Phase, first_state
+from labmates.workflows.science.lab.tool_servers import ToolServers
 
 OUTPUT_CHARS = 3_000
 """Characters of a member's code output shown to the writing lead (cooperative-profiles paper, appendix C.6)."""
@@ -64,7 +64,7 @@ class LabContext:
     recorder: Recorder
     sandboxes: RunSandboxes
     services: Services
-    mcp: McpTools
+    mcp: ToolServers
     approvals: Approvals
     agents: SeatAgents
     libraries: Mapping[str, str]

@@ -104,8 +104,8 @@ class ToolUse:
     async def _carry_out(self, step: str, call: ToolCall) -> _Used:
         try:
             if call.name in self.held and call.name not in ARGUMENTS:
-                if (served := self.ctx.mcp.get(call.name)) is not None:
-                    return _Used(await self.ctx.mcp.use(step, served, call.arguments))
+                if self.ctx.mcp.get(call.name) is not None:
+                    return _Used(await self.ctx.mcp.use(step, call.name, call.arguments))
                 return _Used(await use_own_tool(call.name, call.arguments))
             async with tool_trace(f"{self.speaker.agent}: {call.name}", call.arguments) as output:
                 arguments = check_arguments(call.name, call.arguments, self.held)

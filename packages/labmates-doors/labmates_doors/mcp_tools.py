@@ -8,12 +8,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-from labmates.agents.mcp_servers import TOOL_SERVERS, McpServer
+from labmates.agents.mcp_servers import McpServer
 from labmates.agents.sections import excerpt
 from labmates.agents.tools import MOST_CHARS, ToolError
 from labmates.errors import unknown_name
 from labmates.records.events import ToolCallEvent
 from labmates.records.recorder import Recorder
+from labmates.workflows.science.lab.tool_servers import ToolServers
+from labmates_doors.mcp_sessions import McpSession
 
 _MOST_NAME_CHARS = 64
 """Providers reject longer function names."""
@@ -43,7 +45,7 @@ class McpTool:
         return {"type": "function", "function": function}
 
 
-class McpTools:
+class McpTools(ToolServers):
     """The tools of the servers of a run.
 
     Parameters
@@ -60,7 +62,7 @@ class McpTools:
         self._recorder, self._past = recorder, past
         self._servers = [*servers]
         live = servers if past is None else {}
-        self._sessions = {name: TOOL_SERVERS.get("mcp")(name, server, seconds) for name, server in live.items()}
+        self._sessions = {name: McpSession(name, server, seconds) for name, server in live.items()}
         self._listed: dict[str, list[McpTool]] = {}
         self._tools: dict[str, McpTool] = {}
 
@@ -102,7 +104,7 @@ class McpTools:
         """The tool with a name for models; None if no server has it."""
         return self._tools.get(title)
 
-    async def use(self, step: str, tool: McpTool, arguments: Mapping[str, Any]) -> str:
+    async def use(self, step: str, title: str, arguments: Mapping[str, Any]) -> str:
         """The result of a tool; a rerun takes it from the record.
 
         Raises
@@ -113,6 +115,7 @@ class McpTools:
             If the record of a rerun lacks the result.
         """
         if self._past is None:
+            tool = self._tools[title]
             if tool.fault:
                 raise ToolError(tool.fault)
             return excerpt(await self._sessions[tool.server].call(tool.name, arguments), MOST_CHARS)
