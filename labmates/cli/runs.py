@@ -132,13 +132,10 @@ def _pruned(pruned: Pruned) -> str:
 
 
 def _index(store: Store) -> None:
-    from rich.progress import Progress
-
     from labmates.records.search import index_texts, unindexed
 
-    with Progress(console=err(), transient=True, disable=not err().is_terminal) as progress:
-        indexing = progress.add_task("runs indexed", total=None)
-        index_texts(store.database, watch=lambda done, total: progress.update(indexing, completed=done, total=total))
+    with progress_of_runs("indexing", again="The same command completes it.") as watch:
+        index_texts(store.database, watch=watch)
     if store.database.is_read_only and (left := unindexed(store.database)):
         err().print(f"{left} runs are not searched: the store is read-only, so they can't be indexed.")
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
-from collections.abc import Callable, Iterator
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -47,8 +46,7 @@ def build(base: str | None, force: bool) -> int:
 
     client = connect()
     try:
-        with _steps() as tell:
-            image = build_image(client, base, tell, force=force)
+        image = build_image(client, base, partial(_print_step, time.monotonic()), force=force)
     finally:
         client.close()
     _print(out(), f"The image is ready: {image_tag()}, {image.attrs['Size'] / 1e6:.0f} MB")
@@ -120,23 +118,6 @@ def _print(console: Console, text: str) -> None:
     console.print(printable(text))
 
 
-@contextlib.contextmanager
-def _steps() -> Iterator[Callable[[str], None]]:
-    """Show steps as they begin, with their duration on a terminal, as plain lines elsewhere."""
-    if not err().is_terminal:
-        started = time.monotonic()
-        yield lambda line: _print(err(), f"{time.monotonic() - started:5.0f} s  {line}")
-        return
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    text = TextColumn("{task.description}", markup=False)
-    with Progress(SpinnerColumn(), TimeElapsedColumn(), text, console=err()) as progress:
-
-        def tell(line: str) -> None:
-            for task in progress.tasks:
-                progress.update(task.id, total=1, completed=1)
-            progress.add_task(printable(line), total=None)
-
-        yield tell
-        for task in progress.tasks:
-            progress.update(task.id, total=1, completed=1)
+def _print_step(started: float, text: str) -> None:
+    """Print a step as it begins, with the seconds since the start."""
+    _print(err(), f"{time.monotonic() - started:5.0f} s  {text}")

@@ -81,25 +81,22 @@ def check(store: str | None, study: str | None, deep: bool, as_json: bool) -> in
 
 async def _check(store: Store, runs: Sequence[str], deep: bool, tell: Callable[[Fault], None]) -> list[Fault]:
     """Report faulty runs, and return those that could not be recomputed, with the reason."""
-    from rich.progress import Progress
-
     from labmates.studies.audit import audit, recompute_all
 
     unchecked = []
-    with Progress(console=err(), transient=True, disable=not err().is_terminal) as progress:
-        checking = progress.add_task("runs checked", total=len(runs))
-        for _, faults in audit(store, runs):
+    with err().status("checking …") as status:
+        for done, (_, faults) in enumerate(audit(store, runs), start=1):
             await asyncio.sleep(0)  # lets Ctrl-C through
-            progress.advance(checking)
+            status.update(f"checking: {done:,} of {len(runs):,} runs")
             for fault in faults:
                 tell(fault)
-        if deep:
-            recomputing = progress.add_task("runs recomputed", total=len(runs))
-            async for faults, why in recompute_all(store, runs):
-                progress.advance(recomputing)
-                unchecked += [why] if why else []
-                for fault in faults:
-                    tell(fault)
+        done = 0
+        async for faults, why in recompute_all(store, runs if deep else ()):
+            done += 1
+            status.update(f"recomputing: {done:,} of {len(runs):,} runs")
+            unchecked += [why] if why else []
+            for fault in faults:
+                tell(fault)
     return unchecked
 
 
@@ -107,15 +104,10 @@ async def _check(store: Store, runs: Sequence[str], deep: bool, tell: Callable[[
 @store_option
 def upgrade(store: str | None) -> None:
     """Upgrade a store from an older labmates to this version. Make a copy first: an upgrade can't be undone."""
-    from rich.progress import Progress
-
     from labmates.records.upgrade import upgrade_store
 
-    with Progress(console=err(), transient=True, disable=not err().is_terminal) as progress:
-        upgrading = progress.add_task("runs upgraded", total=None)
-        before, after = upgrade_store(
-            store, watch=lambda done, total: progress.update(upgrading, completed=done, total=total)
-        )
+    with progress_of_runs("upgrading", again="Nothing was changed.") as watch:
+        before, after = upgrade_store(store, watch=watch)
     change = f"it is of version {after} already" if before == after else f"from version {before} to {after}"
     out().print(f"The store is up to date: {change}.")
 
