@@ -5,10 +5,8 @@ from __future__ import annotations
 import ast
 import importlib
 import struct
-import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -34,7 +32,6 @@ _GLOBALS = 64
 _KEPT_WORDS = 8192
 """Heap of a player whose lists outlive a decision."""
 _STREAM_WORDS = 625
-_MEASURED_EACH = 10
 _seed_of = lru_cache(1 << 15)(derive)
 
 
@@ -188,48 +185,19 @@ class NativePlayers:
             else:
                 self._memory[register + 1] = value or 0
 
-    def decide(
-        self,
-        rounds: int,
-        chosen: NDArray[Any],
-        stocks: NDArray[np.float64] | None,
-        seconds: dict[int, float] | None = None,
-    ) -> None:
-        """Let these players decide; players that the machine can't continue are left to Python from now on.
-
-        Parameters
-        ----------
-        chosen
-            Output for the decisions, at these players' places.
-        seconds
-            Output for the time of each strategy's players, extrapolated from one round in ten. It is wall-clock time:
-            the processor's clock may have a resolution coarser than all decisions of a strategy.
-        """
-        asked = self._order
+    def decide(self, rounds: int, chosen: NDArray[Any], stocks: NDArray[np.float64] | None) -> None:
+        """Let these players decide; see `labmates_populations.machine.NativePlayers`."""
+        asked, programs = self._order, self._programs
         answers = np.empty(len(asked), np.uint8)
         stock = np.empty(0) if stocks is None else np.ascontiguousarray(stocks)  # one layout: each is compiled
-        if seconds is None or rounds % _MEASURED_EACH != _MEASURED_EACH // 2:
-            self._execute(asked, rounds, stock, answers)
-        else:
-            mine = self._strategies[asked]
-            starts = np.flatnonzero(np.diff(mine, prepend=-1)).tolist()
-            for start, end in pairwise([*starts, len(asked)]):
-                began = time.perf_counter()
-                self._execute(asked[start:end], rounds, stock, answers[start:end])
-                seconds[int(mine[start])] += _MEASURED_EACH * (time.perf_counter() - began)
+        programs.decide(programs.code, programs.initial, self._memory, self._players, asked, rounds, stock, answers)
         left = answers == layout.LEFT
         if left.any():
             self.playing[asked[left]] = False
             spent = self._memory[self._players[asked, layout.BUDGET]] <= 0
-            self._programs.forget(self._strategies[asked[left & spent]])
+            programs.forget(self._strategies[asked[left & spent]])
             self._order, answers = asked[~left], answers[~left]
         chosen[self._order] = answers
-
-    def _execute(
-        self, asked: NDArray[np.int64], rounds: int, stocks: NDArray[np.float64], answers: NDArray[np.uint8]
-    ) -> None:
-        code, initial = self._programs.code, self._programs.initial
-        self._programs.decide(code, initial, self._memory, self._players, asked, rounds, stocks, answers)
 
 
 def _safe(programs: Sequence[bytes]) -> dict[int, Program]:

@@ -5,19 +5,14 @@ Needs a checkout of github.com/willis-richard/emergent_llm, whose own code plays
     make -C packages/labmates-populations bench NAME=populations ARGS=PATH/TO/emergent_llm
 
 A population of 512 evolves by the paper's protocol; the published program plays a part of each generation's groups, and
-games without chance have to be equal move for move. Times are processor time, since other processes disturb the clock;
-that of two processes is by the clock. Ratios are those of later generations too, in which our engine knows many moves;
-once of all strategies, and once of those alone that the machine executes.
+games without chance have to be equal move for move. Times are processor time, since other processes disturb the clock.
+Ratios are those of later generations too, in which our engine knows many moves. A machine that is installed takes part.
 """
 
 from __future__ import annotations
 
 import logging
-import math
-import os
-import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from importlib import import_module
@@ -44,13 +39,10 @@ def main(checkout: Path) -> None:
     library = checkout / "strategies"
     for game in PUBLISHED:
         for size in (4, 64):
-            _evolution(library, game, size, by_machine=False)
-            _evolution(library, game, size, by_machine=True)
-    _processes(library)
-    _checks(library)
+            _evolution(library, game, size)
 
 
-def _evolution(library: Path, name: str, size: int, *, by_machine: bool) -> None:
+def _evolution(library: Path, name: str, size: int) -> None:
     game, chance = make_repeated(name, size), np.random.default_rng(1)
     with Workers(processes=1, native=True) as workers:
         theirs = _load(workers, library, name)
@@ -58,8 +50,7 @@ def _evolution(library: Path, name: str, size: int, *, by_machine: bool) -> None
         genes = np.array([one.index // 128 for one in workers.loaded])
         cooperate = frozenset(one.index for one in workers.loaded if falls_back_to_cooperation(one.attitude))
         random = np.array([one.random for one in workers.loaded])
-        able = [not by_machine or source.program is not None for source in workers._sources]
-        agents = _like(able, chance.integers(0, len(theirs), _POPULATION))
+        agents = chance.integers(0, len(theirs), _POPULATION)
         ours_seconds = theirs_seconds = own_seconds = 0.0
         ours_decisions = theirs_decisions = equal = compared = 0
         for number in range(_GENERATIONS):
@@ -78,20 +69,13 @@ def _evolution(library: Path, name: str, size: int, *, by_machine: bool) -> None
             same = [bool((moves == actions[place]).all()) for place, moves in enumerate(played)]
             sure = ~random[part].any(axis=1)
             equal, compared = equal + int(np.sum(same & sure)), compared + int(sure.sum())
-            agents = _like(able, _next(game, agents, genes, seats, actions, chance))
+            agents = _next(game, agents, genes, seats, actions, chance)
     ours, other = 1e6 * ours_seconds / ours_decisions, 1e6 * theirs_seconds / theirs_decisions
-    who = "strategies of the machine" if by_machine else "all strategies"
     print(
-        f"{name}, groups of {size}, {who}: {ours:.2f} µs a decision ({1e6 * own_seconds / ours_decisions:.2f} of it in "
+        f"{name}, groups of {size}: {ours:.2f} µs a decision ({1e6 * own_seconds / ours_decisions:.2f} of it in "
         f"players' processes), published program {other:.2f}: {other / ours:.1f} times as fast; "
         f"{equal} of {compared} games equal"
     )
-
-
-def _like(able: Sequence[bool], agents: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The agents; where one's strategy is not able, with the next that is."""
-    numbers = np.flatnonzero(able)
-    return np.asarray(numbers[np.searchsorted(numbers, agents) % len(numbers)])
 
 
 def _load(workers: Workers, library: Path, game: str) -> list[type[Any]]:
@@ -141,45 +125,6 @@ def _next(
     elite = np.argsort(-payoffs)[:_ELITE]
     new[elite] = agents[elite]
     return new
-
-
-def _processes(library: Path) -> None:
-    """Print how much faster two processes play than one, the better of two interleaved attempts each."""
-    game = make_repeated("public-goods", 4)
-    for by_machine in (False, True):
-        seconds = {1: math.inf, 2: math.inf}
-        for processes in (1, 2, 1, 2):
-            with Workers(processes=processes, native=True) as workers:
-                for file in (one for one in strategy_files(library) if one.game == game.name):
-                    workers.load(file.path.name, read_text(file.path))
-                able = [
-                    at for at, source in enumerate(workers._sources) if not by_machine or source.program is not None
-                ]
-                chance = np.random.default_rng(0)
-                parts = [Batch(game, chance.choice(able, (256, 4)), seed) for seed in range(104)]
-                workers.play(parts[:4])
-                began = time.perf_counter()
-                workers.play(parts[4:])
-                seconds[processes] = min(seconds[processes], time.perf_counter() - began)
-        which = "strategies that the machine executes" if by_machine else "all strategies"
-        print(f"two processes, {which}: {seconds[1] / seconds[2]:.2f} times as fast as one, by the clock")
-
-
-def _checks(library: Path) -> None:
-    """Time `labmates strategies import`, `check` with one process and with all, and a second `check`, by the clock."""
-    with tempfile.TemporaryDirectory() as folder:
-        check = ["check", f"{folder}/library"]
-        one = [*check, "--processes", "1"]
-        for verb, cache in (
-            (["import", str(library), "--to", f"{folder}/library"], "one"), (one, "one"), (check, "all"), (check, "all")
-        ):  # fmt: skip
-            environment = {**os.environ, "XDG_CACHE_HOME": f"{folder}/{cache}"}
-            command = [str(Path(sys.executable).with_name("labmates")), "strategies", *verb]
-            began = time.perf_counter()
-            done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
-            processes = "one process" if verb is one else "all processors"
-            seconds, told = time.perf_counter() - began, done.stdout.splitlines()[-1]
-            print(f"strategies {verb[0]}, {processes}: {seconds:.1f} s ({told})")
 
 
 if __name__ == "__main__":

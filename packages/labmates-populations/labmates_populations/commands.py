@@ -257,7 +257,6 @@ def _checked(path: Path, game: str, checked: Checked) -> Result:
         "form": "paper" if strategy.paper else "current",
         "random": strategy.random,
         "deterministic": checked.deterministic,
-        "microseconds": round(checked.microseconds, 2),
         "problems": list(checked.problems),
     }
     lines = [f"{path}:{strategy.line} {strategy.name}: {problem}" for problem in checked.problems]

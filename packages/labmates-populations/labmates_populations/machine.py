@@ -56,13 +56,7 @@ class NativePlayers(Protocol):
     counts: NDArray[np.int64]
     actions: NDArray[np.int64]
 
-    def decide(
-        self,
-        rounds: int,
-        chosen: NDArray[Any],
-        stocks: NDArray[np.float64] | None,
-        seconds: dict[int, float] | None = None,
-    ) -> None:
+    def decide(self, rounds: int, chosen: NDArray[Any], stocks: NDArray[np.float64] | None) -> None:
         """Let these players decide; players that the machine can't continue are left to Python from now on.
 
         Parameters
@@ -73,8 +67,6 @@ class NativePlayers(Protocol):
             Output for the decisions, at these players' places.
         stocks
             What each place is told is in the pool; None in a game without one.
-        seconds
-            Output for the time of each strategy's players.
         """
 
 

@@ -490,7 +490,6 @@ def test_checks_by_the_machine_give_the_verdicts_of_python() -> None:
     for native in (True, False):
         with Workers(processes=1, seconds=0.2, native=native) as workers:
             checked = check_strategies(workers, "collective-risk", workers.load("test.py", code))
-        assert not native or all(one.microseconds > 0 for one in checked)
         verdicts.append([(one.problems, one.deterministic) for one in checked])
     assert verdicts[0] == verdicts[1]
     assert [bool(problems) for problems, _ in verdicts[0]] == [False, False, True, True, True, True]

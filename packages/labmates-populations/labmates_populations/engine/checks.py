@@ -6,8 +6,7 @@ processes and next to different strategies, and its moves must be the same.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -36,14 +35,11 @@ class Checked:
         Faults; empty if it passes.
     deterministic
         Whether its moves are always the same, declared and verified.
-    microseconds
-        Mean time of a decision in the standard game, which is played first.
     """
 
     strategy: Found
     problems: tuple[str, ...]
     deterministic: bool
-    microseconds: float
 
 
 def check_strategies(
@@ -59,17 +55,13 @@ def check_strategies(
     active = [strategy for strategy in strategies if not strategy.problems]
     found: dict[int, list[str]] = {strategy.index: list(strategy.problems) for strategy in strategies}
     same = dict.fromkeys(found, True)
-    seconds: Mapping[int, float] = {}
-    decisions = 0
     for made in _sizes(game):
-        played = _played(workers, made, active, seed, timed=not decisions)
+        played = _played(workers, made, active, seed)
         first, second = played.actions
         equal = (first == second).all(axis=(1, 2)).tolist()
         for strategy, is_same in zip(active, equal, strict=True):
             same[strategy.index] &= is_same
             found[strategy.index] += played.errors.get(strategy.index, ())
-        if not decisions:
-            seconds, decisions = played.seconds, _KINDS * made.n_rounds
         active = [strategy for strategy in active if strategy.index not in played.stopped]
     checked = []
     for strategy in strategies:
@@ -78,8 +70,7 @@ def check_strategies(
             found[strategy.index].append(f"does not do the same again{why}")
         problems = tuple(dict.fromkeys(found[strategy.index]))
         deterministic = not strategy.random and not problems
-        microseconds = 1e6 * seconds.get(strategy.index, 0.0) / decisions
-        checked.append(Checked(strategy, problems, deterministic, microseconds))
+        checked.append(Checked(strategy, problems, deterministic))
     return checked
 
 
@@ -92,34 +83,30 @@ def _sizes(game: str | RepeatedGame) -> list[RepeatedGame]:
 
 @dataclass(frozen=True)
 class _Played:
-    """Moves ``(twice, strategies, kinds, rounds)``; errors, stopped strategies and seconds by index."""
+    """Moves ``(twice, strategies, kinds, rounds)``; errors by index, and stopped strategies."""
 
     actions: NDArray[Any]
     errors: dict[int, list[str]]
     stopped: set[int]
-    seconds: dict[int, float]
 
 
-def _played(workers: Workers, game: RepeatedGame, strategies: Sequence[Loaded], seed: int, *, timed: bool) -> _Played:
-    """Play each strategy twice against opponents of each kind with fixed moves, the first time `timed`."""
+def _played(workers: Workers, game: RepeatedGame, strategies: Sequence[Loaded], seed: int) -> _Played:
+    """Play each strategy twice against opponents of each kind with fixed moves."""
     indices = np.array([strategy.index for strategy in strategies], dtype=np.int64)
     cooperate = frozenset(strategy.index for strategy in strategies if falls_back_to_cooperation(strategy.attitude))
     groups = np.repeat(indices, _KINDS)[:, None]
     batch = Batch(game, groups, seed, cooperate=cooperate, opponents=opponents(game), anew=True)
     half = min(_TOGETHER, _KINDS * len(strategies) + _KINDS) // (2 * _KINDS) * _KINDS
-    results = workers.play([*chunks(replace(batch, timed=timed), _TOGETHER), *chunks(batch, half)])
+    results = workers.play([*chunks(batch, _TOGETHER), *chunks(batch, half)])
     errors: dict[int, list[str]] = {}
     stopped: set[int] = set()
-    seconds: defaultdict[int, float] = defaultdict(float)
     for result in results:
-        for index, own in result.own.items():
-            seconds[index] += own
         for index, error in result.errors.items():
             errors.setdefault(index, []).append(_error_text(error, game))
             stopped |= {index} if error.stopped else set()
     shape = 2, len(strategies), _KINDS, game.n_rounds
     actions = np.concatenate([result.actions for result in results]) if results else np.empty(0, np.uint8)
-    return _Played(actions.reshape(shape), errors, stopped, seconds)
+    return _Played(actions.reshape(shape), errors, stopped)
 
 
 def _error_text(error: Errors, game: RepeatedGame) -> str:

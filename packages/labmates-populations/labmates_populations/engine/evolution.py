@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from labmates.util.seeds import derive
 from labmates_populations.engine.attitudes import falls_back_to_cooperation
 from labmates_populations.engine.library import Gene, Population
-from labmates_populations.engine.match_ups import merged
 from labmates_populations.engine.structure import Structure
-from labmates_populations.engine.workers import Batch, Errors, Result, chunks
+from labmates_populations.engine.workers import Batch, Errors, Result, chunks, merged
 from labmates_populations.repeated import RepeatedGame
 
 PlayBatches = Callable[[Sequence[Batch]], list[Result]]

@@ -15,9 +15,8 @@ from types import ModuleType
 from typing import Any
 
 from labmates.errors import LabmatesError
-from labmates_populations.engine.errors import WorkersError
 from labmates_populations.engine.kernel.source import Source
-from labmates_populations.engine.workers import Batch, Result, Workers
+from labmates_populations.engine.workers import Batch, Result, Workers, WorkersError
 
 _POLL_SECONDS = 0.25
 _PLACE_SECONDS = 120.0

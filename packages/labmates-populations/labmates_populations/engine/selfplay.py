@@ -10,8 +10,7 @@ from labmates.errors import UsageError
 from labmates.util.seeds import derive
 from labmates_populations.engine.evolution import PlayBatches
 from labmates_populations.engine.library import Gene, Population
-from labmates_populations.engine.match_ups import merged
-from labmates_populations.engine.workers import Batch, Errors, chunks
+from labmates_populations.engine.workers import Batch, Errors, chunks, merged
 from labmates_populations.repeated import RepeatedGame
 
 

@@ -19,19 +19,15 @@ from importlib import import_module
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 
-import numpy as np
-
-from labmates.errors import UsageError
+from labmates.errors import LabmatesError, UsageError
 from labmates.sandboxes.interpreter import FLAGS, this_interpreter
-from labmates_populations.engine.errors import WorkersError
-from labmates_populations.engine.kernel.engine import Batch, Errors, Result
+from labmates_populations.engine.kernel.batches import Batch, Errors, Result, merged
 from labmates_populations.engine.kernel.forking import fork
 from labmates_populations.engine.kernel.source import Found, Source, lines_of, program_of, received_sources
 from labmates_populations.engine.kernel.wire import ClosedError, receive, send
-from labmates_populations.engine.match_ups import MatchUps
 from labmates_populations.machine import installed_machine
 
-__all__ = ["Batch", "Errors", "Loaded", "Result", "Workers", "chunks"]
+__all__ = ["Batch", "Errors", "Loaded", "Result", "Workers", "chunks", "merged"]
 DECISION_SECONDS = 1.0
 """Limit of processor time per decision; the limit for all decisions of a player is twice as high."""
 MEMORY_BYTES = 512 << 20
@@ -40,6 +36,10 @@ _MOST_WORKERS = 256
 _POLL_SECONDS = 0.25
 _WORTH_LOADING = 200_000
 """Decisions after which the machine saves more time than its start costs."""
+
+
+class WorkersError(LabmatesError):
+    """The worker processes failed for a reason other than a strategy."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,6 @@ class Workers:
         self._readings: set[socket.socket] = set()
         self._sources: list[Source] = []
         self._texts: list[str] = []
-        self._match_ups = MatchUps()
         self._decisions = 0
 
     def __enter__(self) -> Workers:
@@ -169,8 +168,6 @@ class Workers:
     def play(self, batches: Sequence[Batch], *, stop: Callable[[], bool] | None = None) -> list[Result]:
         """Play batches in parallel; the results depend only on the batches.
 
-        Games of deterministic strategies are cached.
-
         Parameters
         ----------
         stop
@@ -187,9 +184,7 @@ class Workers:
         """
         with self._lock:
             try:
-                same = np.array([not (known.random or known.paper or known.problems) for known in self.loaded], bool)
-                batches = list(map(self._with_texts, batches))
-                return self._match_ups.play(batches, same, lambda rest: self._play(rest, stop or (lambda: False)))
+                return self._play([*map(self._with_texts, batches)], stop or (lambda: False))
             except BaseException:
                 self.close()
                 raise

@@ -19,11 +19,10 @@ from labmates.studies.settings import RunSettings
 from labmates_populations import evolution
 from labmates_populations.engine import ray_workers
 from labmates_populations.engine.crew import Crew
-from labmates_populations.engine.errors import WorkersError
 from labmates_populations.engine.evolution import Evolution, Generation
 from labmates_populations.engine.ray_workers import RayWorkers
 from labmates_populations.engine.reference import reference_source
-from labmates_populations.engine.workers import Batch
+from labmates_populations.engine.workers import Batch, WorkersError
 from labmates_populations.repeated import make_repeated
 from tests.support.strategies import library
 

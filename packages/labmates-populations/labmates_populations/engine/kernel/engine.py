@@ -9,13 +9,13 @@ import socket
 import time
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from labmates_populations.engine.kernel.batches import Batch, Errors, Result
 from labmates_populations.engine.kernel.hosts import History, Host, HostError, UnreadyError
 from labmates_populations.engine.kernel.limits import MOST_SPENT
 from labmates_populations.engine.kernel.players import FAILED, STOPPED, TIMEOUT
@@ -30,143 +30,8 @@ _AT_ONCE = 8
 _MOST_ALONE = 128
 """Maximum number of these processes; a player whose process was ended repeats its game up to the current round."""
 _MOST_TABLES = 2
-_MOST_SEATS = 64
 _NOISE = 1
 """Component of the seed of noise, in contrast to players' random numbers."""
-
-
-@dataclass(frozen=True)
-class Batch:
-    """Games to be played, one in each group.
-
-    Attributes
-    ----------
-    groups
-        Indices of strategies, ``(groups, players)``; ``(groups, 1)`` with `opponents`.
-    seed, numbers
-        Players' random numbers derive from the seed, the number of the group and the seat. By default groups are
-        numbered from 0.
-    cooperate
-        The strategies that fall back to cooperation.
-    broken
-        Strategies that are not run: they fall back in each round.
-    opponents
-        Fixed moves of the others, ``(groups, rounds, players - 1)``, or fewer rows, which are repeated for the groups
-        after them; None if the others are strategies.
-    anew
-        Do not use cached moves, and use new processes for this batch.
-    timed
-        Measure the time of each strategy's players.
-    given
-        Executed moves of the first rounds, which replace the players' decisions, ``(groups, rounds, seats)``; one more
-        round is played. Failures in these rounds are not counted.
-    texts
-        The code of each strategy by index, if strategies read each other's.
-    """
-
-    game: RepeatedGame
-    groups: NDArray[np.int64]
-    seed: int
-    numbers: NDArray[np.int64] | None = None
-    cooperate: frozenset[int] = frozenset()
-    broken: frozenset[int] = frozenset()
-    opponents: NDArray[Any] | None = None
-    anew: bool = False
-    timed: bool = False
-    given: NDArray[Any] | None = None
-    texts: Mapping[int, str] = field(default_factory=dict)
-
-    @property
-    def rounds(self) -> int:
-        """The number of played rounds."""
-        return self.game.n_rounds if self.given is None else min(self.given.shape[1] + 1, self.game.n_rounds)
-
-    @property
-    def group_numbers(self) -> NDArray[np.int64]:
-        """The number of each group."""
-        return np.arange(len(self.groups)) if self.numbers is None else self.numbers
-
-
-@dataclass(frozen=True)
-class Errors:
-    """Errors of a strategy in a batch.
-
-    Attributes
-    ----------
-    count
-        Failed decisions, including omitted ones.
-    over
-        Players that fell back for the rest of their game: they exceeded a limit of time or memory, or could not be
-        created.
-    group, seat, round
-        Of the first error; round -1 is the player's creation.
-    what
-        Description of the first error.
-    spent
-        Players that exceeded a limit of time or memory.
-    seats
-        The same for each seat, as ``{"group seat": {"round", "what", "count"}}``; empty if there are too many.
-    fatal
-        Whether its code ended a process, or could not be interrupted.
-    """
-
-    strategy: int
-    count: int
-    over: int
-    group: int
-    seat: int
-    round: int
-    what: str
-    spent: int = 0
-    seats: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    fatal: bool = False
-
-    def joined(self, later: Errors) -> Errors:
-        """The errors of a strategy in two batches."""
-        seats = {**self.seats, **later.seats}
-        return replace(
-            self,
-            seats=seats if self.seats and later.seats and len(seats) <= _MOST_SEATS else {},
-            count=self.count + later.count,
-            over=self.over + later.over,
-            spent=self.spent + later.spent,
-            fatal=self.fatal or later.fatal,
-        )
-
-    @property
-    def stopped(self) -> bool:
-        """Whether the strategy exceeded a limit or killed a process, and should not be run again."""
-        return self.fatal or self.spent > 0
-
-
-@dataclass(frozen=True)
-class Result:
-    """The result of a batch.
-
-    Attributes
-    ----------
-    actions
-        Of the strategies, ``(groups, rounds, seats)``; True for cooperation, or indices of named actions.
-    failed
-        Mask of groups with an error, ``(groups,)``.
-    errors
-        By the strategy's index.
-    own
-        Seconds of each strategy's players, if the batch is `timed`.
-    own_seconds, seconds
-        Processor time of the players' processes, and in total.
-    """
-
-    actions: NDArray[Any]
-    failed: NDArray[np.bool_]
-    errors: Mapping[int, Errors]
-    own: Mapping[int, float]
-    own_seconds: float
-    seconds: float
-
-    def payoffs(self, batch: Batch) -> NDArray[np.float64]:
-        """All payoffs, ``(groups, rounds, players)``; computed here, beyond the access of strategies."""
-        return batch.game.play(self.actions)
 
 
 def serve(connection: socket.socket, settings: dict[str, Any], requests: int) -> None:
@@ -247,7 +112,8 @@ class Engine:
             self.end_together()
         own = play.own_seconds
         seconds = own + time.process_time() - began
-        return Result(play.actions, play.failures.groups, play.failures.summed(), dict(play.own), own, seconds)
+        errors = {strategy: error.trimmed() for strategy, error in play.errors.items()}
+        return Result(play.actions, errors, own, seconds)
 
     def together(self) -> Host:
         """The process of compiled players."""
@@ -296,42 +162,6 @@ def _slips(batch: Batch) -> NDArray[np.uint8] | None:
     return np.where(slips < 1, 1 + slips * (len(batch.game.labels) - 1), 0).astype(np.uint8)
 
 
-class _Failures:
-    """Errors of players in a batch."""
-
-    def __init__(self, batch: Batch, strategies: NDArray[np.int64]) -> None:
-        self.spent: Counter[int] = Counter()
-        self.groups = np.zeros(len(batch.groups), bool)
-        self._batch = batch
-        self._numbers = batch.group_numbers.tolist()
-        self._strategies = strategies
-        self._sums: dict[int, dict[str, Any]] = {}
-
-    def add(self, place: int, t: int, what: str, *, over: bool, spent: bool = False, fatal: bool = False) -> None:
-        """Count a player's error; with `over` it falls back for the rest of the game."""
-        strategy = int(self._strategies[place])
-        group, seat = divmod(place, self._batch.groups.shape[1])
-        self.groups[group] = True
-        where = {"group": self._numbers[group], "seat": seat, "round": t, "what": what}
-        nothing = {"count": 0, "over": 0, "spent": 0, "fatal": False}
-        sums = self._sums.setdefault(strategy, {"strategy": strategy, **where, **nothing, "seats": {}})
-        cost = self._batch.game.n_rounds - max(t, 0) if over else 1
-        sums["count"] += cost
-        sums["over"] += over
-        sums["spent"] += spent
-        sums["fatal"] |= fatal
-        self.spent[strategy] += spent or fatal
-        at = sums["seats"].setdefault(f"{where['group']} {seat}", {"round": t, "what": what, "count": 0})
-        at["count"] += cost
-
-    def summed(self) -> dict[int, Errors]:
-        """The sums by strategy."""
-        return {
-            strategy: Errors(**{**sums, "seats": sums["seats"] if len(sums["seats"]) <= _MOST_SEATS else {}})
-            for strategy, sums in self._sums.items()
-        }
-
-
 class _Play:
     """The state of a batch in play."""
 
@@ -346,8 +176,9 @@ class _Play:
             (np.zeros((places, rounds, others), kind), np.zeros((places, rounds, others))) if paper else (None, None)
         )
         self.actions = np.empty((len(batch.groups), rounds, batch.groups.shape[1]), kind)
-        self.failures = _Failures(batch, self._strategies)
-        self.own: defaultdict[int, float] = defaultdict(float)
+        self.errors: dict[int, Errors] = {}
+        self._spent: Counter[int] = Counter()
+        """Players of each strategy that exceeded a limit, or ended their process."""
         self.own_seconds = 0.0
         self._stock = game.start(len(batch.groups))
         cooperate = np.isin(self._strategies, list(batch.cooperate))
@@ -355,7 +186,7 @@ class _Play:
         self._running = ~np.isin(self._strategies, list(batch.broken))
         self._running &= playable
         for place in np.flatnonzero(~self._running).tolist():
-            self.failures.add(place, -1, "is not run", over=True)
+            self._fail(place, -1, "is not run", over=True)
         self._compiled &= ~np.isin(self._strategies, list(engine.alone))
         # Players of a strategy are consecutive, so its code stays in the processor's cache.
         self._order = np.empty(places, np.int64)
@@ -366,7 +197,7 @@ class _Play:
         self._told = {
             "game": {"name": game.name, "n_players": game.n_players, "n_rounds": rounds, "parameters": game.parameters},
             "moves": len(game.labels),
-            "seed": batch.seed, "seats": batch.groups.shape[1], "paper": paper, "timed": batch.timed,
+            "seed": batch.seed, "seats": batch.groups.shape[1], "paper": paper,
         }  # fmt: skip
         same = self._running & ~random & ~of_paper
         # With noise, a move does not follow from the player's observations.
@@ -397,7 +228,7 @@ class _Play:
         waiting = self._running
         if self._native is not None:
             stocks = None if self._history.stocks is None else self._history.stocks[:, t]
-            self._native.decide(t, chosen, stocks, self.own if self._batch.timed else None)
+            self._native.decide(t, chosen, stocks)
             waiting = waiting & ~self._native.playing
         known = self._table.moves(self._nodes)
         chosen[known != UNKNOWN] = known[known != UNKNOWN]
@@ -422,15 +253,8 @@ class _Play:
         game, opponents = self._batch.game, self._batch.opponents
         if opponents is None:
             return own, game.payoffs(own, self._stock), game.others(own, own)
-        rows, moves = np.arange(len(own)) % len(opponents), len(game.labels)
-        if self._stock is not None or self._history.their_actions is not None or len(own) <= moves * len(opponents):
-            actions = np.concatenate([own, opponents[rows, t]], axis=1)
-            return actions, game.payoffs(actions, self._stock), game.others(actions, own)
-        # Each move beside each row of opponents once: many groups are equal.
-        each = np.tile(np.arange(moves), len(opponents))[:, None].astype(own.dtype)
-        actions = np.concatenate([each, np.repeat(opponents[:, t], moves, axis=0)], axis=1)
-        which = rows * moves + own[:, 0]
-        return own, game.payoffs(actions, None)[which, :1], game.others(actions, each)[which]
+        actions = np.concatenate([own, opponents[np.arange(len(own)) % len(opponents), t]], axis=1)
+        return actions, game.payoffs(actions, self._stock), game.others(actions, own)
 
     def _write(self, t: int, actions: NDArray[Any], paid: NDArray[np.float64], counts: NDArray[np.int64]) -> None:
         """Add a round to the players' observations."""
@@ -486,7 +310,7 @@ class _Play:
         asked: Counter[int] = Counter()
         for index in waiting:
             strategy = int(self._strategies[places[index]])
-            if self._is_stopped(strategy) or self.failures.spent[strategy] + asked[strategy] < MOST_SPENT:
+            if self._is_stopped(strategy) or self._spent[strategy] + asked[strategy] < MOST_SPENT:
                 asked[strategy] += 1
                 wave.append(index)
             if len(wave) == _AT_ONCE:
@@ -525,8 +349,6 @@ class _Play:
     def _taken(self, host: Host) -> tuple[NDArray[np.uint8], list[dict[str, Any]]]:
         answers = host.answers()
         self.own_seconds += answers.seconds
-        for strategy, seconds in answers.own.items():
-            self.own[strategy] += seconds
         return answers.moves, answers.failures
 
     def _ask_alone(self, t: int, places: NDArray[np.int64], wave: Sequence[int], answers: NDArray[np.uint8]) -> None:
@@ -583,15 +405,26 @@ class _Play:
             if 0 <= t < self._batch.rounds - 1 and self._batch.given is not None and not over:
                 continue
             place = int(places[failure["index"]])
-            self.failures.add(place, t, failure["what"], over=over, spent=failure["spent"])
+            self._fail(place, t, failure["what"], over=over, spent=failure["spent"])
             self._running[place] &= not over
 
     def _is_stopped(self, strategy: int) -> bool:
         """Whether a strategy exceeded the limits of a batch, and is not run for its rest."""
-        return self.failures.spent[strategy] >= MOST_SPENT or self._used[strategy] > self._engine.most_seconds
+        return self._spent[strategy] >= MOST_SPENT or self._used[strategy] > self._engine.most_seconds
+
+    def _fail(self, place: int, t: int, what: str, *, over: bool, spent: bool = False, fatal: bool = False) -> None:
+        """Count a player's error; with `over` it falls back for the rest of the game."""
+        strategy = int(self._strategies[place])
+        group, seat = divmod(place, self._batch.groups.shape[1])
+        errors = self.errors.setdefault(strategy, Errors(t, what))
+        cost = self._batch.game.n_rounds - max(t, 0) if over else 1
+        errors.add(f"{self._batch.group_numbers[group]} {seat}", t, what, cost)
+        errors.spent += spent
+        errors.fatal |= fatal
+        self._spent[strategy] += spent or fatal
 
     def _over(self, place: int, t: int, what: str, *, spent: bool = False, fatal: bool = False) -> None:
-        self.failures.add(place, t, what, over=True, spent=spent, fatal=fatal)
+        self._fail(place, t, what, over=True, spent=spent, fatal=fatal)
         self._running[place] = False
         self._nodes[place] = 0
 

@@ -100,14 +100,13 @@ class Answers:
     ----------
     moves
         One for each asked player; see `players`.
-    seconds, own
-        Processor time in total, and of each strategy's players.
+    seconds
+        Processor time.
     """
 
     moves: NDArray[np.uint8]
     failures: list[dict[str, Any]]
     seconds: float
-    own: Mapping[int, float]
 
 
 @dataclass
@@ -192,8 +191,7 @@ class Host:
             failures = [_checked(one, self._asked) for one in told["failures"]]
             if len(answers) != self._asked or not ((answers < self._moves) | (answers == FAILED)).all():
                 raise ValueError("the answer is no answer")
-            own = {int(number): _seconds(one) for number, one in told["own"].items() if int(number) in self._known}
-            return Answers(answers, failures, _seconds(told["seconds"]), own)
+            return Answers(answers, failures, min(max(0.0, float(told["seconds"])), 1e6))
         except (ClosedError, OSError, ValueError, KeyError, TypeError) as error:
             hung = self._marks[BEATS] == HUNG
             raise HostError(self._blamed(), _HANGS if hung else "ended its process") from error
@@ -245,10 +243,6 @@ class UnreadyError(Exception):
     def __init__(self, what: str, *, confined: bool) -> None:
         super().__init__(what)
         self.confined = confined
-
-
-def _seconds(told: Any) -> float:
-    return min(max(0.0, float(told)), 1e6)
 
 
 def _checked(told: Any, asked: int) -> dict[str, Any]:

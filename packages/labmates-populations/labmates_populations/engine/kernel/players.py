@@ -17,7 +17,6 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import groupby
 from types import CodeType
 from typing import Any
 
@@ -93,7 +92,7 @@ def serve(connection: socket.socket, settings: dict[str, Any], marks: int) -> No
                 answers, failures = players.answer(head, Reader(data))
             except MemoryError:
                 os._exit(OUT_OF_MEMORY)
-            told = {"failures": failures, "seconds": time.thread_time() - began, "own": players.own}
+            told = {"failures": failures, "seconds": time.thread_time() - began}
             send(connection, told, bytes(answers))
             asked += 1
             if asked % _COLLECT_EACH == 0:
@@ -174,7 +173,6 @@ class Players:
         self._players: list[Any] = [None] * places
         self._decided = [_UNMADE] * places
         self._spent: Counter[int] = Counter()
-        self.own: dict[int, float] = {}
         watch.begin()
 
     def answer(self, head: dict[str, Any], data: Reader) -> tuple[bytearray, list[dict[str, Any]]]:
@@ -193,25 +191,7 @@ class Players:
         for facts in head["learn"]:
             self._known[facts["number"]] = Strategy(facts, data.bytes(facts["bytes"]))
         stocks = self._seen.stocks(places, t) if self._stocked else None
-        if not self._head["timed"]:
-            return self._decide(t, places, numbers, stocks)
-        return self._timed(t, places, numbers, stocks)
-
-    def _timed(
-        self, t: int, places: list[int], numbers: list[int], stocks: list[Any] | None
-    ) -> tuple[bytearray, list[dict[str, Any]]]:
-        """The decisions of players, strategy by strategy, with the time of each strategy."""
-        answers, failures, start = bytearray(), [], 0
-        self.own = {}
-        for number, run in groupby(numbers):
-            end = start + len(list(run))
-            began = time.thread_time()
-            told, failed = self._decide(t, places[start:end], numbers[start:end], stocks and stocks[start:end])
-            self.own[number] = time.thread_time() - began
-            answers += told
-            failures += [{**one, "index": one["index"] + start} for one in failed]
-            start = end
-        return answers, failures
+        return self._decide(t, places, numbers, stocks)
 
     def _decide(
         self, t: int, places: list[int], numbers: list[int], stocks: list[Any] | None

@@ -25,11 +25,3 @@ def add_children(node: ast.AST, nodes: list[ast.AST]) -> None:
             nodes += [child for child in value if child is not None] if None in value else value
         elif value is not None:
             nodes.append(value)
-
-
-def walk(node: ast.AST) -> list[ast.AST]:
-    """A node and all its descendants."""
-    nodes = [node]
-    for parent in nodes:
-        add_children(parent, nodes)
-    return nodes

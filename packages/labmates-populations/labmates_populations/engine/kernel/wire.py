@@ -33,17 +33,9 @@ def send(connection: socket.socket, told: dict[str, Any], data: bytes = b"") -> 
 def receive(connection: socket.socket) -> tuple[dict[str, Any], bytes]:
     """Wait for a message and return its object and bytes; ClosedError if it is invalid or the connection closes."""
     try:
-        return parsed(receive_whole(connection))
-    except ValueError as error:
-        raise ClosedError(str(error)) from error
-
-
-def receive_whole(connection: socket.socket) -> bytes:
-    """Wait for a message and return it for `parsed`; ClosedError if the connection closes."""
-    try:
         head = _exactly(connection, _HEAD.size)
         complete(head, MOST_BYTES)
-        return _exactly(connection, sum(_HEAD.unpack(head)), head)
+        return parsed(_exactly(connection, sum(_HEAD.unpack(head)), head))
     except (OSError, ValueError) as error:
         raise ClosedError(str(error)) from error
 

@@ -283,8 +283,8 @@ def test_what_took_too_long_is_not_played_again_as_often_as_others(workers: Work
 
     def play(batches: Sequence[Batch]) -> list[Result]:
         played.extend(batches)
-        late = Errors(loaded[0].index, 1, 1, 0, 0, 1, "took too long", spent=1)
-        return [replace(result, errors={late.strategy: late}) for result in workers.play(batches)]
+        late = {loaded[0].index: Errors(1, "took too long", 1, spent=1)}
+        return [replace(result, errors=late) for result in workers.play(batches)]
 
     [one] = behaviours(
         game, play, [loaded[0].index], features="counts", random={loaded[0].index: False}, cooperate=frozenset()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -9,11 +10,11 @@ import pytest
 
 from labmates_populations.engine import verdicts
 from labmates_populations.engine.checks import Checked
-from labmates_populations.engine.file_cache import FileCache, _rules
 from labmates_populations.engine.kernel.source import Found
+from labmates_populations.engine.verdicts import _rules
 
 FOUND = Found("Strategy_SELFISH_1", 3, 9, "selfish", 1, False, True, 2, ())
-KEPT = [Checked(FOUND, ("took too long",), False, 1.5)]
+KEPT = [Checked(FOUND, ("took too long",), False)]
 
 
 @pytest.fixture(autouse=True)
@@ -45,27 +46,26 @@ def test_verdicts_belong_to_rules(request: pytest.FixtureRequest) -> None:
     assert verdicts.known_verdicts("text", "public-goods") is None
 
 
-def test_the_oldest_files_go_when_there_is_too_much(folder: Path) -> None:
-    cache = FileCache("numbers", 3 * (10 + 32))
-    for number in range(5):
-        cache.keep(bytes(10), str(number))
-    assert len(list((folder / "numbers").iterdir())) == 3
-    assert [cache.known(str(number)) is None for number in (0, 4)] == [True, False]
-    cache.keep(bytes(100), "large")
-    assert [cache.known(key) for key in ("4", "large")] == [None, bytes(100)]
+def test_the_oldest_verdicts_go_when_there_are_too_many(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    verdicts.keep_verdicts("0", "public-goods", KEPT)
+    [first] = (folder / "verdicts").iterdir()
+    monkeypatch.setattr(verdicts, "_MOST_BYTES", 3 * first.stat().st_size)
+    for number in range(1, 5):
+        for file in (folder / "verdicts").iterdir():
+            os.utime(file, (file.stat().st_atime, file.stat().st_mtime - 10))
+        verdicts.keep_verdicts(str(number), "public-goods", KEPT)
+    known = [verdicts.known_verdicts(str(number), "public-goods") for number in range(5)]
+    assert known == [None, None, KEPT, KEPT, KEPT]
 
 
-@pytest.mark.parametrize(
-    "harm", [lambda data: data[:-1], lambda data: data[:-1] + b"?", lambda data: b"", lambda data: data * 2]
-)
-def test_what_is_damaged_counts_as_absent(folder: Path, harm: Callable[[bytes], bytes]) -> None:
-    cache = FileCache("texts", 1000)
-    cache.keep(b"some text", "key")
-    [file] = (folder / "texts").iterdir()
+@pytest.mark.parametrize("harm", [lambda data: data[:-1], lambda data: b"", lambda data: data * 2])
+def test_damaged_verdicts_count_as_absent(folder: Path, harm: Callable[[bytes], bytes]) -> None:
+    verdicts.keep_verdicts("text", "public-goods", KEPT)
+    [file] = (folder / "verdicts").iterdir()
     file.write_bytes(harm(file.read_bytes()))
-    assert cache.known("key") is None
-    cache.keep(b"some text", "key")
-    assert cache.known("key") == b"some text"
+    assert verdicts.known_verdicts("text", "public-goods") is None
+    verdicts.keep_verdicts("text", "public-goods", KEPT)
+    assert verdicts.known_verdicts("text", "public-goods") == KEPT
 
 
 def test_a_cache_that_can_not_be_written_is_done_without(folder: Path) -> None:
