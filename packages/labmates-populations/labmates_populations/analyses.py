@@ -385,7 +385,7 @@ def invasion(runs: Runs, params: InvasionParams) -> Result:
         if len(genes) < 2:
             raise UsageError(f"there is only one set of strategies, {genes[0]}; an invasion needs two")
         play = partial(evolution.invasion, game, population, workers.play, samples=params.samples, seed=params.seed)
-        rows = [play(resident, invader).row() for resident in genes for invader in genes if invader != resident]
+        rows = [play(resident, invader) for resident in genes for invader in genes if invader != resident]
     columns = [
         Column("resident", once=True),
         Column("invader"),

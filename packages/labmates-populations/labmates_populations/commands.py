@@ -281,20 +281,12 @@ def import_(_lab: Lab, params: ImportParams) -> Iterator[Result]:
     from labmates_populations.engine.workers import Workers
 
     with Workers() as workers:
-        for imported in import_strategies(workers, params.path, params.to, params.game):
-            row = {
-                "file": str(imported.file.path),
-                "game": imported.file.game,
-                "model": imported.file.model,
-                "strategies": imported.strategies,
-                "refused": imported.refused,
-            }
-            line = f"{imported.file.path}: {imported.strategies} strategies"
-            if imported.refused:
-                line += f", {imported.refused} refused by the static checks"
-            if imported.faulty is not None:
-                row["problems"] = imported.faulty
-                line += f", {imported.faulty or 'none'} with problems by an earlier check"
+        for row in import_strategies(workers, params.path, params.to, params.game):
+            line = f"{row['file']}: {row['strategies']} strategies"
+            if row["refused"]:
+                line += f", {row['refused']} refused by the static checks"
+            if "problems" in row:
+                line += f", {row['problems'] or 'none'} with problems by an earlier check"
             yield Result((), verdict=[line], objects=[row])
 
 

@@ -54,8 +54,6 @@ class RepeatedGame(ABC):
     sources: bool = field(default=False, kw_only=True)
 
     name: ClassVar[str]
-    title: ClassVar[str]
-    summary: ClassVar[str]
     is_binary: ClassVar[bool] = True
     """Whether players cooperate or defect."""
 
@@ -148,7 +146,7 @@ class RepeatedGame(ABC):
 
 @dataclass(frozen=True)
 class PublicGoods(RepeatedGame):
-    """Contributions of cooperators are multiplied and shared among all; defectors keep theirs.
+    """Each player gets k·c/n, and 1 more for defecting, where c of n players cooperate.
 
     Parameters
     ----------
@@ -159,8 +157,6 @@ class PublicGoods(RepeatedGame):
     k: float = 2
 
     name: ClassVar[str] = "public-goods"
-    title: ClassVar[str] = "Public goods"
-    summary: ClassVar[str] = "Each player gets k·c/n, and 1 more for defecting, where c of n players cooperate."
 
     def check(self) -> None:
         """Check that the game is a dilemma."""
@@ -200,8 +196,6 @@ class CollectiveRisk(RepeatedGame):
     k: float = 2
 
     name: ClassVar[str] = "collective-risk"
-    title: ClassVar[str] = "Collective risk"
-    summary: ClassVar[str] = "Each player gets k if at least m cooperate, and 1 more for defecting."
 
     def __post_init__(self) -> None:
         if self.m is None:
@@ -241,7 +235,9 @@ class CollectiveRisk(RepeatedGame):
 
 @dataclass(frozen=True)
 class CommonPool(RepeatedGame):
-    """Each player harvests a share of a stock, twice as much by defecting; the rest grows.
+    """Each player takes S/(2n) of the stock S, twice as much by defecting.
+
+    What is left, S', grows by 2S'(1 - S'/K) up to the capacity K.
 
     Parameters
     ----------
@@ -252,11 +248,6 @@ class CommonPool(RepeatedGame):
     capacity: int | None = None
 
     name: ClassVar[str] = "common-pool"
-    title: ClassVar[str] = "Common pool"
-    summary: ClassVar[str] = (
-        "Each player takes S/(2n) of the stock S, twice as much by defecting; what is left, S', grows by 2S'(1 - S'/K) "
-        "up to the capacity K."
-    )
 
     def __post_init__(self) -> None:
         if self.capacity is None:
@@ -337,8 +328,6 @@ class ByCount(RepeatedGame):
     defect: tuple[float, ...] = ()
 
     name: ClassVar[str] = "by-count"
-    title: ClassVar[str] = "Payoffs by count"
-    summary: ClassVar[str] = "A table has each player's payoff by its action and the number of cooperators."
 
     def __post_init__(self) -> None:
         shares = [2 * count / self.n_players for count in range(self.n_players + 1)]
@@ -407,8 +396,6 @@ class ByAction(RepeatedGame):
     table: tuple[tuple[float, ...], ...] = ()
 
     name: ClassVar[str] = "by-action"
-    title: ClassVar[str] = "Payoffs by action"
-    summary: ClassVar[str] = "A table has each player's payoff by its action and the number of others with each action."
     is_binary: ClassVar[bool] = False
 
     def __post_init__(self) -> None:

@@ -1,4 +1,7 @@
-"""Self-play as a graph that plays one mixture after the other and skips recorded ones."""
+"""Self-play: welfare of groups that mix strategies of two attitudes, for each mixture (paper, section 5).
+
+Its graph plays one mixture after the other and skips recorded ones.
+"""
 
 from __future__ import annotations
 
@@ -8,24 +11,20 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Annotated, Any, TypedDict
 
+import numpy as np
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 
+from labmates.errors import UsageError
 from labmates.records.events import PayoffEvent
 from labmates.stats.domains import Domain
 from labmates.stats.intervals import mean
+from labmates.util.seeds import derive
 from labmates.workflows.protocol.experiment import Outcome
 from labmates_populations.condition import SelfplayCondition
-from labmates_populations.engine.library import Population
-from labmates_populations.engine.selfplay import (
-    Mixture,
-    mixture_games,
-    mixtures,
-    play_mixture,
-    select_genes,
-)
-from labmates_populations.engine.workers import Batch
+from labmates_populations.engine.library import Gene, Population
+from labmates_populations.engine.workers import Batch, Errors, chunks, merged
 from labmates_populations.playing import Arena, invalid_strategies, opens
 
 MOST_STEPS = 10_000
@@ -58,7 +57,9 @@ SelfplayGraph = CompiledStateGraph[Mixtures, SelfplayArena, Mixtures, Mixtures]
 
 def first_state(condition: SelfplayCondition, _seed: int) -> Mixtures:
     """The state in which a self-play starts."""
-    return Mixtures(left=mixtures(condition.group_size, condition.step), played=[])
+    size = condition.group_size
+    step = condition.step or max(1, size // 64)
+    return Mixtures(left=sorted({*range(0, size + 1, step), size}), played=[])
 
 
 async def play(state: Mixtures, runtime: Runtime[SelfplayArena]) -> dict[str, Any]:
@@ -68,10 +69,10 @@ async def play(state: Mixtures, runtime: Runtime[SelfplayArena]) -> dict[str, An
     recorder = arena.services.recorder
     event = recorder.done("payoff", f"mixture/{selfish}")
     if event is None:
-        mixture = await asyncio.to_thread(_played, arena, selfish, state["played"])
-        arena.warn_of_errors(mixture.errors)
-        event = _event(arena, mixture, select_genes(arena.population, arena.condition.chosen[1])[0].model)
-        recorder.emit(event)
+        played, errors = await asyncio.to_thread(_played, arena, selfish, state["played"])
+        arena.warn_of_errors(errors)
+        recorder.emit(played)
+        event = played
         await recorder.flush()
     return {"left": left, "played": [event]}
 
@@ -95,40 +96,78 @@ def _graph() -> SelfplayGraph:
     return builder.compile(name="self-play", checkpointer=False).with_config(recursion_limit=MOST_STEPS)
 
 
-def _played(arena: SelfplayArena, selfish: int, earlier: Sequence[PayoffEvent]) -> Mixture:
+def _played(
+    arena: SelfplayArena, selfish: int, earlier: Sequence[PayoffEvent]
+) -> tuple[PayoffEvent, dict[int, Errors]]:
+    """Play the games of a mixture; its record, and the errors of strategies."""
     batch = games_of(arena.condition, arena.population, arena.services.seed, selfish, earlier)
-    return play_mixture(batch, arena.play, selfish)
+    results = arena.play(list(chunks(batch)))
+    errors = merged(results)
+    actions = np.concatenate([result.actions for result in results])
+    welfare = mean(batch.game.counted(actions).mean(axis=(1, 2)).tolist(), Domain(*batch.game.bounds()))
+    details = {
+        "selfish": selfish,
+        **{name: getattr(welfare, name) for name in ("low", "high", "n", "df", "method", "reason")},
+        "cooperation": float(batch.game.cooperates(actions).mean()),
+        "errors": sum(error.count for error in errors.values()),
+        "model": select_genes(arena.population, arena.condition.chosen[1])[0].model,
+    }
+    if stopped := [index for index, error in errors.items() if error.stopped]:
+        details["stopped"] = sorted(stopped)
+    step = f"mixture/{selfish}"
+    return PayoffEvent(step=step, match=step, payoffs={"welfare": welfare.value}, details=details), errors
 
 
 def games_of(
     condition: SelfplayCondition, population: Population, seed: int, selfish: int, earlier: Sequence[PayoffEvent]
 ) -> Batch:
-    """The games of one mixture, without the strategies stopped in `earlier` mixtures."""
-    stopped = frozenset(number for event in earlier for number in event.details.get("stopped", ()))
-    return mixture_games(
-        condition.make_game(),
-        population,
-        select_genes(population, condition.chosen[1]),
-        selfish,
-        samples=condition.samples,
-        seed=seed,
-        broken=stopped,
+    """The games of one mixture, without the strategies stopped in `earlier` mixtures.
+
+    Each group is drawn without replacement; UsageError if an attitude has too few strategies for it.
+    """
+    game, chance = condition.make_game(), np.random.default_rng(derive(seed, "mixture", selfish))
+    drawn = []
+    for gene, count in zip(
+        select_genes(population, condition.chosen[1]), (game.n_players - selfish, selfish), strict=True
+    ):
+        members = np.array(population.genes[gene])
+        if count > len(members):
+            text = f"{gene} has {len(members)} strategies; a group of {game.n_players} needs {count} of them"
+            raise UsageError(text)
+        drawn.append((members, count))
+    groups = np.array(
+        [
+            np.concatenate([chance.choice(members, size=count, replace=False) for members, count in drawn])
+            for _ in range(condition.samples)
+        ]
     )
+    broken = frozenset(number for event in earlier for number in event.details.get("stopped", ()))
+    return Batch(game, groups, derive(seed, "play", selfish), cooperate=population.cooperate, broken=broken)
 
 
-def _event(arena: SelfplayArena, mixture: Mixture, model: str) -> PayoffEvent:
-    welfare = mean(mixture.groups, Domain(*arena.condition.make_game().bounds()))
-    details = {
-        "selfish": mixture.selfish,
-        **{name: getattr(welfare, name) for name in ("low", "high", "n", "df", "method", "reason")},
-        "cooperation": mixture.cooperation,
-        "errors": sum(error.count for error in mixture.errors.values()),
-        "model": model,
-    }
-    if stopped := [index for index, error in mixture.errors.items() if error.stopped]:
-        details["stopped"] = sorted(stopped)
-    step = f"mixture/{mixture.selfish}"
-    return PayoffEvent(step=step, match=step, payoffs={"welfare": welfare.value}, details=details)
+def select_genes(population: Population, attitudes: tuple[str, str]) -> tuple[Gene, Gene]:
+    """The genes of a self-play with these attitudes.
+
+    Raises
+    ------
+    UsageError
+        If there are several models, or not exactly one set of strategies for each attitude.
+    """
+    known = sorted({gene.model for gene in population.genes})
+    if len(known) != 1:
+        raise UsageError(f"self-play needs the strategies of one model; choose one of: {', '.join(known)}")
+    return _only(population, attitudes[0]), _only(population, attitudes[1])
+
+
+def _only(population: Population, name: str) -> Gene:
+    """The gene with an attitude, or with an attitude and a variant."""
+    found = [gene for gene in population.genes if name in (gene.attitude, gene.set_name)]
+    if not found:
+        raise UsageError(f"there are no strategies with the attitude '{name}'")
+    if len(found) > 1:
+        sets = " or ".join(f"'{gene.set_name}'" for gene in found)
+        raise UsageError(f"strategies with the attitude '{name}' form several sets: choose one, {sets}")
+    return found[0]
 
 
 def outcome(state: Mixtures, arena: SelfplayArena) -> Outcome:

@@ -7,7 +7,8 @@ evolution for any number of processes, and the agents' strategies suffice to con
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -262,39 +263,6 @@ class Evolution:
         return np.random.default_rng(derive(self._seed, "evolution", *path))
 
 
-@dataclass(frozen=True)
-class Invasion:
-    """Whether a gene can invade another.
-
-    Attributes
-    ----------
-    resident_payoff
-        Mean payoff per round of a resident among residents.
-    invader_payoff
-        Mean payoff per round of one invader in a group of residents.
-    standard_error
-        Of the difference.
-    errors
-        Number of failed decisions.
-    """
-
-    resident: Gene
-    invader: Gene
-    resident_payoff: float
-    invader_payoff: float
-    standard_error: float
-    errors: int = 0
-
-    @property
-    def invades(self) -> bool:
-        """Whether one invader has a higher payoff than residents among residents, by at least two standard errors."""
-        return self.invader_payoff - self.resident_payoff > 2 * self.standard_error
-
-    def row(self) -> dict[str, object]:
-        """The result as a table row."""
-        return {**asdict(self), "resident": str(self.resident), "invader": str(self.invader), "invades": self.invades}
-
-
 def invasion(
     game: RepeatedGame,
     population: Population,
@@ -304,10 +272,12 @@ def invasion(
     *,
     samples: int,
     seed: int,
-) -> Invasion:
-    """Compare the payoff of one invader in a large population of residents with theirs.
+) -> dict[str, Any]:
+    """Compare the payoff of one invader in a large population of residents with theirs; a table row.
 
-    With few invaders, residents meet only residents, and so does an invader; `samples` groups of each kind are played.
+    A gene invades if one invader earns more than residents among residents, by at least two standard errors of the
+    difference. With few invaders, residents meet only residents, and so does an invader; `samples` groups of each kind
+    are played.
     """
     chance = np.random.default_rng(derive(seed, "invasion", str(resident), str(invader)))
     residents = np.array(population.genes[resident])
@@ -321,4 +291,7 @@ def invasion(
     earned = game.counted(actions).mean(axis=1)
     among, alone = earned[:samples].mean(axis=1), earned[samples:, 0]
     error = float(np.sqrt(among.var(ddof=1) / samples + alone.var(ddof=1) / samples))
-    return Invasion(resident, invader, float(among.mean()), float(alone.mean()), error, errors)
+    earned_by = {"resident_payoff": float(among.mean()), "invader_payoff": float(alone.mean())}
+    invades = earned_by["invader_payoff"] - earned_by["resident_payoff"] > 2 * error
+    names = {"resident": str(resident), "invader": str(invader)}
+    return {**names, **earned_by, "standard_error": error, "errors": errors, "invades": invades}

@@ -353,29 +353,14 @@ def library_digest(folder: Path, game: str, models: Sequence[str] = ()) -> str:
     return digest.hexdigest()[:32]
 
 
-@dataclass(frozen=True)
-class Imported:
-    """A file imported into a library.
-
-    Attributes
-    ----------
-    strategies, refused
-        Number of strategies, and of those refused by static checks.
-    faulty
-        Number of strategies with problems in an earlier check; None if the file has not been checked.
-    """
-
-    file: StrategyFile
-    strategies: int
-    refused: int
-    faulty: int | None
-
-
-def import_strategies(workers: Workers, source: Path, library: Path, game: str | None = None) -> Iterator[Imported]:
+def import_strategies(
+    workers: Workers, source: Path, library: Path, game: str | None = None
+) -> Iterator[dict[str, Any]]:
     """Copy files of strategies into a library, unchanged, and record the origin of each strategy.
 
     Published descriptions and the verdicts of an earlier check become part of the provenance. `game` is required
-    unless the folder's name specifies it.
+    unless the folder's name specifies it. Yields a row for each file, with the number of its `strategies`, of those
+    `refused` by static checks and, if it was checked before, of those with `problems`.
 
     Raises
     ------
@@ -405,8 +390,10 @@ def import_strategies(workers: Workers, source: Path, library: Path, game: str |
                 shutil.copyfile(file.provenance, target.provenance)
         if not target.provenance.exists():
             write_provenance(target, _imported(file, found, problems))
-        faulty = None if verdicts is None else sum(map(bool, problems))
-        yield Imported(target, len(found), sum(bool(strategy.problems) for strategy in found), faulty)
+        refused = sum(bool(strategy.problems) for strategy in found)
+        row: dict[str, Any] = {"file": str(target.path), "game": target.game, "model": target.model}
+        row |= {"strategies": len(found), "refused": refused}
+        yield row if verdicts is None else {**row, "problems": sum(map(bool, problems))}
 
 
 def _begun(

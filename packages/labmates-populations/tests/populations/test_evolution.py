@@ -196,9 +196,9 @@ def test_who_can_invade_whom(population: tuple[Population, Any]) -> None:
     game = make_repeated("collective-risk", 4, 2, {"k": 4})
     good, bad = Gene("one", "collective"), Gene("one", "exploitative")
     found = invasion(game, strategies, play, good, bad, samples=10, seed=0)
-    assert (found.resident_payoff, found.invader_payoff, found.invades) == (4, 5, True)
+    assert (found["resident_payoff"], found["invader_payoff"], found["invades"]) == (4, 5, True)
     found = invasion(game, strategies, play, bad, good, samples=10, seed=0)
-    assert (found.resident_payoff, found.invader_payoff, found.invades) == (1, 0, False)
+    assert (found["resident_payoff"], found["invader_payoff"], found["invades"]) == (1, 0, False)
 
 
 def test_the_best_keep_their_strategies_and_zero_payoffs_give_equal_chances(

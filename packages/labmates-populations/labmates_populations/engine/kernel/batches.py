@@ -128,10 +128,6 @@ class Result:
     own_seconds: float
     seconds: float
 
-    def payoffs(self, batch: Batch) -> NDArray[np.float64]:
-        """All payoffs, ``(groups, rounds, players)``; computed here, beyond the access of strategies."""
-        return batch.game.play(self.actions)
-
 
 def merged(results: Sequence[Result]) -> dict[int, Errors]:
     """The errors of strategies in several batches: the total number, and the first one."""

@@ -69,7 +69,7 @@ def test_is_caught_and_named_and_harms_no_other_player(play: Play, body: str, wh
     assert not result.actions[0, :, 0].any(), "a selfish strategy falls back to defection"
     assert result.actions[0, :, 1].all()
     assert not result.actions[0, :, 2].any()
-    assert np.array_equal(result.payoffs(batch)[0, 0], [1, 0, 1])
+    assert np.array_equal(batch.game.play(result.actions)[0, 0], [1, 0, 1])
 
 
 @pytest.mark.parametrize("native", [False, True])
@@ -153,7 +153,7 @@ def test_decisions_of_a_strategy_that_is_not_run_any_more_count(play: Play, work
     _, batch = play(COOPERATE, DEFECT, DEFECT, rounds=5)
     index = int(batch.groups[0, 0])
     [result] = workers.play([replace(batch, broken=frozenset({index}))])
-    assert {one.strategy: one.count for one in result.errors.values()} == {index: 5}
+    assert {strategy: one.count for strategy, one in result.errors.items()} == {index: 5}
     assert not result.actions.any()
 
 

@@ -347,25 +347,27 @@ def test_libraries_are_imported_unchanged_and_know_their_genes(workers: Workers,
     (published / "public_goods" / "gpt_descriptions.py").write_text(told)
     target = tmp_path / "library"
     [one] = import_strategies(workers, published, target)
-    assert (one.strategies, one.refused) == (16, 8)
-    lines = [json.loads(line) for line in one.file.provenance.read_text().splitlines()]
+    assert (one["strategies"], one["refused"]) == (16, 8)
+    file = Path(one["file"])
+    provenance = file.with_suffix(".jsonl")
+    lines = [json.loads(line) for line in provenance.read_text().splitlines()]
     assert {line["class"]: line["description"] for line in lines if "description" in line} == {
         "Strategy_PROSOCIAL_1": "Give.\nAlways."
     }
-    assert one.file.path.read_bytes() == (published / "public_goods" / "gpt.py").read_bytes()
+    assert file.read_bytes() == (published / "public_goods" / "gpt.py").read_bytes()
     population = load_population(workers, target, "public-goods")
     assert {str(gene): len(members) for gene, members in population.genes.items()} == {"gpt/prosocial": 8}
     assert set(population.refused) == {f"gpt:Strategy_SELFISH_{n}" for n in range(1, 9)}
     assert len(population.cooperate) == 8
     assert not population.faulty
     found = [line | {"problems": ["fails"]} if line["number"] == 2 else line for line in lines]
-    one.file.provenance.write_text("".join(f"{json.dumps(line)}\n" for line in found))
+    provenance.write_text("".join(f"{json.dumps(line)}\n" for line in found))
     assert load_population(workers, target, "public-goods").faulty == {"gpt:Strategy_PROSOCIAL_2": ("fails",)}
-    assert [str(again.file.path) for again in import_strategies(workers, target, target)] == [str(one.file.path)]
+    assert [again["file"] for again in import_strategies(workers, target, target)] == [one["file"]]
     (published / "public_goods" / "gpt_descriptions.py").write_text("description_PROSOCIAL_1 = 'Give.")
     with pytest.raises(UsageError, match=r"gpt_descriptions\.py can't be read as Python"):
         list(import_strategies(workers, published, tmp_path / "other"))
-    one.file.path.write_text("# another\n")
+    file.write_text("# another\n")
     with pytest.raises(UsageError, match="already exists and differs"):
         list(import_strategies(workers, published, target))
     for wrong, said in (({"models": ["gtp"]}, "has no strategies of 'gtp'"), ({"attitudes": ["kind"]}, "'kind'")):
