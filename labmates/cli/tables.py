@@ -34,7 +34,7 @@ def out_option(function: F) -> F:
         type=click.Path(dir_okay=False, path_type=Path),
         callback=check,
         metavar="FILE",
-        help="Also write the table to a file: .csv, .parquet, .tex, .json or .txt; repeatable.",
+        help="Also write the table to a file: .csv, .parquet, .tex or .json; repeatable.",
     )(function)
 
 

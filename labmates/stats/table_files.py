@@ -1,4 +1,4 @@
-"""Export of tables: CSV, Parquet, JSON, LaTeX and plain text."""
+"""Export of tables: CSV, Parquet, JSON and LaTeX."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from labmates.stats.tables import Column, Table
 from labmates.util.csv_rows import inert
 from labmates.util.safe_text import clean
 
-FORMATS: Final = (".csv", ".parquet", ".tex", ".json", ".txt")
+FORMATS: Final = (".csv", ".parquet", ".tex", ".json")
 _ONE_TABLE: Final = (".csv", ".parquet")
 
 
@@ -156,24 +156,6 @@ def write_tables(tables: Sequence[Table], path: Path) -> list[Path]:
     return [path]
 
 
-def plain_text(table: Table) -> str:
-    """A table as plain text, in columns."""
-    heads = [f"{column.group} {column.title}" if column.group else column.title for column in table.columns]
-    rows = [heads, *table.cells()]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    numbers = table.sides()
-
-    def line(cells: Sequence[str]) -> str:
-        placed = (
-            cell.rjust(width) if number else cell.ljust(width)
-            for cell, width, number in zip(cells, widths, numbers, strict=True)
-        )
-        return "  ".join(placed).rstrip()
-
-    shown = [line(rows[0]), "  ".join("-" * width for width in widths), *map(line, rows[1:])]
-    return "\n".join([clean(table.title), "", *shown, *(["", *map(clean, table.notes)] if table.notes else [])]) + "\n"
-
-
 def csv_text(table: Table) -> str:
     """All values of a table as CSV; missing values are empty."""
     file = io.StringIO()
@@ -187,4 +169,4 @@ def _json(tables: Sequence[Table]) -> str:
     return json.dumps([table.as_json() for table in tables], indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-_TEXTS: Final[dict[str, Callable[[Table], str]]] = {".txt": plain_text, ".csv": csv_text, ".tex": latex}
+_TEXTS: Final[dict[str, Callable[[Table], str]]] = {".csv": csv_text, ".tex": latex}
