@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,8 +11,6 @@ import pytest
 
 import labmates
 from labmates.records.store import Store
-from labmates.reports.report import store_report, write_report
-from tests.populations.test_populations_report import populations
 from tests.reports.test_report import store as store
 
 if TYPE_CHECKING:
@@ -41,17 +37,6 @@ def page_path(store: Store, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return labmates.report("pilot", out=tmp_path_factory.mktemp("page") / "report.html", store=store.url)
 
 
-@pytest.fixture(scope="module")
-def populations_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the report of real runs of self-play and evolution."""
-    folder = tmp_path_factory.mktemp("populations")
-    with ThreadPoolExecutor(1) as pool:  # this thread's event loop may be the browser's
-        url = pool.submit(populations, folder).result()
-    with closing(Store(url, read_only=True)) as store:
-        write_report(store_report(store), folder / "report.html")
-    return folder / "report.html"
-
-
 @pytest.mark.parametrize(
     "look",
     [
@@ -66,12 +51,6 @@ def test_a_report_opens_without_requests_errors_or_serious_findings(
     browser: Browser, page_path: Path, look: str
 ) -> None:
     assert seen(browser, page_path, look) == Seen(pictures=0)
-
-
-@pytest.mark.slow("tests/reports/test_report_in_a_browser.py")
-def test_a_report_of_self_play_and_evolution_opens_so_too(browser: Browser, populations_path: Path) -> None:
-    # The curves of self-play and of evolution; means are drawn within the page.
-    assert seen(browser, populations_path, "phone") == Seen(pictures=2)
 
 
 @dataclass(frozen=True)

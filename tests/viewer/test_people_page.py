@@ -22,11 +22,11 @@ from labmates.records.events import LLMCallEvent, ToolCallEvent
 from labmates.records.store import Store
 from labmates.studies.replay import replay
 from labmates.workflows.people.live import ask_run
-from tests.doors.seats.test_conformance import findings, seated
 from tests.support.browser import page_of
 from tests.support.children import Child
 from tests.support.plays import industrious
 from tests.support.puppet import puppet
+from tests.support.seats import findings, seated
 from tests.support.site import Site, served
 
 T = TypeVar("T")

@@ -11,9 +11,7 @@ from typing import Any
 import pytest
 from langchain.agents import create_agent
 
-from labmates.agents.organisation_files import find_organisation
-from labmates.records.bodies import Bodies
-from labmates.records.events import ChargeEvent, FindingsEvent
+from labmates.records.events import ChargeEvent
 from labmates.records.run import RunRecord
 from labmates.records.store import Store
 from labmates.sandboxes.image.names import image_tag
@@ -21,6 +19,7 @@ from labmates.studies.replay import replay
 from labmates_doors.seats.adapters import PythonSeat
 from tests.doors.a2a_agent import a2a_agent
 from tests.support.plays import industrious
+from tests.support.seats import findings, seated
 from tests.workflows.science.test_science_lab import Lab
 
 PRICES = {"tool_call": "0.001"}
@@ -32,19 +31,6 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
     lab = Lab(tmp_path)
     yield lab
     lab.store.close()
-
-
-def seated(**seat: Any) -> dict[str, Any]:
-    """The organisation of one agent, whose seat is changed."""
-    solo = find_organisation("solo").model_dump()
-    team = solo["teams"]["solo"]
-    seats = {"researcher": {**team["seats"]["researcher"], **seat}}
-    return {**solo, "name": "seated", "teams": {"solo": {**team, "seats": seats, "memory": "step"}}}
-
-
-def findings(store: Store, run_id: str) -> list[Any]:
-    bodies = Bodies(store.bodies(run_id))
-    return [bodies[event.findings] for event in store.events(run_id) if isinstance(event, FindingsEvent)]
 
 
 def paid(store: Store, run_id: str) -> list[int]:

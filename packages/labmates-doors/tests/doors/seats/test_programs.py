@@ -19,8 +19,8 @@ from labmates.sandboxes.container_programs import run_in_container
 from labmates.sandboxes.engine import connect
 from labmates.sandboxes.folders import in_thread
 from labmates.sandboxes.image.names import image_tag
-from tests.doors.seats.test_conformance import seated
 from tests.support.puppet import dutiful
+from tests.support.seats import seated
 from tests.workflows.science.test_science_lab import Lab
 
 IMAGES = [

@@ -30,12 +30,12 @@ from labmates_doors.protocols.base import RefusedRequestError
 from labmates_doors.seats.adapters import PythonSeat
 from labmates_doors.seats.programs import check_command
 from tests.doors.seats import test_conformance as conformance
-from tests.doors.seats.test_conformance import seated
 from tests.studies.test_resume import KILLED, go_on
 from tests.support.children import run_child
 from tests.support.openai_server import OpenAIServer, fault
 from tests.support.plays import industrious
 from tests.support.puppet import dutiful, puppet
+from tests.support.seats import seated
 from tests.support.story import story
 from tests.workflows.science.test_science_lab import Lab
 
