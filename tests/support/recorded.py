@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from labmates.api import run
 from labmates.condition_types import Kind
 from labmates.models.scripted.base import Draft, Heard, call
@@ -18,6 +20,7 @@ from labmates.records.events import ChargeEvent, Event, LLMCallEvent, MessageEve
 from labmates.records.run import RunRecord, Usage, new_run_id
 from labmates.records.store import Store
 from labmates.studies.settings import RunSettings
+from labmates.workflows.protocol.experiment import EXPERIMENTS
 from tests.support.plays import busy_without_code
 from tests.support.puppet import agent_of, dutiful, puppet, step_of, turn_of
 from tests.support.shared import keeping
@@ -29,7 +32,18 @@ plt.show()
 open("out/notes.txt", "w").write("kept")
 print(len(df))"""
 STATED: dict[str, Any] = {"events": []}
+SATELLITES = ("selfplay", "evolution", "strategies")
+"""Kinds of packages beside the core, and the names of their runs."""
 GAME: dict[str, Any] = {"model": "scripted:random", "group_size": 2, "rounds": 2}
+
+
+class Ids(dict[str, str]):
+    """The ids of runs by name; a test of a kind whose package is not installed is skipped."""
+
+    def __missing__(self, name: str) -> str:
+        if name in SATELLITES and name not in EXPERIMENTS:
+            pytest.skip(f"needs runs of the kind {name}: install labmates-populations")
+        raise KeyError(name)
 
 
 @dataclass(frozen=True)
@@ -37,7 +51,7 @@ class Recorded:
     """A store with a run of each kind, and the ids of these."""
 
     store: Store
-    ids: dict[str, str]
+    ids: Ids
 
 
 def storied(heard: Heard) -> Draft:
@@ -67,7 +81,7 @@ def every_kind() -> Recorded:
             with ThreadPoolExecutor(1) as pool:
                 made = pool.submit(_every_kind, folder, url, model).result()
             ids.write_text(json.dumps(made))
-    return Recorded(Store(url, read_only=True), json.loads(ids.read_text()))
+    return Recorded(Store(url, read_only=True), Ids(json.loads(ids.read_text())))
 
 
 def _every_kind(folder: Path, url: str, model: str) -> dict[str, str]:
@@ -103,6 +117,8 @@ def _every_kind(folder: Path, url: str, model: str) -> dict[str, str]:
     }
     ids = {}
     for name, (kind, condition) in played.items():
+        if kind not in EXPERIMENTS:
+            continue
         if kind == "dilemma":
             condition |= {"entrants": ["scripted:random", "scripted:equilibrium"]}
         [ended] = run(Kind(kind), store=url, settings=settings, **condition)
