@@ -87,4 +87,4 @@ class McpServer(BaseModel):
 
 
 TOOL_SERVERS: Registry[Callable[..., Any]] = Registry("protocol of tool servers", "labmates.tool_servers")
-"""Makers of the tools of a run's servers by protocol; see `labmates.workflows.science.lab.tool_servers`."""
+"""Makers of the tools of a run's servers by protocol; a run with servers asks for them by name."""
