@@ -33,6 +33,7 @@ _DECODER = json.JSONDecoder(strict=False)
 _ENDS = ("<|eom_id|>", "<|eot_id|>", "</s>")
 _BEGINNINGS = ("<|python_tag|>", "[TOOL_CALLS]")
 _TAG = re.compile(r"<([\w.-]{1,99})>")
+_SPACE = re.compile(r"\s*")
 _FENCE = re.compile(r"```\w*\s")
 _NAMED = re.compile(r"([\w.-]+)(?:\[ARGS\])?\s*(\{.*)\Z", re.DOTALL)
 _TRIPLE = re.compile(r'(?<=:)(\s*)"""(.*?)"""', re.DOTALL)
@@ -62,8 +63,8 @@ def written_calls(text: str, offered: Collection[str]) -> tuple[str, list[Writte
     """The text without the tool calls in it, and these calls; the whole text if they are not unambiguous.
 
     Calls between marks may follow other text, but no text follows them: it would make them examples. Without marks, the
-    text must be nothing but one JSON object, fenced or not, with the name of an offered tool and its arguments. A tag
-    around it may have the tool's name.
+    text must be nothing but JSON objects, fenced or not, each with the name of an offered tool and its arguments. A tag
+    around one may have the tool's name.
     """
     before, *blocks = text.split(_CALL)
     if blocks:
@@ -86,17 +87,24 @@ def written_calls(text: str, offered: Collection[str]) -> tuple[str, list[Writte
 
 
 def _call_objects(text: str, offered: Collection[str]) -> list[Written]:
-    """The call in a JSON object, or those in a list of such objects; empty if one is no call of an offered tool."""
-    text = _TRIPLE.sub(lambda match: json.dumps(match[2]), text)
-    try:
-        value, end = _DECODER.raw_decode(text)
-    except (ValueError, RecursionError):
-        broken = _BROKEN.match(text)
-        tool = meant_tool(broken[1], offered) if broken else None
-        return [(tool, broken[2])] if broken and tool else []
-    if text[end:].strip():
-        return []
-    calls = [_call_object(item, offered) for item in (value if isinstance(value, list) else [value])]
+    """The calls in JSON objects or a list of them; empty if one is no call of an offered tool, or other text remains.
+
+    Braces may be doubled, as small models repeat those of templates, also without the last one.
+    """
+    text, at = _TRIPLE.sub(lambda match: json.dumps(match[2]), text), 0
+    calls: list[Written | None] = []
+    while at < len(text):
+        doubled = text.startswith("{{", at)
+        try:
+            value, at = _DECODER.raw_decode(text, at + doubled)
+        except (ValueError, RecursionError):
+            broken = _BROKEN.match(text)
+            tool = meant_tool(broken[1], offered) if broken and not calls else None
+            return [(tool, broken[2])] if broken and tool else []
+        gap = _SPACE.match(text, at + (doubled and text.startswith("}", at)))
+        assert gap is not None
+        at = gap.end()
+        calls += [_call_object(item, offered) for item in (value if isinstance(value, list) else [value])]
     return [call for call in calls if call is not None] if None not in calls else []
 
 

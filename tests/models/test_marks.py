@@ -82,6 +82,8 @@ CALLS_IN_TEXT = {
     + json.dumps(CALL["arguments"]),
     "harmony without marks": "analysisLook first.assistantcommentary to=functions.run_code json"
     + json.dumps(CALL["arguments"]),
+    "in doubled braces": f"{{{TEXT}}}",
+    "with one brace too many": f"{{{TEXT}",
     "between tags of its name": f"<run_code>\n    {TEXT}\n</run_code>",
     "after thoughts": f"<think>Look first.</think>\n{TEXT}",
 }
@@ -102,7 +104,7 @@ async def test_a_call_that_a_server_left_in_the_text_is_a_call(ask: Ask, case: s
     "text",
     [
         f"I would call {TEXT}",
-        f"{TEXT}\n{TEXT}",
+        f"{TEXT}\nThen:\n{TEXT}",
         f"<read_artifact>{TEXT}</read_artifact>",
         f"<run_code>{TEXT}",
         f"```json\n{TEXT}\n```\nThis shows the data.",
@@ -142,6 +144,14 @@ async def test_text_beside_a_proper_call_and_text_without_tools_stay_text(ask: A
     with OpenAIServer(Answer(text=TEXT, calls=(Call("run_code", {"code": "1"}),))) as server:
         assert (await ask(server, tools=TOOLS)).text == TEXT
         assert (await ask(server)).text == TEXT
+
+
+@pytest.mark.parametrize("text", [f"{TEXT}\n{TEXT}", f"```json\n{{{TEXT}}}\n{{{TEXT}}}\n```", f"[{TEXT}, {TEXT}]"])
+async def test_a_reply_of_several_calls_and_nothing_else_is_these_calls(ask: Ask, text: str) -> None:
+    with OpenAIServer(Answer(text=text)) as server:
+        reply = await ask(server, tools=TOOLS, max_output_tokens=300)
+    assert [(call.name, call.arguments) for call in reply.tool_calls] == [("run_code", {"code": CODE})] * 2
+    assert (reply.text, reply.faults) == ("", ())
 
 
 async def test_two_marked_calls_after_a_sentence_are_two_calls_and_a_sentence(ask: Ask) -> None:
