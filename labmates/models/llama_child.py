@@ -24,8 +24,8 @@ def main() -> None:
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
     try:
         server = xllamacpp.Server(params)
-    except RuntimeError:  # its reasons are in the log
-        os._exit(1)
+    except RuntimeError:  # its reasons are in the log, which is written to its end at an ordinary exit only
+        sys.exit(1)
     sys.stdout.write(f"listening {server.listening_address}\n")
     sys.stdout.flush()
     while os.getppid() == parent:  # also after a kill, which leaves the parent no time to end its children
