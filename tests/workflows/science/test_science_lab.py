@@ -404,9 +404,9 @@ async def test_an_agent_that_comes_back_finds_its_variables(lab: Lab) -> None:
     [
         (
             Draft("I would rather talk."),
-            'for example {"name": "run_code", "arguments": {"code": "print(df.describe())"}}',
+            'in this form: {"name": "run_code", "arguments": {"code": "print(df.describe())"}}',
         ),
-        (Draft(""), "was empty. Answer again.\nYour reply called no tool, so nothing was done."),
+        (Draft(""), "was empty. Answer again.\nNothing was done, since your reply called no tool."),
         (Draft("", (DraftCall("run_code", '{"code": "pri'),)), "could not be read"),
         (Draft("", (DraftCall("run_code", "[1]"),)), "could not be read"),
     ],
@@ -418,7 +418,7 @@ async def test_an_unusable_reply_is_counted_and_the_agent_told_why(lab: Lab, dra
         if agent_of(heard) != "data_lead":
             return None
         last = text_of(heard.messages[-1].content)
-        if not seen and "Your reply" not in last and "could not be read" not in last:
+        if not seen and "called no tool" not in last and "Your reply" not in last and "could not be read" not in last:
             return draft
         seen.append(last)
         return None

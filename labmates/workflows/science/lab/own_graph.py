@@ -375,5 +375,6 @@ def _brief(ctx: LabContext) -> Order:
         code_hint=ctx.code_hint,
         artifacts="\n".join(f"- {section}" for section in team.sections),
         stating=ctx.organisation.render("findings_section", example=findings_example(ctx.task)),
+        begin=ctx.organisation.render("begin"),
     )
     return Order(KIND, facts, text)

@@ -217,5 +217,7 @@ def work_order(ctx: LabContext, lab: LabState, seat: Seat, purse: Purse) -> Orde
         "material": briefs.material_text(ctx, team),
         "theory_of_mind": briefs.theory_of_mind(ctx, team),
         "budget": briefs.budget_text(ctx, purse, team),
+        # Small models do what they read last.
+        "begin": f"\n\n{ctx.organisation.render('begin')}" if team.has_code else "",
     }
     return briefs.step_order(ctx, "work", "work", values)

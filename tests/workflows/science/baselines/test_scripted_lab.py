@@ -242,6 +242,7 @@ def work_order(team: Team, task: str, plan: str, artifacts: dict[str, str], budg
         material="the summaries",
         theory_of_mind="",
         budget=budget,
+        begin="",
     )
 
 

@@ -59,6 +59,7 @@ def work(turns: int = 6, budget: str = "", request: str = "") -> str:
         material="the members' summaries",
         theory_of_mind=render("theory_of_mind", others="each teammate"),
         budget=budget,
+        begin=render("begin"),
     )
 
 

@@ -36,6 +36,7 @@ WORK = HumanMessage(
         code_hint=render("code_hint", timeout=30, libraries="numpy 2.4.6, pandas 3.1.1"),
         artifacts="`notes`\n- Overview: what there is\n- Doubts\n\n`more`\n- Aim",
         budget="",
+        begin=render("begin"),
     )
 )
 RAN = [
