@@ -54,7 +54,7 @@ class Convergence:
     closed_form
         The same by the formula for normal errors, s·√(2/(πn)).
     relative
-        The bootstrap of each model and condition in units of its own standard deviation, if its simulations differ.
+        The bootstrap of each model and condition, divided by its standard deviation, where its simulations differ.
     reliability
         Share of the variance of means of n that is between models; None if `between` is.
     """

@@ -189,7 +189,7 @@ LEFT = {
     "zeros of both signs": "return C if np.max([-0.0, 0.0]) == 0 and 1 / np.min([0.0, -0.0]) > 0 else D",
     "actions that are squared": "x = history.my_actions ** 2 + 200\nreturn C if x.sum() > 3 else D",
     "what is equal to nothing": "x = float('inf') - float('inf')\nreturn C if x in [1, x] else D",
-    "a key that is no number": "x = {}\nx[float('inf') - float('inf')] = 1\nreturn C if len(x) else D",
+    "a key that is not a number": "x = {}\nx[float('inf') - float('inf')] = 1\nreturn C if len(x) else D",
     "a key that has no hash": "x = {}\nif history.round_number > 2: x[[1]] = 2\nreturn C if [2] in x else D",
     "no such key": "x = {1: 2}\nreturn C if x[history.round_number] else D",
     "the keys of a dict": "x = {3: 2, 4: 1}\nn = 0\nfor key in x: n += key * x[key]\nreturn C if n % 3 else D",

@@ -94,7 +94,7 @@ _CALLING = replace(
     ], np.int16),
 )  # fmt: skip
 _INVALID_CALLS: dict[str, Callable[[Program], Program]] = {
-    "a call of what is no routine": _with(1, 3, 0),
+    "a call without a routine": _with(1, 3, 0),
     "a call before the code": _with(1, 3, -3),
     "a routine with a constant argument": _with(3, 2, 0),
     "arguments after the last register": _with(3, 3, 3),

@@ -54,7 +54,7 @@ def labmates(tmp_path_factory: pytest.TempPathFactory) -> Labmates:
 
 @pytest.fixture(scope="module")
 def screened(labmates: Labmates) -> list[dict[str, Any]]:
-    """Return what is predicted of each colleague from how the others play the one game that tells of their work."""
+    """Predict each colleague from the others by the one game that is informative about their work."""
     done = labmates("screen", *COLLEAGUES, *GAMES[2:], *PLAYED, *OUTCOME, "--stored", "--json")
     assert done.code == 0, done.err
     outcomes = [one["outcomes"]["completeness"] for one in done.records]
