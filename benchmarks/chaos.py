@@ -23,7 +23,7 @@ from labmates.studies.spec import StudySpec, read_spec
 from labmates.studies.study import enter
 from labmates.util.bounded_yaml import Source
 from labmates.util.ray_cluster import import_ray
-from labmates.workflows.protocol.stop_signal import StopSignal
+from labmates.workflows.calls.stop_signal import StopSignal
 from tests.support.chaos import Chaos
 
 STUDY = "chaos"

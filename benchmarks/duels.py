@@ -23,9 +23,9 @@ from labmates.studies.spec import StudySpec, read_spec
 from labmates.util.bounded_yaml import Source
 from labmates.workflows.calls.call import Speaker
 from labmates.workflows.calls.caller import Caller
+from labmates.workflows.calls.stop_signal import Steps
 from labmates.workflows.protocol.experiment import EXPERIMENTS, Condition, Experiment, Metric, Outcome
 from labmates.workflows.protocol.services import Services
-from labmates.workflows.protocol.stop_signal import Steps
 
 PLAYERS = ("one", "other")
 LATENCY_SECONDS = 0.1

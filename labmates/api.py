@@ -42,10 +42,10 @@ from labmates.studies.spec import read_spec
 from labmates.studies.study import enter, work_on
 from labmates.util.loops import run_async
 from labmates.util.safe_text import clean
+from labmates.workflows.calls.stop_signal import StopSignal
 from labmates.workflows.people.approval import Ask, approver_of
 from labmates.workflows.protocol.analysis import ANALYSES, Result, Runs
 from labmates.workflows.protocol.experiment import EXPERIMENTS, make_condition
-from labmates.workflows.protocol.stop_signal import StopSignal
 from labmates.workflows.protocol.verb import VERBS
 
 if TYPE_CHECKING:

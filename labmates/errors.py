@@ -6,13 +6,20 @@ is allowed. The command line prints that text without a traceback.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from labmates.util.safe_text import without_password
-
 if TYPE_CHECKING:
     from pydantic import ValidationError
+
+
+_PASSWORD = re.compile(r"(://[^\s/?#:@'\"]*):[^\s'\"]*@")
+
+
+def without_password(text: str) -> str:
+    """Text whose URLs have ``***`` for their passwords."""
+    return _PASSWORD.sub(r"\1:***@", text)
 
 
 class LabmatesError(Exception):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from labmates.workflows.protocol.stop_signal import StopSignal
+    from labmates.workflows.calls.stop_signal import StopSignal
 
 T = TypeVar("T")
 

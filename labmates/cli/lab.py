@@ -114,7 +114,7 @@ def execute(
     from labmates.cli.approval import can_ask
     from labmates.cli.progress import Progress
     from labmates.studies.session import Session
-    from labmates.workflows.protocol.stop_signal import StopSignal
+    from labmates.workflows.calls.stop_signal import StopSignal
 
     again = f"{command or f'labmates run {runs[0].kind}'} --resume"
     stop_signal = StopSignal()

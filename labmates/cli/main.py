@@ -14,10 +14,9 @@ import click
 from labmates._version import __version__
 from labmates.cli.common import SuggestingGroup, refuse_repeated_options
 from labmates.cli.console import NO_ROOM, complain, make_streams_safe
-from labmates.errors import LabmatesError, UsageError
+from labmates.errors import LabmatesError, UsageError, without_password
 from labmates.registry import lazy, look_at_all
 from labmates.util.garbage import rare_collection
-from labmates.util.safe_text import without_password
 from labmates.workflows.protocol.verb import PAUSED_CODE, VERBS, InterruptedWorkError, PausedWorkError
 
 OWN = {

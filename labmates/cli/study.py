@@ -259,7 +259,7 @@ def _execute(database: Store, spec: StudySpec, workers: int, executor: str, ray_
     from labmates.cli.progress import following
     from labmates.studies.processes import work_in_processes
     from labmates.studies.study import work_on
-    from labmates.workflows.protocol.stop_signal import StopSignal
+    from labmates.workflows.calls.stop_signal import StopSignal
 
     stop_signal = StopSignal()
 

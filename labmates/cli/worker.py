@@ -13,7 +13,7 @@ from labmates.cli.common import verbose_option
 from labmates.cli.console import err, notify
 
 if TYPE_CHECKING:
-    from labmates.workflows.protocol.stop_signal import StopSignal
+    from labmates.workflows.calls.stop_signal import StopSignal
 
 _WATCH_SECONDS = 1.0
 
@@ -46,7 +46,7 @@ def worker(
     from labmates.records.studies import pauses
     from labmates.studies.settings import RunSettings
     from labmates.studies.study import stored_spec, work_on
-    from labmates.workflows.protocol.stop_signal import StopSignal
+    from labmates.workflows.calls.stop_signal import StopSignal
     from labmates.workflows.protocol.verb import PAUSED_CODE
 
     # Workers are started by schedulers, also while the database restarts.

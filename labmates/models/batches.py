@@ -33,8 +33,8 @@ from labmates.models.batch_protocols import (
     failed,
 )
 from labmates.models.completions import Json
-from labmates.models.connection import UNDER_WAY
 from labmates.models.options import ModelOptions
+from labmates.models.request import UNDER_WAY
 from labmates.util.grouping import grouped
 
 PROTOCOLS: Final[Mapping[str, BatchProtocol]] = {

@@ -18,9 +18,9 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
 from labmates.budgets.tokens import ATTACHED, Usage
 from labmates.models.attached import attached_to
-from labmates.models.connection import Request
 from labmates.models.normalise import resendable
 from labmates.models.reply import Reply, ToolCall
+from labmates.models.request import Request
 
 
 class CallCache(Protocol):

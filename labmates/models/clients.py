@@ -18,22 +18,18 @@ from importlib.util import find_spec
 from io import BytesIO
 from ipaddress import ip_address, ip_network
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import aiohttp
 import httpx2
 
-from labmates.errors import UsageError
+from labmates.errors import UsageError, without_password
 from labmates.models.completions import page_error
-from labmates.models.connection import UNDER_WAY, on_the_wire
 from labmates.models.error_bodies import page_title
 from labmates.models.failures import BrokenReplyError
 from labmates.models.options import ModelOptions
 from labmates.models.provider_words import cost_in_headers
-from labmates.util.safe_text import without_password
-
-if TYPE_CHECKING:
-    pass
+from labmates.models.request import UNDER_WAY, on_the_wire
 
 
 @cache

@@ -22,7 +22,7 @@ from labmates.budgets.budget import CallMeter, free_meter
 from labmates.budgets.prices import Price
 from labmates.models.attached import for_model, source_of
 from labmates.models.cache import CallCache, call_key, reply_from_data, reply_to_data
-from labmates.models.connection import LIMITS, Backoff, CallLog, Connection, Dialect, Request, Send, Slots
+from labmates.models.connection import LIMITS, Backoff, CallLog, Connection, Dialect, Slots
 from labmates.models.endpoints import Endpoint, endpoint_of, listed, price_of
 from labmates.models.entries import DEFAULT_ACCESS
 from labmates.models.errors import EndpointError
@@ -43,6 +43,7 @@ from labmates.models.providers import (
 )
 from labmates.models.redact import Redactor
 from labmates.models.reply import BillSource, Reply
+from labmates.models.request import Request, Send
 from labmates.models.sending import per_call, per_instance
 from labmates.models.settings import NO_SETTINGS, ModelSettings
 

@@ -21,8 +21,8 @@ from labmates.models.gguf import Weights
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
-    from labmates.models.connection import Request, Send
     from labmates.models.openai_chat import OpenAIChat
+    from labmates.models.request import Request, Send
 
 _SERVERS: dict[Weights, LlamaServer] = {}
 _LOCK = threading.Lock()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from labmates.util.safe_text import without_password
+from labmates.errors import without_password
 
 SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS|SALT)$", re.IGNORECASE)
 PATTERNS = (

@@ -15,8 +15,8 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import var_child_runnable_config
 
 from labmates.budgets.tokens import text_of
-from labmates.models.connection import ANY_TOOL, Request, Send, on_the_wire
 from labmates.models.prefix import CACHE_FIELD, Marker
+from labmates.models.request import ANY_TOOL, Request, Send, on_the_wire
 from labmates.models.watching import LISTENER, Listener, Piece
 
 

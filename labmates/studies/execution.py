@@ -26,6 +26,7 @@ from labmates.sandboxes.folders import own_folder
 from labmates.studies.runs import accounted, invalid_of
 from labmates.studies.salted import check_salt
 from labmates.util.loops import to_its_end
+from labmates.workflows.calls.stop_signal import StoppedError
 from labmates.workflows.people.answerers import people_of
 from labmates.workflows.people.live import live_run
 from labmates.workflows.protocol.experiment import (
@@ -37,7 +38,6 @@ from labmates.workflows.protocol.experiment import (
     condition_of,
 )
 from labmates.workflows.protocol.services import Services, SessionServices
-from labmates.workflows.protocol.stop_signal import StoppedError
 
 _log = logging.getLogger(__name__)
 

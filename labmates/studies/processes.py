@@ -9,7 +9,7 @@ import sys
 from contextlib import suppress
 
 from labmates.errors import LabmatesError, UsageError
-from labmates.workflows.protocol.stop_signal import StopSignal
+from labmates.workflows.calls.stop_signal import StopSignal
 
 _USAGE, _INTERRUPTED = 2, 130  # exit codes of the command line
 _ENDING_SECONDS = 30.0

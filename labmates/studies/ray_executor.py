@@ -29,7 +29,7 @@ from labmates.studies.study import work_on
 from labmates.util.loops import to_its_end
 from labmates.util.process_ids import this_worker
 from labmates.util.ray_cluster import connected
-from labmates.workflows.protocol.stop_signal import StopSignal
+from labmates.workflows.calls.stop_signal import StopSignal
 
 Order = Literal["work", "stop", "leave"]
 """Orders: continue, end runs at their next step, or leave them at once."""

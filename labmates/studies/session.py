@@ -32,11 +32,11 @@ from labmates.util.garbage import rare_collection
 from labmates.util.loops import Batches
 from labmates.util.process_ids import this_worker
 from labmates.workflows.calls.assessing import Judging
+from labmates.workflows.calls.stop_signal import StopSignal
 from labmates.workflows.people.answerers import people_of
 from labmates.workflows.people.approval import NOBODY, Approver, approve_all
 from labmates.workflows.protocol.experiment import EXPERIMENTS, Condition, condition_of
 from labmates.workflows.protocol.services import VIEWER, SessionServices
-from labmates.workflows.protocol.stop_signal import StopSignal
 
 
 async def checked(conditions: Iterable[Condition], settings: RunSettings) -> tuple[list[str], set[str], Panel]:

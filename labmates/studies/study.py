@@ -36,8 +36,8 @@ from labmates.studies.settings import RunSettings
 from labmates.studies.spec import StudySpec, checked_conditions, each_cell, full_catalog
 from labmates.util.bounded_yaml import Source
 from labmates.util.loops import to_its_end
+from labmates.workflows.calls.stop_signal import StopSignal
 from labmates.workflows.protocol.experiment import EXPERIMENTS, Condition
-from labmates.workflows.protocol.stop_signal import StopSignal
 
 _POLL_SECONDS = 1.0
 _SHELVES = 64

@@ -10,12 +10,6 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2
 
 
 PLAIN_LETTERS = "letters (A-Z and a-z, no accents)"
-_PASSWORD = re.compile(r"(://[^\s/?#:@'\"]*):[^\s'\"]*@")
-
-
-def without_password(text: str) -> str:
-    """Text whose URLs have ``***`` for their passwords."""
-    return _PASSWORD.sub(r"\1:***@", text)
 
 
 def clean(text: str) -> str:

@@ -26,7 +26,7 @@ from labmates.studies.spec import StudySpec, read_spec
 from labmates.studies.study import enter, stored_spec
 from labmates.util import ray_cluster
 from labmates.util.ray_cluster import connected
-from labmates.workflows.protocol.stop_signal import StopSignal
+from labmates.workflows.calls.stop_signal import StopSignal
 from tests.docs.pages import SHELL, blocks_of
 from tests.support.plugins import ROOT
 

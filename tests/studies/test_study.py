@@ -23,7 +23,7 @@ from labmates.studies.spec import StudySpec, read_spec
 from labmates.studies.study import Bound, enter, stored_spec, work_on
 from labmates.util.bounded_yaml import Source
 from labmates.util.process_ids import this_worker
-from labmates.workflows.protocol.stop_signal import StopSignal
+from labmates.workflows.calls.stop_signal import StopSignal
 from tests.support.chaos import Chaos
 from tests.support.children import Child, command
 from tests.support.openai_server import OpenAIServer, fault, serve_model

@@ -13,6 +13,7 @@ from labmates.errors import UsageError
 from labmates.records.events import ApprovalEvent
 from labmates.records.recorder import NewStepError, Recorder
 from labmates.workflows.calls.call import Speaker
+from labmates.workflows.calls.stop_signal import Steps, StoppedError, StopSignal
 from labmates.workflows.people.answered import invoke_answered
 from labmates.workflows.people.approval import (
     Answer,
@@ -23,7 +24,6 @@ from labmates.workflows.people.approval import (
     approver_of,
     read_answer,
 )
-from labmates.workflows.protocol.stop_signal import Steps, StoppedError, StopSignal
 
 BEN = Speaker("authors", "ben", "scripted:silent")
 QUESTION = Question("run", "authors/0/ben/plan/0", "authors", "ben", "plan", "authors", "Look, then write.")

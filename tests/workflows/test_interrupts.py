@@ -14,6 +14,7 @@ from pydantic import BaseModel, TypeAdapter
 from labmates.errors import UsageError
 from labmates.records.events import ApprovalEvent
 from labmates.records.recorder import NewStepError, Recorder
+from labmates.workflows.calls.stop_signal import Steps
 from labmates.workflows.people.answered import invoke_answered
 from labmates.workflows.people.approval import (
     Approvals,
@@ -26,7 +27,6 @@ from labmates.workflows.people.approval import (
     read_reply,
 )
 from labmates.workflows.people.interrupts import requests_of, resume_value
-from labmates.workflows.protocol.stop_signal import Steps
 
 ALL = ("approve", "edit", "reject", "respond")
 EDIT = {"type": "edit", "edited_action": {"name": "write", "args": {"text": "b"}}}

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import count, takewhile
@@ -35,10 +35,11 @@ from labmates.records.recorder import Recorder
 from labmates.util.seeds import derive
 from labmates.workflows.calls.call import Call, CallOptions, CallRecord, Outsider, Speaker, inner_step, recorded_reply
 from labmates.workflows.calls.remarks import sent_back
-from labmates.workflows.people.live import Live
-from labmates.workflows.protocol.stop_signal import Steps
+from labmates.workflows.calls.stop_signal import Steps
 
 T = TypeVar("T")
+Listens = Callable[[str, str], AbstractContextManager[None]]
+"""Entered while a model replies, with the step and the agent."""
 
 CONTEXT_TOKENS = 131_072
 """Default context of a model: that of most models in use."""
@@ -93,8 +94,8 @@ class Caller:
         Context for transcript and reply, unless a model's settings give it; None for that of the shipped table. Longer
         transcripts, and those above `CONTEXT_TOKENS`, are compacted before the call; the limit on the reply is lowered
         to the rest of a known context.
-    live
-        Link to the run's pages, which may listen to replies; None without pages.
+    listens
+        Lets the run's pages follow a reply; None without pages.
     thoughts
         Which of its earlier thoughts a model receives again.
 
@@ -118,7 +119,7 @@ class Caller:
         lowers_limit: bool = True,
         insist: bool = True,
         bound: Ledger | None = None,
-        live: Live | None = None,
+        listens: Listens | None = None,
         thoughts: Thoughts = "tools",
     ) -> None:
         self.hub = hub
@@ -133,7 +134,7 @@ class Caller:
         self._lowers_limit = lowers_limit
         self._insist = insist
         self._bound = bound
-        self._live = live
+        self._listens = listens
         self._thoughts: Thoughts = thoughts
         self.outsiders: Callable[[str], Outsider | None] = lambda _model: None
         self._terms: dict[str, Terms] = {}
@@ -329,7 +330,7 @@ class Caller:
             if outsider is not None:
                 reply = await self._outside(call, outsider, meter)
             else:
-                with nullcontext() if self._live is None else self._live.reply(call.step, speaker.agent):
+                with nullcontext() if self._listens is None else self._listens(call.step, speaker.agent):
                     reply = await self.hub.call(
                         speaker.model,
                         call.messages,

@@ -11,18 +11,16 @@ import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import isfinite
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from labmates.agents.transcript import message_to_data
 from labmates.errors import UsageError
 from labmates.models.names import HUMAN, parse_model
 from labmates.models.reply import Reply, ToolCall
+from labmates.records.recorder import Recorder
 from labmates.workflows.calls.call import Call, Outsider, outside_reply
 from labmates.workflows.calls.caller import Caller, RecordedOutsider
-
-if TYPE_CHECKING:
-    from labmates.workflows.people.live import Live
-    from labmates.workflows.protocol.services import Services
+from labmates.workflows.people.live import Live
 
 SECONDS: Final = 3600.0
 """Time limit of one reply of a person that has no other."""
@@ -71,7 +69,7 @@ def people_of(models: Iterable[str]) -> list[str]:
     return sorted(model for model in models if model.startswith(f"{HUMAN}:"))
 
 
-def people(services: Services, caller: Caller) -> Callable[[str], Outsider | None]:
+def people(caller: Caller, past: Recorder | None, live: Live | None) -> Callable[[str], Outsider | None]:
     """Find who answers in place of a model: a person at the page of a run, or its record in a rerun.
 
     Raises
@@ -83,11 +81,11 @@ def people(services: Services, caller: Caller) -> Callable[[str], Outsider | Non
     def find(model: str) -> Outsider | None:
         if not people_of([model]):
             return None
-        if services.past is not None:
-            return RecordedOutsider(caller, services.past)
-        if services.live is None:
+        if past is not None:
+            return RecordedOutsider(caller, past)
+        if live is None:
             raise UsageError(f"model '{model}': a person can't be asked here")
-        return Person(services.live, seconds_of(model))
+        return Person(live, seconds_of(model))
 
     return find
 

@@ -21,8 +21,8 @@ from labmates.errors import UsageError
 from labmates.records.events import ApprovalEvent
 from labmates.records.recorder import Recorder
 from labmates.workflows.calls.call import Speaker
+from labmates.workflows.calls.stop_signal import Steps
 from labmates.workflows.people.interrupts import Asked, decided, requests_of, resume_value, typed_value
-from labmates.workflows.protocol.stop_signal import Steps
 
 What = Literal["plan", "request", "write", "interrupt"]
 

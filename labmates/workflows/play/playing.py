@@ -18,11 +18,11 @@ from labmates.models.reply import Reply
 from labmates.models.structured import format_of
 from labmates.workflows.calls.call import CallOptions, Speaker
 from labmates.workflows.calls.caller import Caller
+from labmates.workflows.calls.stop_signal import Steps
 from labmates.workflows.people.answerers import people
 from labmates.workflows.play.condition import DecisionCondition as DecisionCondition
 from labmates.workflows.play.condition import PlayCondition as PlayCondition
 from labmates.workflows.protocol.services import Services
-from labmates.workflows.protocol.stop_signal import Steps
 
 T = TypeVar("T")
 
@@ -56,7 +56,7 @@ class Table:
             # Players know nothing of the bound, and play the same until it is reached.
             lowers_limit=False,
         )
-        self.caller.outsiders = people(services, self.caller)
+        self.caller.outsiders = people(self.caller, services.past, services.live)
 
     async def decide(
         self,

@@ -14,9 +14,9 @@ from labmates.records.events import ToolCallEvent
 from labmates.records.recorder import Recorder
 from labmates.sandboxes.pool import SandboxPool
 from labmates.workflows.calls.assessing import Judging
+from labmates.workflows.calls.stop_signal import StopSignal
 from labmates.workflows.people.approval import Approver
 from labmates.workflows.people.live import Live
-from labmates.workflows.protocol.stop_signal import StopSignal
 
 VIEWER: Final = "viewer"
 

@@ -44,11 +44,11 @@ from labmates.util.seeds import derive
 from labmates.workflows.calls.assessing import Judging, assessments, mean_events, verdict_events
 from labmates.workflows.calls.call import outer_step
 from labmates.workflows.calls.caller import Caller
+from labmates.workflows.calls.stop_signal import Steps
 from labmates.workflows.people.approval import Approvals
 from labmates.workflows.people.live import Live, live_run
 from labmates.workflows.protocol.experiment import Outcome
 from labmates.workflows.protocol.services import VIEWER, Services
-from labmates.workflows.protocol.stop_signal import Steps
 from labmates.workflows.science.experiment import judged_metrics
 from labmates.workflows.science.lab.condition import ScienceCondition
 from labmates.workflows.science.lab.context import LabContext, warm_up
@@ -193,7 +193,7 @@ def _caller(condition: ScienceCondition, services: Services, live: Live | None) 
         steps=Steps(services.stop_signal),
         context_tokens=condition.context_tokens,
         bound=services.ledger,
-        live=live,
+        listens=None if live is None else live.reply,
     )
 
 

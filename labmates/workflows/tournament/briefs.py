@@ -176,7 +176,7 @@ class Briefing:
         return self._before_teams(player, "wishes", text.replace("$introductions", lines), **facts)
 
     def _before_teams(self, player: str, step: str, text: str, **facts: Any) -> list[BaseMessage]:
-        return self._order(View(player, (), (), "", self._condition.budget, ""), step, text, **facts)
+        return self._order(View(player, (), (), "", self._condition.total_rounds, ""), step, text, **facts)
 
     @cached_property
     def _team_words(self) -> Mapping[str, str]:
@@ -263,7 +263,7 @@ class Briefing:
             opponents=_opponents(condition),
             rounds=condition.rounds,
             **{name: getattr(condition, name) for name in ("reward", "punishment", "sucker", "temptation")},
-            budget=condition.budget,
+            total_rounds=condition.total_rounds,
             further_rules=_further_rules(condition),
             team_rules=teams,
             aim="" if condition.ablation == "no-aim" else render(f"aim_{wording}", goal=goal),

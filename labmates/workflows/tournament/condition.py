@@ -162,7 +162,7 @@ class TournamentCondition(AblatedCondition):
         return Payoffs(self.temptation, self.reward, self.punishment, self.sucker)
 
     @property
-    def budget(self) -> int:
+    def total_rounds(self) -> int:
         """Rounds of each player in the whole tournament."""
         assert self.rounds_per_player is not None
         return self.rounds_per_player

@@ -210,7 +210,7 @@ class TournamentContext:
 
     def left(self, player: str, played: dict[str, int]) -> int:
         """Number of rounds left to a player."""
-        return self.condition.budget - played.get(player, 0)
+        return self.condition.total_rounds - played.get(player, 0)
 
     def failed(self, step: str, player: str, stage: str, match: int, round_: int) -> None:
         """Record a failed step of planning, which keeps the previous plan."""

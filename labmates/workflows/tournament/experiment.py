@@ -29,20 +29,20 @@ def estimate(condition: TournamentCondition) -> Estimate:
 
     Both calls of a match's step run in parallel, and steps in sequence.
     """
-    players, budget = len(condition.players), condition.budget
+    players, total = len(condition.players), condition.total_rounds
     # A player's last match may end when its rounds are used up; it gets questions on that match, too.
-    matches = min(-(-budget // condition.rounds), max(map(condition.matches_of, condition.players)))
-    loops = (budget - 1) // condition.plan_every * (condition.critique_turns > 0)
+    matches = min(-(-total // condition.rounds), max(map(condition.matches_of, condition.players)))
+    loops = (total - 1) // condition.plan_every * (condition.critique_turns > 0)
     planning = loops * (1 + 2 * condition.critique_turns)
     asked = matches * (condition.comprehension == "asked")
-    written = {"none": 0, "each-match": matches, "each-round": budget}[condition.messages]
+    written = {"none": 0, "each-match": matches, "each-round": total}[condition.messages]
     chosen = 2 * (condition.team_choice == "wished")
-    calls = players * (budget + planning + asked + written + chosen)
+    calls = players * (total + planning + asked + written + chosen)
     seen = _INPUT + _INPUT_PER_ROUND * condition.rounds / 2
-    prompt = _INPUT + _INPUT_PER_ROUND * budget / 2
-    inputs = players * (seen * (budget + asked + written) + prompt * planning)
-    outputs = players * (_MOVE_OUTPUT * (budget + written) + _PLAN_OUTPUT * planning + _ANSWER_OUTPUT * asked)
-    in_a_row = budget + planning + asked + written
+    prompt = _INPUT + _INPUT_PER_ROUND * total / 2
+    inputs = players * (seen * (total + asked + written) + prompt * planning)
+    outputs = players * (_MOVE_OUTPUT * (total + written) + _PLAN_OUTPUT * planning + _ANSWER_OUTPUT * asked)
+    in_a_row = total + planning + asked + written
     return Estimate(calls, inputs, outputs, _SECONDS * in_a_row, in_a_row=in_a_row)
 
 

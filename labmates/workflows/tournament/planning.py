@@ -49,7 +49,7 @@ async def improve(state: PlanState, runtime: Runtime[TournamentContext]) -> Upda
 
 async def adopt(state: PlanState, runtime: Runtime[TournamentContext]) -> Update:
     """Adopt the latest draft as the player's plan; without one, the previous plan stays."""
-    player, played = state["player"], runtime.context.condition.budget - state["left"]
+    player, played = state["player"], runtime.context.condition.total_rounds - state["left"]
     return {"plans": {player: state["draft"] or state["plan"]}, "planned": {player: played}}
 
 

@@ -24,8 +24,8 @@ from labmates.util.display_names import labels_apart
 from labmates.workflows.tournament.results import Tournament, rate
 
 STRUCTURES = {"ri": "repeated interaction", "gc": "group competition", "sa": "super-additive"}
-_BUDGET = "rounds_per_player"
-_FREE = ("structure", _BUDGET, "prices")
+_TOTAL = "rounds_per_player"
+_FREE = ("structure", _TOTAL, "prices")
 """Fields in which compared tournaments may differ; a player's rounds follow from the structure."""
 
 
@@ -320,10 +320,10 @@ def _alike(
     ordered = sorted(tournaments, key=lambda tournament: (key(tournament), tournament.structure, tournament.seed))
     groups: list[tuple[list[Tournament], tuple[str, ...]]] = []
     for same in (list(same) for _, same in groupby(ordered, key=key)):
-        budgets = {(tournament.structure, tournament.condition.get(_BUDGET)) for tournament in same}
-        if _BUDGET in free and len(budgets) > len({structure for structure, _ in budgets}):
+        totals = {(tournament.structure, tournament.condition.get(_TOTAL)) for tournament in same}
+        if _TOTAL in free and len(totals) > len({structure for structure, _ in totals}):
             # Rounds per player vary within a structure, so they were chosen.
-            groups += _alike(same, tuple(name for name in free if name != _BUDGET))
+            groups += _alike(same, tuple(name for name in free if name != _TOTAL))
         else:
             groups.append((same, free))
     return groups

@@ -11,8 +11,8 @@ from typing import Any, Generic, TypeVar
 from labmates.errors import UsageError
 from labmates.records.events import WarningEvent
 from labmates.stats.validity import MOST_FAILED
+from labmates.workflows.calls.stop_signal import StoppedError
 from labmates.workflows.protocol.services import Services
-from labmates.workflows.protocol.stop_signal import StoppedError
 from labmates_populations.condition import PopulationCondition
 from labmates_populations.engine.crew import Strategies
 from labmates_populations.engine.library import Population

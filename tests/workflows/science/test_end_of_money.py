@@ -20,8 +20,8 @@ from labmates.studies.replay import replay
 from labmates.studies.runs import new_runs
 from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings
+from labmates.workflows.calls.stop_signal import StopSignal
 from labmates.workflows.protocol.experiment import make_condition
-from labmates.workflows.protocol.stop_signal import StopSignal
 from tests.support.command_line import Labmates
 from tests.support.puppet import agent_of, dutiful, puppet, step_of, turn_of
 from tests.support.story import story

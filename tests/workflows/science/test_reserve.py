@@ -20,8 +20,8 @@ from labmates.studies.replay import replay
 from labmates.studies.runs import new_runs
 from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings
+from labmates.workflows.calls.stop_signal import StopSignal
 from labmates.workflows.protocol.experiment import make_condition
-from labmates.workflows.protocol.stop_signal import StopSignal
 from labmates.workflows.science.lab.condition import ScienceCondition
 from labmates.workflows.science.lab.reserve import likely_cost, set_aside, share_of
 from labmates.workflows.science.lab.state import first_state, new_phase

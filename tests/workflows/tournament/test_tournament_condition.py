@@ -17,7 +17,7 @@ def condition(**values: Any) -> TournamentCondition:
 
 
 @pytest.mark.parametrize(
-    ("values", "budget"),
+    ("values", "total"),
     [
         ({}, 80),
         ({"structure": "gc"}, 48),
@@ -26,11 +26,11 @@ def condition(**values: Any) -> TournamentCondition:
         ({"rounds_per_player": 99}, 99),
     ],
 )
-def test_the_budget_of_rounds_is_written_down(values: dict[str, Any], budget: int) -> None:
+def test_the_number_of_rounds_is_written_down(values: dict[str, Any], total: int) -> None:
     wanted = condition(**values)
-    assert wanted.rounds_per_player == wanted.budget == budget
-    assert wanted.model_dump()["rounds_per_player"] == budget
-    assert condition(**{**values, "rounds_per_player": budget}).key == wanted.key
+    assert wanted.rounds_per_player == wanted.total_rounds == total
+    assert wanted.model_dump()["rounds_per_player"] == total
+    assert condition(**{**values, "rounds_per_player": total}).key == wanted.key
     assert condition(**wanted.model_dump()) == wanted
 
 

@@ -16,8 +16,8 @@ from langchain_core.messages import BaseMessage, convert_to_messages
 
 from labmates.budgets.tokens import Usage
 from labmates.errors import LabmatesError
-from labmates.models.connection import ANY_TOOL
 from labmates.models.reply import Reply
+from labmates.models.request import ANY_TOOL
 
 Json = dict[str, Any]
 

@@ -20,7 +20,7 @@ from labmates.records.store import Store
 from labmates.studies import ready
 from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings
-from labmates.workflows.protocol.stop_signal import StopSignal
+from labmates.workflows.calls.stop_signal import StopSignal
 from labmates_populations.condition import StrategiesCondition
 from labmates_populations.engine.authoring import add_to_library, written_class
 from labmates_populations.repeated import make_repeated
