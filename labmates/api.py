@@ -469,6 +469,34 @@ def analyze(
         selected.close()
 
 
+def compare(
+    *conditions: str,
+    store: str | None = None,
+    study: str | None = None,
+    kind: str | None = None,
+    task: str | None = None,
+    **params: Any,
+) -> Result:
+    """Tell whether conditions differ, and by how much.
+
+    Parameters
+    ----------
+    conditions
+        ``NAME=VALUE``, several joined by commas, such as ``organisation=solo,task=ecology``. Without any, the values of
+        parameters are compared (``by=["model"]``).
+    store, study, kind, task
+        See `analyze`.
+    **params
+        The options of ``labmates compare``: ``by``, ``metric``, ``where``, ``over``, ``within``, ``all``.
+
+    Raises
+    ------
+    UsageError
+        If a parameter is unknown, or there is nothing to compare.
+    """
+    return analyze("compare", store=store, study=study, kind=kind, task=task, conditions=conditions, **params)
+
+
 def load(
     what: Rows = "runs",
     *,

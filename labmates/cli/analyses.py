@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -98,3 +99,12 @@ def _exports(analysis: Analysis[Any], values: Mapping[str, Any]) -> dict[str, Pa
         except OSError as error:
             raise UsageError(f"can't write to '{path}': {error.strerror}") from error
     return {export.name: path for export, path in asked.items()}
+
+
+def _top(name: str) -> click.Command:
+    """An analysis that is a verb of its own too."""
+    analysis = ANALYSES.get(name)
+    return _command(name, replace(analysis, example=analysis.example.replace(" analyze ", " ")))
+
+
+COMPARE = _top("compare")

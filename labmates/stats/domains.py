@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 ROUNDING: Final = 1e-12
 """Relative differences up to this size are rounding errors."""
@@ -42,13 +42,6 @@ COUNT: Final = Domain(0.0)
 CORRELATION: Final = Domain(-1.0, 1.0)
 AT_MOST_ONE: Final = Domain(high=1.0)
 """Skill: 1 for perfect, 0 for a guess, without a lower bound."""
-Domains = Callable[[Mapping[str, Any]], Mapping[str, Domain]]
-"""Returns the domains of metrics, by name, for a condition's runs."""
-
-
-def unknown(_condition: Mapping[str, Any]) -> Mapping[str, Domain]:
-    """No domains."""
-    return {}
 
 
 @dataclass(frozen=True)

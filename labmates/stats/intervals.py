@@ -17,10 +17,14 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from labmates.stats.domains import ANY, ROUNDING, Domain, Scale
 from labmates.stats.samples import Sample, pooled
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 LEVEL: Final = 0.95
 RESAMPLES: Final = 20_000
@@ -50,6 +54,8 @@ class Estimate:
         Degrees of freedom of t.
     method
         The kind of interval.
+    p
+        Of the difference from 0, if tested (`labmates.stats.paired`).
     """
 
     value: float
@@ -60,13 +66,7 @@ class Estimate:
     df: float | None = None
     method: str = ""
     reason: str = ""
-
-    @property
-    def p(self) -> float | None:
-        """The two-sided p of t against 0; None without an interval."""
-        if self.low is None or self.df is None or not self.error:
-            return None
-        return 2 * (1 - probability(abs(self.value) / self.error, self.df))
+    p: float | None = None
 
     def ends(self) -> tuple[float, float]:
         """The ends of the interval for a figure; the value twice without an interval."""
@@ -98,37 +98,30 @@ def means(cells: Sequence[Sequence[float]], domains: Domain | Sequence[Domain] =
 
 
 def average(cells: Sequence[Sample]) -> Estimate:
-    """The mean of the means of independent cells out of `pooled`; see `combination`."""
-    k = len(cells)
+    """The mean of the means of independent cells out of `pooled`; the degrees of freedom are Satterthwaite's."""
+    k, n = len(cells), min(cell.n for cell in cells)
     domain = Domain(math.fsum(cell.domain.low for cell in cells) / k, math.fsum(cell.domain.high for cell in cells) / k)
-    return combination([(1 / k, cell) for cell in cells], domain)
-
-
-def combination(parts: Sequence[tuple[float, Sample]], domain: Domain = ANY) -> Estimate:
-    """A weighted sum of the means of independent cells; the degrees of freedom are Satterthwaite's.
-
-    Parameters
-    ----------
-    parts
-        Weights and cells, the latter out of `pooled`. Weights of both signs form a contrast.
-    domain
-        Of the sum.
-    """
-    value = math.fsum(weight * cell.mean for weight, cell in parts)
-    n = min(cell.n for _, cell in parts)
+    value = math.fsum(cell.mean for cell in cells) / k
     if n < 2:
         return Estimate(value, None, None, None, n, reason=ONE)
-    variances = [(weight**2 * cell.variance / cell.n, cell.df) for weight, cell in parts if cell.variance > 0]
+    variances = [(cell.variance / cell.n / k**2, cell.df) for cell in cells if cell.variance > 0]
     if not variances:
         return Estimate(value, 0.0, None, None, n, reason=EQUAL)
     variance = math.fsum(part for part, _ in variances)
     df = variance**2 / math.fsum(part**2 / freedom for part, freedom in variances)
-    pooled_over = max(cell.pooled for _, cell in parts)
-    return interval(value, math.sqrt(variance), df, domain, n=n, pooled_over=pooled_over)
+    over = max(cell.pooled for cell in cells)
+    return interval(value, math.sqrt(variance), df, domain, n=n, method=f"t{_pooling(over)}")
 
 
 def interval(
-    value: float, error: float, df: float, domain: Domain = ANY, *, n: int, method: str = "t", pooled_over: int = 0
+    value: float,
+    error: float,
+    df: float,
+    domain: Domain = ANY,
+    *,
+    n: int,
+    method: str = "t",
+    level: float = LEVEL,
 ) -> Estimate:
     """The t interval of an estimate with a known standard error, for instance of a bootstrap or a jackknife.
 
@@ -142,9 +135,9 @@ def interval(
     scale = Scale.of(domain, value)
     if not error > 0 or scale is None:
         return Estimate(value, error, None, None, n, df, reason=EQUAL)
-    half = quantile(df) * error * scale.slope
+    half = quantile(df, level) * error * scale.slope
     low, high = scale.back(scale.place - half), scale.back(scale.place + half)
-    return Estimate(value, error, low, high, n, df, _named(method, scale, pooled_over))
+    return Estimate(value, error, low, high, n, df, _named(method, scale))
 
 
 def clipped(value: float, error: float, df: float, domain: Domain, *, n: int, method: str) -> Estimate:
@@ -193,10 +186,7 @@ def clusters(value: float, left_out: Sequence[float], domain: Domain = ANY) -> E
 
 
 def against_zero(given: Estimate, domain: Domain) -> float | None:
-    """The two-sided p of t against 0 on the scale of an interval; None without one, or with 0 outside the domain.
-
-    Unlike `Estimate.p` on a nonlinear scale, it is below .05 exactly if the interval excludes 0.
-    """
+    """The two-sided p of t against 0 on the scale of an interval; None without one, or with 0 outside the domain."""
     if given.low is None or given.high is None or given.df is None:
         return None
     scales = [Scale.of(domain, value) for value in (given.low, given.value, 0.0, given.high)]
@@ -253,10 +243,14 @@ def _span(values: Sequence[float]) -> str:
 
 def _named(method: str, scale: Scale, pooled_over: int = 0) -> str:
     where = f" on the {scale.name} scale" if scale.name else ""
-    return f"{method}{where}{f', variances pooled over {pooled_over} cells' if pooled_over else ''}"
+    return f"{method}{where}{_pooling(pooled_over)}"
 
 
-def estimate(cell: Sample) -> Estimate:
+def _pooling(cells: int) -> str:
+    return f", variances pooled over {cells} cells" if cells else ""
+
+
+def estimate(cell: Sample, level: float = LEVEL) -> Estimate:
     """The mean of a sample with its interval."""
     n = cell.n
     if n < 2:
@@ -266,16 +260,16 @@ def estimate(cell: Sample) -> Estimate:
         return Estimate(cell.mean, 0.0, None, None, n, n - 1, reason=EQUAL)
     error = math.sqrt(cell.variance / n)
     if cell.piled and not cell.pooled:
-        return Estimate(cell.mean, error, *_bounds(cell.piled, cell.domain), n, method=GAFFKE)
+        return Estimate(cell.mean, error, *gaffke(cell.piled, cell.domain, level), n, method=GAFFKE)
     step = error * scale.slope
-    low, high = (scale.back(scale.place + side * _reach(cell, scale, side) * step) for side in (-1, 1))
+    low, high = (scale.back(scale.place + side * _reach(cell, scale, side, level) * step) for side in (-1, 1))
     return Estimate(cell.mean, error, low, high, n, cell.df, _named("t", scale, cell.pooled))
 
 
-def _reach(cell: Sample, scale: Scale, side: int) -> float:
+def _reach(cell: Sample, scale: Scale, side: int, level: float) -> float:
     """Distance of the upper (1) or lower (-1) end of an interval from the mean, in standard errors."""
     n, root = cell.n, math.sqrt(cell.n)
-    t = quantile(cell.df) * (1.0 if scale.name else _UNSEEN_SKEW.get(n, 1.0))
+    t = quantile(cell.df, level) * (1.0 if scale.name else _UNSEEN_SKEW.get(n, 1.0))
     if n < 3:
         return t
     # The studentised mean is not t if values are skewed or the scale is nonlinear; Hall's cubic corrects for that. The
@@ -293,7 +287,7 @@ def _reach(cell: Sample, scale: Scale, side: int) -> float:
     return max(t, -side * ((math.cbrt(1 + 3 * bend * point) - 1) / bend if bend else point))
 
 
-def _bounds(values: Sequence[float], domain: Domain) -> tuple[float, float]:
+def gaffke(values: Sequence[float], domain: Domain, level: float = LEVEL) -> tuple[float, float]:
     """Gaffke's interval of the mean of values with known bounds.
 
     Values and one bound get random weights, uniform on the simplex: the lower end is a quantile of their mean with the
@@ -302,10 +296,17 @@ def _bounds(values: Sequence[float], domain: Domain) -> tuple[float, float]:
     """
     import numpy as np
 
+    lower, upper = _weighted(tuple(values), domain)
+    tail = (1 - level) / 2
+    return float(np.quantile(lower, tail)), float(np.quantile(upper, 1 - tail))
+
+
+@lru_cache(maxsize=8)
+def _weighted(values: tuple[float, ...], domain: Domain) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Weighted means with the lower and with the upper bound, sorted."""
+    import numpy as np
+
     weights = np.random.default_rng(0).standard_exponential((RESAMPLES, len(values) + 1))
     weights /= weights.sum(axis=1, keepdims=True)
-    known = weights[:, :-1] @ np.asarray(values, dtype=float)
-    tail = (1 - LEVEL) / 2
-    low = np.quantile(known + weights[:, -1] * domain.low, tail)
-    high = np.quantile(known + weights[:, -1] * domain.high, 1 - tail)
-    return float(low), float(high)
+    known, rest = weights[:, :-1] @ np.asarray(values, dtype=float), weights[:, -1]
+    return np.sort(known + rest * domain.low), np.sort(known + rest * domain.high)

@@ -16,6 +16,7 @@ unrounded; readers get the columns, rounded, with intervals beside values.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -30,6 +31,9 @@ Row = Mapping[str, Any]
 MISSING: Final = "–"
 """The text of a missing value."""
 _LARGE: Final = 1000
+P: Final = "p"
+_LEAST_P: Final = 1e-4
+_ZERO: Final = re.compile(r"-0?\.?0*%?")
 CREDIBLE, ADJUSTED = "†", "‡"
 """Marks after a value: the default, and the one for values significant after adjustment for several tests."""
 
@@ -47,7 +51,8 @@ class Column:
         By default the key, with spaces.
     form
         Format of numbers, as in ``format(value, form)``; by default integers with thousands separators, and other
-        numbers with three decimals. Numbers of a thousand and more with decimals are rounded to integers.
+        numbers with three decimals. Numbers of a thousand and more with decimals are rounded to integers. `P` is the
+        format of p values.
     shows
         The value, its interval in brackets, or both.
     group
@@ -89,10 +94,14 @@ class Column:
         if isinstance(value, bool):
             return "yes" if value else "no"
         if isinstance(value, int | float):
+            if self.form == P:
+                return f"{value:.4f}" if value >= _LEAST_P else f"< {_LEAST_P:.4f}"
             form = self.form if self.form is not None else "," if isinstance(value, int) else ".3f"
             if abs(value) >= _LARGE and form.endswith("f"):
                 form = "+,.0f" if form.startswith("+") else ",.0f"
-            return format(value, form)
+            text = format(value, form)
+            # A rounded zero has no sign.
+            return text.replace("-", "+" if form.startswith("+") else "") if _ZERO.fullmatch(text) else text
         return clean(str(value))
 
 

@@ -20,22 +20,17 @@ def test_teams_and_solo_runs_are_paired_and_the_printed_command_makes_missing_on
 
     solo = labmates(*command[1:], "--json")
     assert sorted(int(record["seed"]) for record in solo.records) == [3, 4, 5]
-    [found] = labmates("analyze", "teamwork", "--json").records
-    assert next(iter(found)) == "pooled"
-    assert {one["over"] for one in found["pooled"]} == {"data sets"}
-    [contrast] = found["contrasts"]
-    assert [pair["seed"] for pair in contrast["pairs"]] == [3, 4, 5]
-    assert {mean["measure"]["metric"] for mean in contrast["means"]} >= {"completeness", "quality", "tokens", "credits"}
-    assert found["unpaired"] == found["unfinished"] == []
+    rows = labmates("analyze", "teamwork", "--json").records
+    assert {row["first"] for row in rows} == {"a team"}
+    assert {row["difference_n"] for row in rows} == {3}
+    assert {row["outcome"] for row in rows} >= {"skill", "completeness", "quality", "tokens", "dollars"}
 
     labmates(*RUN, "--visibility", "hidden", "--json")
     told = labmates("analyze", "teamwork", "--out", "t.csv").out
-    assert told.strip().startswith("Teams against one agent alone, over all conditions")
-    assert "Valid for these models and tasks only" in told
-    assert (labmates.folder / "t-teamwork-pooled.csv").exists()
-    assert "against one agent alone" in told
-    assert "Differences are teams minus solo, the mean over pairs." in told
-    assert "visibility hidden, teams of 2, seed 0: no run of one agent alone" in told
+    assert "This holds for new data sets of this task and this model; 3 of 3 pairs have an unreadable result" in told
+    assert (labmates.folder / "t.csv").exists()
+    assert "1 have no partner" in told
+    assert "no run of one agent for run" in told
     assert "--visibility hidden --solo" in told
 
     [first] = [record["id"] for record in solo.records if record["seed"] == 3]

@@ -176,9 +176,3 @@ def test_notes_tell_kinds_and_why_some_are_missing() -> None:
         "No interval: equal values (1), one value (1).",
     ]
     assert intervals.notes([]) == []
-
-
-def test_the_p_of_an_estimate_is_that_of_the_t_test() -> None:
-    values = [0.2, 0.5, 0.1, 0.9, 0.4]
-    assert intervals.mean(values).p == pytest.approx(stats.ttest_1samp(values, 0).pvalue)
-    assert intervals.mean([0.5, 0.5]).p is None

@@ -48,7 +48,7 @@ def test_people_see_the_columns_rounded_with_marks_and_what_is_missing(table: Ta
 
 def test_a_value_can_stand_with_its_interval_in_one_cell() -> None:
     both = Column("b", form=".2f", shows="both")
-    assert [both.cell(row) for row in ROWS[:2]] == ["-0.01 [-0.01, -0.00]", "0.50"]
+    assert [both.cell(row) for row in ROWS[:2]] == ["-0.01 [-0.01, 0.00]", "0.50"]
 
 
 def test_large_numbers_are_whole_with_thousands_marked() -> None:

@@ -58,5 +58,5 @@ DILEMMA = Experiment(
     estimate=estimate,
     page=lazy("labmates.workflows.dilemmas.page:sections"),
     match=lazy("labmates.workflows.dilemmas.page:match_sections"),
-    design=lazy("labmates.workflows.dilemmas.design:design"),
+    players=lazy("labmates.workflows.dilemmas.seats:players"),
 )

@@ -13,6 +13,7 @@ METRICS = (
         "mean of the primary decision, in the game's own unit",
         lazy("labmates.workflows.games.profiles:level_domain"),
         headline=True,
+        same_as="cooperation",
     ),
     Metric(
         "cooperation",
@@ -73,4 +74,5 @@ GAME = Experiment(
     example="labmates run game --game weakest-link --model scripted:random --group-size 5 --replicates 50",
     estimate=estimate,
     page=lazy("labmates.workflows.games.page:sections"),
+    primary="cooperation",
 )

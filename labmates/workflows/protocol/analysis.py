@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 
 Choice = Literal["runs", "study", "study_argument", "kind", "task"]
 """Ways to choose runs: an argument RUN..., an option or argument for a study, options for an experiment and a task."""
+
+
+ANY_KIND: Final = ("*",)
+"""`Analysis.shown_for` of an analysis that every experiment's reports show."""
 
 
 class Params(BaseModel):
@@ -303,7 +307,8 @@ class Analysis(Generic[P]):
     kind
         Default experiment, if no runs are named; None for any.
     shown_for
-        Experiments whose reports and pages in the viewer show it, of whatever package; by default its `kind`.
+        Experiments whose reports and pages in the viewer show it, of whatever package, or `ANY_KIND`; by default its
+        `kind`.
     objects
         Unit of one JSON object, as in "per cell".
     has_figures
@@ -329,7 +334,7 @@ class Analysis(Generic[P]):
 
     def is_shown_for(self, kind: str) -> bool:
         """Whether reports and pages of an experiment show it."""
-        return kind == self.kind if self.shown_for is None else kind in self.shown_for
+        return kind == self.kind if self.shown_for is None else self.shown_for == ANY_KIND or kind in self.shown_for
 
     def result(self, runs: Runs, params: Params) -> Result:
         """The result of runs; a plug-in's error that is not a `LabmatesError` names the analysis and its package."""

@@ -7,7 +7,7 @@ exports, the columns of the viewer and the parts of a report.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from labmates.records.bodies import Bodies
     from labmates.records.events import Event, ScoreEvent
     from labmates.records.reading import RunReader
-    from labmates.stats.contrasts import Design
     from labmates.stats.ratings import Cell
     from labmates.workflows.protocol.analysis import Runs
     from labmates.workflows.protocol.services import Services
@@ -103,6 +102,11 @@ class Metric:
         Standard deviation among runs of one condition, to plan studies with before any was measured; None if unknown.
     headline
         Whether tables of runs show it.
+    same_as
+        The metric that it states on another scale; comparisons don't test both.
+    floor
+        The lowest value that it can take in a run with these metrics, where the domain leaves that open; None if
+        unknown.
     """
 
     name: str
@@ -111,10 +115,39 @@ class Metric:
     better: Literal["higher", "lower"] | None = None
     spread: float | None = None
     headline: bool = False
+    same_as: str = ""
+    floor: Callable[[Mapping[str, float]], float | None] | None = None
 
     def domain_in(self, condition: Mapping[str, Any]) -> Domain:
         """The values it can take in runs of a condition, given as plain data."""
         return self.domain if isinstance(self.domain, Domain) else self.domain(condition)
+
+    def domain_of(self, runs: Iterable[RunRecord]) -> Domain:
+        """The values it can take in any of these runs."""
+        each = [self.domain_in(run.condition) for run in {run.key: run for run in runs}.values()]
+        low, high = min(domain.low for domain in each), max(domain.high for domain in each)
+        floors = [low] if self.floor is None else [self.floor(run.metrics) for run in runs]
+        return Domain(max([low, *([min(known)] if (known := [f for f in floors if f is not None]) else [])]), high)
+
+
+@dataclass(frozen=True)
+class Player:
+    """What one model's agent did and got in a run.
+
+    Attributes
+    ----------
+    run
+        The run's id.
+    place
+        Models are compared in equal places, for instance a seat and its co-players.
+    values
+        By metric; missing ones are left out.
+    """
+
+    run: str
+    model: str
+    place: Hashable
+    values: Mapping[str, float]
 
 
 class SessionSettings(Protocol):
@@ -190,8 +223,12 @@ class Experiment(Generic[C]):
         Makes the report that judges read, from a condition, a seed, events and bodies; None if nothing is judged.
     judged
         The metrics that follow from judges' scores; they are computed anew when a run is judged again.
-    design
-        What contrasts compare of its runs: the levels of factors, and what agents did and got.
+    players
+        What the models of its runs did and got, for comparisons of models in the same run.
+    primary
+        The metric that comparisons test first, unadjusted; by default the first.
+    usable
+        The metric that is 0 for a run without a usable result, such as a readable report.
     cells
         What models got against each other in its completed runs, for ratings; the second argument keeps models of which
         too many decisions failed.
@@ -215,9 +252,11 @@ class Experiment(Generic[C]):
     salted: bool = False
     report: Callable[[Any, int, Sequence[Event], Bodies], Report] | None = None
     judged: Callable[[Sequence[ScoreEvent]], Mapping[str, float]] | None = None
-    design: Callable[[Runs], Design] | None = None
+    players: Callable[[Runs], Iterable[Player]] | None = None
     cells: Callable[[Runs, bool], Sequence[Cell]] | None = None
     described: Callable[[Mapping[str, Any]], Mapping[str, Any]] = dict
+    primary: str = ""
+    usable: str = ""
 
     @classmethod
     def plain(

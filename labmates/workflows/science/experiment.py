@@ -40,9 +40,26 @@ COORDINATION = (
 )
 """Measures of coordination (`labmates.workflows.science.lab.coordination`)."""
 
+
+def skill_of_nothing(metrics: Mapping[str, float]) -> float | None:
+    """The skill of accuracy 0 in a run; None if its prior is unknown."""
+    accuracy, skill = metrics.get("accuracy"), metrics.get("skill")
+    if accuracy is None or skill is None or skill >= 1 or accuracy >= 1:
+        return None
+    # With the prior p, skill is (accuracy - p) / (1 - p).
+    return 1 - (1 - skill) / (1 - accuracy)
+
+
 METRICS = (
-    Metric("skill", "accuracy above a guess: 1 for the truth, 0 for a guess", AT_MOST_ONE, "higher", headline=True),
-    Metric("accuracy", "findings against the truth; 0 without readable findings", SHARE, "higher", 0.05, True),
+    Metric(
+        "skill",
+        "accuracy above a guess: 1 for the truth, 0 for a guess",
+        AT_MOST_ONE,
+        "higher",
+        headline=True,
+        floor=skill_of_nothing,
+    ),
+    Metric("accuracy", "findings against the truth; 0 without readable findings", SHARE, "higher", 0.05, True, "skill"),
     Metric("quality", "provenance of the report's claims", SHARE, "higher", headline=True),
     Metric("completeness", "share of what the task asks for", SHARE, "higher", 0.24, True),
     Metric(READABLE, "1 if the report states readable findings", SHARE, "higher", headline=True),
@@ -123,4 +140,5 @@ SCIENCE = Experiment(
     judged=judged_metrics,
     page=lazy("labmates.workflows.science.analyses.page:sections"),
     described=described,
+    usable=READABLE,
 )

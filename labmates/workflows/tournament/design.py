@@ -1,4 +1,4 @@
-"""Tournaments for contrasts and ratings: levels of factors, and models' payoffs against each other."""
+"""Tournaments for comparisons and ratings: what players did, and models' payoffs against each other."""
 
 from __future__ import annotations
 
@@ -7,38 +7,30 @@ from typing import Any, Final
 
 import numpy as np
 
-from labmates.stats.contrasts import Design, Observed, Run
-from labmates.stats.domains import ANY, CORRELATION, Domain
+from labmates.stats.domains import Domain
 from labmates.stats.metagame import metagame
 from labmates.stats.ratings import Cell, Scale
 from labmates.stats.validity import invalid
-from labmates.util.display_names import labels_apart, settings_apart
+from labmates.util.display_names import labels_apart
 from labmates.workflows.protocol.analysis import Runs
+from labmates.workflows.protocol.experiment import Player
 from labmates.workflows.tournament.condition import TournamentCondition
 from labmates.workflows.tournament.results import Tournament, rate, standings, tournaments
 
-_OUTCOMES: Final = {"cooperation": CORRELATION, "one-shot cooperation": CORRELATION, "points per round": ANY}
-_REMARK: Final = "Cooperation: share of a player's moves that cooperate; one-shot: of its first ones. Means of players."
-_SAME: Final = ("teams", "team_size", "temptation", "reward", "punishment", "sucker")
-_NO_FACTOR: Final = frozenset({*_SAME, "prices"})
 _SHOWN: Final = frozenset({"structure", "model", "model_for", "prices"})
 
 
-def design(runs: Runs) -> Design:
-    """The design of the completed tournaments among runs, without those with too many failed decisions of a model."""
-    played = tournaments(runs.store, runs.completed("tournament"))
-    conditions = [_settings(tournament.condition) for tournament in played]
-    factors = settings_apart(conditions, _NO_FACTOR)
-    compared = [
-        Run(
-            tuple(condition[name] for name in _SAME),
-            {name: str(condition[name]) for name in factors},
-            tuple(_observed(tournament)),
-        )
-        for tournament, condition in zip(played, conditions, strict=True)
-        if not invalid(tournament.failures)
-    ]
-    return Design(compared, _OUTCOMES, _REMARK, within_runs="model, in the same tournament")
+def players(runs: Runs) -> Iterator[Player]:
+    """The players of the completed tournaments among runs, without those with too many failed decisions of a model."""
+    for tournament in tournaments(runs.store, runs.completed("tournament")):
+        for player in () if invalid(tournament.failures) else standings(tournament):
+            rates = {
+                "cooperation": player.cooperation,
+                "one_shot_cooperation": rate(tournament.first_moves(player.player)),
+                "points_per_round": player.points / player.rounds if player.rounds else None,
+            }
+            values = {name: value for name, value in rates.items() if value is not None}
+            yield Player(tournament.run_id, player.model, (), values)
 
 
 def _settings(condition: Mapping[str, Any]) -> dict[str, Any]:
@@ -48,17 +40,6 @@ def _settings(condition: Mapping[str, Any]) -> dict[str, Any]:
     chosen = None if given.rounds_per_player == default.rounds_per_player else given.rounds_per_player
     settings = {name: getattr(given, name) for name in TournamentCondition.model_fields}
     return {**settings, "rounds_per_player": chosen}
-
-
-def _observed(played: Tournament) -> Iterator[Observed]:
-    for player in standings(played):
-        rates = {
-            "cooperation": player.cooperation,
-            "one-shot cooperation": rate(played.first_moves(player.player)),
-            "points per round": player.points / player.rounds if player.rounds else None,
-        }
-        values = {name: value for name, value in rates.items() if value is not None}
-        yield Observed(player.model, (), values)
 
 
 def cells(runs: Runs, keep_failed: bool) -> list[Cell]:

@@ -60,6 +60,6 @@ TOURNAMENT = Experiment(
     estimate=estimate,
     page=lazy("labmates.workflows.tournament.page:sections"),
     match=lazy("labmates.workflows.tournament.page:match_sections"),
-    design=lazy("labmates.workflows.tournament.design:design"),
+    players=lazy("labmates.workflows.tournament.design:players"),
     cells=lazy("labmates.workflows.tournament.design:cells"),
 )

@@ -13,7 +13,7 @@ from labmates.games.iterated.questions import QUESTIONS
 from labmates.stats.figures import COLOURS, GREY, name_cells, new_figure, write_numbers
 from labmates.stats.intervals import Estimate, notes
 from labmates.stats.multiplicity import holm
-from labmates.stats.tables import Column, Table
+from labmates.stats.tables import Column, P, Table
 from labmates.stats.validity import Tally
 from labmates.util.display_names import settings_apart, shown_settings
 from labmates.workflows.tournament.report import (
@@ -231,8 +231,8 @@ def hypotheses_table(hypotheses: Sequence[Hypothesis]) -> Table:
         Column("hypothesis"),
         *(Column(name) for name in ("RI", "GC", "SA") if any(name in row for row in rows)),
         Column("difference", form="+.3f", shows="both"),
-        Column("p", form=".4f"),
-        Column("p_holm", "p (Holm)", ".4f"),
+        Column("p", form=P),
+        Column("p_holm", "p (Holm)", P),
         Column("reason", "why there is no test"),
     ]
     remarks = [

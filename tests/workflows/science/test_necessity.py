@@ -9,6 +9,7 @@ import pytest
 
 from labmates.records.events import ScoreEvent
 from labmates.records.run import RunRecord, RunStatus, Usage
+from labmates.workflows.science.analyses.judged import Judged
 from labmates.workflows.science.analyses.necessity import (
     ALL,
     Necessity,
@@ -19,7 +20,6 @@ from labmates.workflows.science.analyses.necessity import (
     plays,
     verdicts,
 )
-from labmates.workflows.science.analyses.teamwork import Judged
 
 _numbers = count()
 CREDITS = {"events": 1.0, "n_sensors": 0.0}

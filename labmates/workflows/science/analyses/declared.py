@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from labmates.errors import UsageError
-from labmates.stats.figures import Drawing
-from labmates.util.display_names import shown_settings
-from labmates.workflows.protocol.analysis import Analysis, Missing, Params, Result, Runs, TooFewRunsError
+from labmates.workflows.analyses.compare import preset
+from labmates.workflows.protocol.analysis import Analysis, Params, Result, Runs, TooFewRunsError
 
 if TYPE_CHECKING:
     from labmates.records.run import RunRecord
-    from labmates.workflows.science.analyses.teamwork import Teamwork
 
 
 def scores(runs: Runs, _params: Params) -> Result:
@@ -25,8 +20,8 @@ def scores(runs: Runs, _params: Params) -> Result:
     A run without a paper or readable findings counts with accuracy 0 (intention to treat); a second column has the mean
     of the other runs (per protocol).
     """
+    from labmates.workflows.science.analyses.judged import judged_runs
     from labmates.workflows.science.analyses.score_tables import scores_table
-    from labmates.workflows.science.analyses.teamwork import judged_runs
 
     records = runs.ended("science")
     judged = judged_runs(runs.store, records)
@@ -113,71 +108,13 @@ COORDINATION = Analysis(
 )
 
 
-def teamwork(runs: Runs, _params: Params) -> Result:
-    """Compare teams with a single agent.
-
-    By default, all runs of the store count. A team run is paired with the solo run (labmates run science --solo) of the
-    same seed and an otherwise equal condition: task, difficulty, model, budget, visibility, prices and so on. The first
-    table pools all conditions, with models and tasks as clusters; the others show each condition. For each score (skill
-    first), and for tokens and credits, they show both sides, the difference (teams minus solo) and its mean over pairs
-    with a 95 % interval. Unreadable reports count as accuracy 0; a second column has the mean over readable pairs.
-    References to other teams' work are scored by the artifacts that a report names; a solo report refers to its own.
-    """
-    from dataclasses import asdict
-
-    from labmates.workflows.protocol.experiment import EXPERIMENTS
-    from labmates.workflows.science.analyses.teamwork import judged_runs, pooled_table, teamwork, teamwork_table
-
-    records = [run for run in runs.records() if "solo" in EXPERIMENTS.get(run.kind).condition.model_fields]
-    if not records:
-        raise TooFewRunsError("none of these runs is of a kind with solo runs, such as science")
-    compared = teamwork(judged_runs(runs.store, records), EXPERIMENTS.get(records[0].kind).domains)
-    missing = list(_missing_partners(compared, records))
-    if not compared.contrasts:
-        raise TooFewRunsError(f"no pairs among the runs ({len(records)})", missing)
-    return Result(
-        [pooled_table(compared.pooled), teamwork_table(compared)],
-        objects=[asdict(compared)],
-        missing=missing,
-    )
-
-
-def _missing_partners(compared: Teamwork, records: Sequence[RunRecord]) -> Iterator[Missing]:
-    from labmates.workflows.protocol.experiment import condition_of
-    from labmates.workflows.science.analyses.teamwork import MIXED
-
-    by_id = {run.id: run for run in records}
-    for lonely in compared.unpaired:
-        seeds = sorted(set(lonely.seeds))
-        text = f"{_named(lonely.condition)}, seed {', '.join(map(str, seeds))}: {lonely.reason}"
-        run = by_id[lonely.runs[0]]
-        twin = None
-        with suppress(UsageError):  # a condition of another version can't be executed again
-            twin = None if lonely.reason == MIXED else condition_of(run).twin()
-        yield Missing(text, twin, seeds, run.settings)
-    if compared.unfinished:
-        yield Missing(f"left out, since they have not ended: {', '.join(compared.unfinished)}")
-
-
-def _named(condition: Mapping[str, Any]) -> str:
-    """A condition in a few words."""
-    before = {"task": "", "difficulty": "", "model": "", "budget": "budget $", "visibility": "visibility "}
-    parts = [f"{words}{condition[name]}" for name, words in before.items() if name in condition]
-    parts += ["theory of mind"] if condition.get("theory_of_mind") else []
-    if condition.get("organisation"):
-        parts += shown_settings(condition, ["organisation"]).values()
-    return ", ".join([*parts, "one agent alone" if condition.get("solo") else f"teams of {condition.get('team_size')}"])
-
-
-TEAMWORK = Analysis(
+TEAMWORK = preset(
     "teamwork",
     "Teams against one agent alone",
-    Params,
-    teamwork,
-    example="labmates analyze teamwork --task ecology",
-    choices=("runs", "study", "kind", "task"),
-    objects="",
-    shown_for=("science",),
+    "Compare teams with a single agent of the same seed and an otherwise equal condition; see labmates compare.",
+    "labmates analyze teamwork --task ecology",
+    "science",
+    conditions=("a team:organisation!=solo", "one agent:organisation=solo"),
 )
 
 
@@ -190,9 +127,9 @@ def necessity(runs: Runs, _params: Params) -> Result:
     first table shows accuracy, index, cost and a verdict for each condition and split, the second the same for each
     finding. A figure shows accuracy and cost of all arms by split.
     """
+    from labmates.workflows.science.analyses.judged import judged_runs
     from labmates.workflows.science.analyses.necessity import ALL, ARMS, arm_figures, necessity_table, plays, verdicts
     from labmates.workflows.science.analyses.necessity import necessity as compare
-    from labmates.workflows.science.analyses.teamwork import judged_runs
 
     played = list(plays(judged_runs(runs.store, runs.ended("science"))))
     compared = compare(played)
@@ -223,54 +160,12 @@ NECESSITY = Analysis(
 )
 
 
-class OrganisationsParams(Params):
-    """The parameters of the comparison of organisations."""
-
-    score: str = Field("accuracy", description="Metric that counts as the score, such as accuracy or quality.")
-
-
-def organisations(runs: Runs, params: OrganisationsParams) -> Result:
-    """Compare organisations by score, cost and time.
-
-    Runs with otherwise equal conditions (task, difficulty, model, budget, evidence, …) are paired by seed. The first
-    table shows each organisation's means with 95 % intervals, and whether it lies on the Pareto front of score against
-    cost. The second shows all pairwise differences with adjusted p-values (Holm). For measures of coordination, see
-    labmates analyze coordination.
-    """
-    from labmates.workflows.science.analyses.organisations import (
-        differences_table,
-        front_figure,
-        outcomes_table,
-        places,
-        verdicts,
-    )
-
-    compared = places(runs.ended("science"), params.score)
-    if not compared:
-        raise TooFewRunsError(
-            f"no two organisations have runs with the metric {params.score} that are equal in all else; run some with: "
-            "labmates run science --organisation NAME"
-        )
-    figures = [
-        Drawing(
-            f"front-{number}",
-            f"{params.score} against money: {', '.join(str(v) for v in place.settings.values() if isinstance(v, str))}",
-            "The score of each organisation against its money, with intervals; the table has the numbers.",
-            partial(front_figure, place, params.score),
-        )
-        for number, place in enumerate(compared, 1)
-    ]
-    tables = [outcomes_table(compared, params.score), differences_table(compared, params.score)]
-    return Result(tables, figures, [*verdicts(compared, params.score)])
-
-
-ORGANISATIONS = Analysis(
+ORGANISATIONS = preset(
     "organisations",
     "Which organisation for which task?",
-    OrganisationsParams,
-    organisations,
-    example="labmates analyze organisations --task ecology",
-    choices=("runs", "study", "task"),
-    kind="science",
-    shown_for=(),
+    "Compare organisations in an otherwise equal condition; see labmates compare. For coordination, see labmates "
+    "analyze coordination.",
+    "labmates analyze organisations --task ecology",
+    "science",
+    by=("organisation",),
 )

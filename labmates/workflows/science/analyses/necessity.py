@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from labmates.workflows.science.analyses.teamwork import Judged
+    from labmates.workflows.science.analyses.judged import Judged
 
 _ARMS: Final = ("oracle", "team", "mute", "restricted")
 _APART: Final = 0.15

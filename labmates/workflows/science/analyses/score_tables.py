@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from labmates.judges.base import SKILL
 from labmates.stats.domains import SHARE, Domain
 from labmates.stats.intervals import Estimate, mean, means, notes
 from labmates.stats.tables import Column, Table
 from labmates.util.display_names import order_of_settings, settings_shown, shown_settings
 from labmates.util.grouping import grouped
-from labmates.workflows.science.analyses.teamwork import ALWAYS_SHOWN, SKILL, Judged
+from labmates.workflows.science.analyses.judged import Judged
 from labmates.workflows.science.experiment import COORDINATION, SCIENCE, described
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 Newest = Mapping[str, Mapping[tuple[str, str], float | None]]
 """The newest score by run, judge and metric; None if the judge failed."""
+ALWAYS_SHOWN: Final = ("task", "organisation", "team_size", "model")
+"""Settings in tables of conditions, also if all conditions have the same."""
 
 
 def scores_table(judged: Sequence[Judged], newest: Newest) -> Table:

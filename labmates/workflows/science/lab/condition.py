@@ -114,7 +114,7 @@ class ScienceCondition(Condition):
     solo: bool = Field(
         False,
         description="One agent instead of teams, with the same task, data, budget, tools and artifacts, as the "
-        "baseline for teams (see: labmates analyze teamwork). Short for --organisation solo.",
+        "baseline for teams (see: labmates compare). Short for --organisation solo.",
     )
 
     evidence: Evidence = Field(

@@ -15,7 +15,7 @@ import numpy as np
 
 from labmates.stats.intervals import quantile
 from labmates.stats.multiplicity import holm
-from labmates.stats.tables import Column, Table
+from labmates.stats.tables import Column, P, Table
 from labmates_profiles.arrays import Array
 from labmates_profiles.bayes.blocks import Block, Evaluated
 from labmates_profiles.bayes.smoothing import GOOD_K, smooth
@@ -65,7 +65,7 @@ def cells_table(fit: Evaluated) -> Table:
         for at in np.argsort(p, kind="stable")
     ]
     columns = [Column("cell"), Column("count"), Column("observed"), Column("predicted", shows="both")]
-    columns += [Column("p", form=".4f"), Column("p_holm", "p (Holm)", ".4f")]
+    columns += [Column("p", form=P), Column("p_holm", "p (Holm)", P)]
     title = f"{fit.name}: observed and predicted {fit.outcome}"
     return Table(f"check-{fit.name}-cells", title, columns, rows, shown=SHOWN)
 
@@ -91,7 +91,7 @@ def statistics_table(fit: Evaluated) -> Table:
         weight, noise = fit.count / fit.count.sum(), fit.noise[:, None]
         outside = norm.sf((1 - fit.expected) / noise) + norm.cdf(-fit.expected / noise)
         rows.append(row("share of single results below 0 or above 1", 0.0, outside @ weight, None))
-    columns = [Column("statistic"), Column("observed"), Column("predicted", shows="both"), Column("p", form=".4f")]
+    columns = [Column("statistic"), Column("observed"), Column("predicted", shows="both"), Column("p", form=P)]
     note = "Predicted: for new data of the same models, with 95 % intervals. Scores are bounded; predictions are not."
     return Table(f"check-{fit.name}-statistics", f"{fit.name}: the data as a whole", columns, rows, [note])
 

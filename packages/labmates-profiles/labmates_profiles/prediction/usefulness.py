@@ -22,7 +22,7 @@ import numpy as np
 
 from labmates.stats.intervals import quantile
 from labmates.stats.multiplicity import holm
-from labmates.stats.tables import Column, Table
+from labmates.stats.tables import Column, P, Table
 from labmates_profiles.prediction.data import PredictionData, summarise
 from labmates_profiles.prediction.design_matrix import Assembled
 from labmates_profiles.prediction.evidence import LEVEL, Evidence, adjusted_means, evidence
@@ -181,8 +181,8 @@ def answers_table(outcomes: Sequence[Assembled], *, seed: int = 0) -> Table:
         Column("r2_mean", "R² of the mean", ".0f"),
         Column("r2_without", "R² without games", ".2f"),
         Column("f", "F", ".2f"),
-        Column("p", "p (permutation)", ".4f"),
-        Column("p_holm", "p (Holm)", ".4f"),
+        Column("p", "p (permutation)", P),
+        Column("p_holm", "p (Holm)", P),
         *map(Column, ("judge", "models", "observations")),
         Column("freedom", "degrees of freedom"),
     ]

@@ -1,0 +1,504 @@
+"""Comparisons of matched runs: outcomes, tests, sentences, tables and the figure of paired differences."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import combinations
+from statistics import fmean
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from labmates.errors import UsageError, unknown_name
+from labmates.models.roster import traits_of
+from labmates.records.run import ENDED, RunRecord
+from labmates.stats.domains import ANY, SHARE, Domain
+from labmates.stats.figures import GREY, Drawing, add_legend_beside, error_bars, look, new_figure
+from labmates.stats.intervals import LEVEL, Estimate, notes
+from labmates.stats.multiplicity import holm
+from labmates.stats.paired import Pair, blocks, difference, is_settled, more_blocks
+from labmates.stats.tables import Column, P, Table
+from labmates.workflows.analyses.matching import (
+    COSTS,
+    PLAYER,
+    Factor,
+    Matched,
+    Observed,
+    chosen,
+    factor_of,
+    factor_of_conditions,
+    observed,
+    partners,
+    players,
+    varying,
+)
+from labmates.workflows.protocol.analysis import Missing, Result, Runs, TooFewRunsError
+from labmates.workflows.protocol.experiment import EXPERIMENTS, Experiment
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from labmates.workflows.analyses.compare_params import CompareParams
+
+_ROWS: Final = 8
+_MOST_DRAWN: Final = 12
+_DEFAULT_MARGIN: Final = 0.05
+Role = Literal["primary", "secondary", "cost"]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A compared outcome; `sign` is 1 if higher values are better, -1 if lower ones, else 0."""
+
+    name: str
+    role: Role
+    domain: Domain
+    sign: int
+
+    @property
+    def text(self) -> str:
+        """Its name in tables."""
+        return self.name.replace("_", " ")
+
+
+@dataclass(frozen=True)
+class Compared:
+    """An outcome of two levels: `first` minus `second`.
+
+    Attributes
+    ----------
+    difference
+        For the primary outcome, the interval is simultaneous for all pairs, and so is p; other p values are Holm's.
+    """
+
+    matched: Matched
+    outcome: Outcome
+    pairs: Sequence[Pair]
+    means: tuple[float, float]
+    difference: Estimate
+
+    @property
+    def is_told(self) -> bool:
+        """Whether the interval excludes 0."""
+        low, high = self.difference.low, self.difference.high
+        return low is not None and high is not None and not low <= 0 <= high
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """The names of the levels."""
+        return self.matched.first.name, self.matched.second.name
+
+    def row(self) -> dict[str, Any]:
+        """Its values as a table's row."""
+        first, second = self.names
+        head: dict[str, Any] = {
+            "factor": self.matched.factor.name,
+            "first": first,
+            "second": second,
+            "outcome": self.outcome.text,
+        }
+        head |= {"role": self.outcome.role, "first_mean": self.means[0], "second_mean": self.means[1]}
+        usable = fmean(pair.usable for pair in self.pairs)
+        return {
+            **head,
+            **self.difference.row("difference"),
+            "p": self.difference.p,
+            "pairs": len(self.pairs),
+            "usable": usable,
+        }
+
+    def reversed(self) -> Compared:
+        """The same with the levels exchanged."""
+        shown, ends = self.difference, (self.difference.low, self.difference.high)
+        low, high = (None if end is None else -end for end in reversed(ends))
+        return replace(
+            self,
+            matched=replace(self.matched, first=self.matched.second, second=self.matched.first),
+            pairs=[replace(pair, value=-pair.value) for pair in self.pairs],
+            means=self.means[::-1],
+            difference=replace(shown, value=-shown.value, low=low, high=high),
+        )
+
+
+def compared(runs: Runs, params: CompareParams) -> Result:
+    """The result of a comparison; see `labmates.workflows.analyses.compare`."""
+    records = runs.records()
+    kinds = dict.fromkeys(run.kind for run in records)
+    if len(kinds) > 1:
+        raise UsageError(f"the runs are of several experiments; choose one with --kind: {', '.join(kinds)}")
+    experiment = EXPERIMENTS.get(records[0].kind)
+    ended = [run for run in records if run.status in ENDED]
+    if not ended:
+        raise TooFewRunsError("none of these runs has ended")
+    everything = chosen(params.where, observed(ended, runs.store.score_values([run.id for run in ended])))
+    if not everything:
+        raise TooFewRunsError(f"no ended run matches --where {' --where '.join(params.where)}")
+    factors = list(_factors(runs, everything, params))
+    matches = [Matched.of(factor, *pair) for factor in factors for pair in combinations(factor.levels, 2)]
+    paired = [match for match in matches if match.cells]
+    if not paired:
+        raise TooFewRunsError(_nothing(factors), list(_missing(matches)))
+    common = {id(factor): _common([match for match in paired if match.factor is factor]) for factor in factors}
+    outcomes = _outcomes(experiment, everything, params)
+    if len(paired) > 1 and not params.all:
+        outcomes = [outcome for outcome in outcomes if outcome.role != "secondary"]
+    level = 1 - (1 - LEVEL) / len(paired)
+    results = [
+        result
+        for match in paired
+        for outcome in outcomes
+        if (result := _compared(match, outcome, common[id(match.factor)], params, level, len(paired)))
+    ]
+    results = _adjusted(results)
+    primary = [result for result in results if result.outcome.role == "primary"]
+    if not primary:
+        raise TooFewRunsError(f"no pair of runs has the metric {outcomes[0].name}")
+    margin = params.within or _margin(outcomes[0].domain)
+    sentences = [
+        sentence
+        for factor in factors
+        if (mine := [result for result in results if result.matched.factor is factor])
+        for sentence in _sentences(factor, mine, params, level, margin)
+    ]
+    sentences.append(_scope(primary, params, len(paired)))
+    levels = [row for factor in factors if len(factor.levels) > 2 for row in _level_rows(factor, results)]
+    tables = [_levels_table(levels, outcomes[0], params.all)] if levels else []
+    if params.all or any(len(factor.levels) == 2 for factor in factors):
+        tables.append(_pairs_table(results, params.all, len(factors)))
+    return Result(
+        tables,
+        [_drawing(primary)],
+        sentences,
+        objects=[result.row() for result in results],
+        remarks={"Runs": list(_runs_told(records, factors, paired))},
+        missing=list(_missing(matches)),
+    )
+
+
+def _factors(runs: Runs, everything: Sequence[Observed], params: CompareParams) -> Iterator[Factor]:
+    if params.conditions:
+        if params.by:
+            raise UsageError("--by: leave it out beside conditions")
+        yield factor_of_conditions(params.conditions, everything)
+        return
+    for name in params.by or varying(everything):
+        if name != PLAYER:
+            # What is varied usually comes after what it is varied from.
+            factor = factor_of(name, everything)
+            yield replace(factor, levels=factor.levels[::-1])
+    of_players = players(runs, everything) if PLAYER in (params.by or (PLAYER,)) else []
+    if len({each.settings[PLAYER] for each in of_players}) > 1:
+        yield factor_of(PLAYER, of_players)
+
+
+def _nothing(factors: Sequence[Factor]) -> str:
+    if not factors:
+        return "nothing to compare: all of these runs have one condition but for their data"
+    levels = "; ".join(f"{factor.name}: {', '.join(level.name for level in factor.levels)}" for factor in factors)
+    return f"nothing to compare: no two levels have runs with equal seeds that are equal in all else ({levels})"
+
+
+def _common(matches: Sequence[Matched]) -> set[tuple[str, str]] | None:
+    """The blocks of all pairs of levels; None if there are none."""
+    return set.intersection(*(match.blocks for match in matches)) or None if matches else None
+
+
+def _outcomes(experiment: Experiment[Any], everything: Sequence[Observed], params: CompareParams) -> list[Outcome]:
+    present = dict.fromkeys(name for each in everything for name in each.values)
+    metrics = {metric.name: metric for metric in experiment.metrics}
+    primary = params.metric or experiment.primary or experiment.metrics[0].name
+    if primary not in present:
+        if params.metric:
+            raise unknown_name("metric of these runs", primary, present)
+        raise TooFewRunsError(f"none of these runs has the metric {primary}; choose another with --metric")
+    tested = (
+        [name for name in present if params.all or name in experiment.headline]
+        if not params.metric or params.all
+        else []
+    )
+    secondary = [
+        name
+        for name in tested
+        if name not in (primary, *COSTS) and primary not in (name, getattr(metrics.get(name), "same_as", ""))
+    ]
+    signs = {"higher": 1, "lower": -1, None: 0}
+
+    def outcome(name: str, role: Role) -> Outcome:
+        metric = metrics.get(name)
+        if metric is None:
+            return Outcome(name, role, ANY if name in COSTS else SHARE, -1 if name in COSTS else 1)
+        return Outcome(name, role, metric.domain_of([each.run for each in everything]), signs[metric.better])
+
+    costs = [name for name in COSTS if name != primary and any(each.values.get(name) for each in everything)]
+    roles: list[tuple[str, Role]] = [(primary, "primary")]
+    return [
+        outcome(name, role)
+        for name, role in (*roles, *((n, "secondary") for n in secondary), *((n, "cost") for n in costs))
+    ]
+
+
+def _margin(domain: Domain) -> float:
+    width = domain.high - domain.low
+    return _DEFAULT_MARGIN * width if math.isfinite(width) else 0.0
+
+
+def _compared(
+    match: Matched,
+    outcome: Outcome,
+    common: set[tuple[str, str]] | None,
+    params: CompareParams,
+    level: float,
+    number: int,
+) -> Compared | None:
+    pairs, means = match.pairs(outcome.name, common), match.means(outcome.name, common)
+    if not pairs or means is None:
+        return None
+    if "families" in params.over:
+        known = traits_of({pair.model for pair in pairs})
+        pairs = [replace(pair, model=known[pair.model].family if pair.model in known else pair.model) for pair in pairs]
+    is_primary = outcome.role == "primary"
+    shown = difference(pairs, outcome.domain.difference(), _over(params), level if is_primary else LEVEL)
+    p = None if shown.p is None or outcome.role == "cost" else min(1.0, shown.p * (number if is_primary else 1))
+    return Compared(match, outcome, pairs, means, replace(shown, p=p))
+
+
+def _over(params: CompareParams) -> tuple[str, ...]:
+    return tuple(dict.fromkeys("models" if each == "families" else each for each in params.over))
+
+
+def _adjusted(results: Sequence[Compared]) -> list[Compared]:
+    tested = [result for result in results if result.outcome.role == "secondary"]
+    adjusted = dict(zip(map(id, tested), holm([result.difference.p for result in tested]), strict=True))
+    return [
+        replace(result, difference=replace(result.difference, p=adjusted[id(result)]))
+        if id(result) in adjusted
+        else result
+        for result in results
+    ]
+
+
+def _sentences(
+    factor: Factor, results: Sequence[Compared], params: CompareParams, level: float, margin: float
+) -> Iterator[str]:
+    """The answer for a factor: of two levels, or the best of more."""
+    primary = [result for result in results if result.outcome.role == "primary"]
+    if len(factor.levels) == 2 and primary:
+        yield _of_two(primary[0], _ratio(results, primary[0]), params, level, margin)
+    elif primary:
+        yield from _of_many(factor, results, primary)
+    mixed = dict.fromkeys(name for result in primary for name in result.matched.mixed)
+    if mixed:
+        yield f"These differ too, so the difference may be theirs: {', '.join(mixed)}."
+
+
+def _of_two(result: Compared, ratio: float | None, params: CompareParams, level: float, margin: float) -> str:
+    outcome = result.outcome
+    if result.difference.value * (outcome.sign or 1) < 0:
+        result, ratio = result.reversed(), 1 / ratio if ratio else None
+    shown, (first, second) = result.difference, result.names
+    cost = "" if ratio is None else f", and costs {_times(ratio)}"
+    where = f"in {outcome.text}, {_units(shown, params)}"
+    if result.is_told:
+        low, high = sorted(abs(end) for end in (shown.low or 0.0, shown.high or 0.0))
+        size = f"{_number(abs(shown.value))} [{_number(low)}, {_number(high)}] {where}"
+        verb = "is better than" if outcome.sign else "is higher than"
+        return f"{first} {verb} {second} by {size}{cost}."
+    size = f"{_signed(shown.value)} {_ends(shown)}{where}"
+    cost = cost.replace("and costs", f"and {first} costs")
+    if is_settled(shown, margin):
+        reach = max(abs(shown.low or 0.0), abs(shown.high or 0.0))
+        return f"{first} and {second} are tied within ±{_number(reach)} ({size}){cost}."
+    more = more_blocks(result.pairs, outcome.domain.difference(), _over(params), level, margin)
+    needs = f"{more} more data set{'s' * (more > 1)} like these would" if more else "more data sets alone may not"
+    return f"Can't tell {first} from {second}: {size}; {needs}{cost}."
+
+
+def _of_many(factor: Factor, results: Sequence[Compared], primary: Sequence[Compared]) -> Iterator[str]:
+    """The best level, those that can't be told from it, and the front of the outcome and money."""
+    rows = _level_rows(factor, results)
+    if not rows:
+        return
+    best, outcome = rows[0]["level"], primary[0].outcome
+    worse, open_ = ([row for row in rows[1:] if row["is_worse"] is is_worse] for is_worse in (True, False))
+    lead = "the best" if outcome.sign else "the highest"
+    text = f"{best} has {lead} {outcome.text} ({_number(rows[0]['mean'])})"
+    told = [f"{row['level']} (by {_number(abs(row['difference']))})" for row in worse]
+    text += f"; it is told from {', '.join(told)}" if told else ""
+    text += f"; it can't be told from {', '.join(row['level'] for row in open_)}" if open_ else ""
+    yield f"{text}."
+    if all(row["dollars"] is not None for row in rows) and len({row["dollars"] for row in rows}) > 1:
+        front = ", ".join(row["level"] for row in rows if row["on_front"])
+        yield f"On the front of {outcome.text} and dollars: {front}."
+
+
+def _level_rows(factor: Factor, results: Sequence[Compared]) -> list[dict[str, Any]]:
+    """A row per level on common data, the best first: its mean, and its difference from the best."""
+    mine = [result for result in results if result.matched.factor is factor]
+    primary = {result.names: result for result in mine if result.outcome.role == "primary"}
+    dollars = {
+        name: mean
+        for each in mine
+        if each.outcome.name == "dollars"
+        for name, mean in zip(each.names, each.means, strict=True)
+    }
+    means = {name: mean for each in primary.values() for name, mean in zip(each.names, each.means, strict=True)}
+    if not means:
+        return []
+    sign = next(iter(primary.values())).outcome.sign or 1
+    order = sorted(means, key=lambda name: (-sign * means[name], dollars.get(name, 0.0)))
+    rows = []
+    for name in order:
+        other = primary.get((name, order[0])) or (
+            primary[order[0], name].reversed() if (order[0], name) in primary else None
+        )
+        row = {"factor": factor.name, "level": name, "mean": means[name], "dollars": dollars.get(name)}
+        row |= (
+            {"difference": None} if other is None else {**other.difference.row("difference"), "p": other.difference.p}
+        )
+        row["is_worse"] = other is not None and other.is_told
+        row["on_front"] = name in dollars and not any(
+            sign * means[rival] >= sign * means[name]
+            and dollars[rival] <= dollars[name]
+            and (means[rival], dollars[rival]) != (means[name], dollars[name])
+            for rival in dollars
+        )
+        rows.append(row)
+    return rows
+
+
+def _ratio(results: Sequence[Compared], primary: Compared) -> float | None:
+    """How many times the dollars of the second level the first one takes; None if unknown or nothing."""
+    means = next((r.means for r in results if r.outcome.name == "dollars" and r.names == primary.names), (0.0, 0.0))
+    return means[0] / means[1] if min(means) > 0 else None
+
+
+def _times(ratio: float) -> str:
+    return "as much" if abs(ratio - 1) < 0.005 else f"{ratio:.2g} times as much"
+
+
+def _units(shown: Estimate, params: CompareParams) -> str:
+    units = " and ".join(params.over) if params.over else "data sets"
+    return f"{shown.n} {units.removesuffix('s') if shown.n == 1 else units}"
+
+
+def _number(value: float) -> str:
+    text = f"{value:.2f}" if abs(value) < 100 else f"{value:,.0f}"
+    return text if float(text.replace(",", "")) else text.lstrip("-")
+
+
+def _signed(value: float) -> str:
+    return _number(value) if value <= 0 else f"+{_number(value)}"
+
+
+def _ends(shown: Estimate) -> str:
+    return "" if shown.low is None or shown.high is None else f"[{_signed(shown.low)}, {_signed(shown.high)}] "
+
+
+def _scope(primary: Sequence[Compared], params: CompareParams, number: int) -> str:
+    """For what the answer holds, and how it is adjusted."""
+    pairs = [pair for result in primary for pair in result.pairs]
+    tasks, models = ({getattr(pair, name) for pair in pairs} - {""} for name in ("task", "model"))
+    fixed = [(tasks, "task", "tasks" in params.over), (models, "model", bool({"models", "families"} & {*params.over}))]
+    these = " and ".join(
+        f"this {name}" if len(some) == 1 else f"these {len(some)} {name}s"
+        for some, name, is_new in fixed
+        if some and not is_new
+    )
+    new = " and ".join(("data sets", *params.over))
+    text = f"This holds for new {new}{f' of {these}' if these else ''}"
+    unusable = sum(not pair.usable for pair in pairs)
+    text += f"; {unusable} of {len(pairs)} pairs have an unreadable result, which counts as 0" if unusable else ""
+    return f"{text}{f'; intervals and p are simultaneous for {number} pairs' if number > 1 else ''}."
+
+
+_DIFFERENCE: Final = Column("difference", form="+.3f", shows="both")
+
+
+def _levels_table(rows: Sequence[Mapping[str, Any]], outcome: Outcome, show_all: bool) -> Table:
+    columns = [Column("level"), Column("mean", outcome.text), replace(_DIFFERENCE, heading="minus the best")]
+    columns += [Column("p", form=P), Column("dollars"), Column("on_front", "on front")]
+    if len({row["factor"] for row in rows}) > 1:
+        columns.insert(0, Column("factor", once=True))
+    return Table(
+        "levels", f"{outcome.text.capitalize()} on common data sets", columns, rows, shown=None if show_all else _ROWS
+    )
+
+
+def _pairs_table(results: Sequence[Compared], show_all: bool, factors: int) -> Table:
+    order = {"primary": 0, "secondary": 1, "cost": 2}
+    results = sorted(
+        results, key=lambda each: (order[each.outcome.role], each.difference.p or 1.0 if factors > 1 else 0)
+    )
+    rows = [result.row() for result in results]
+    if len({result.names for result in results}) > 1:
+        columns = [Column("first"), Column("second", "minus"), Column("outcome"), _DIFFERENCE]
+        title = "Differences, all else equal"
+    else:
+        first, second = results[0].names
+        columns = [Column("outcome"), Column("first_mean", first), Column("second_mean", second), _DIFFERENCE]
+        title = f"{first} minus {second}, all else equal"
+    columns += [Column("p", form=P), Column("difference_n", "n")]
+    remarks = [] if not show_all else notes(result.difference for result in results)
+    return Table("compare", title, columns, rows, remarks, shown=None if show_all else _ROWS)
+
+
+def _runs_told(records: Sequence[RunRecord], factors: Sequence[Factor], paired: Sequence[Matched]) -> Iterator[str]:
+    """Runs that don't count or have a fault, by name."""
+    used = {each.run.id for match in paired for cell in match.cells.values() for side in cell for each in side}
+    wanted = {each.run.id for factor in factors for level in factor.levels for each in level.observed}
+    groups = {
+        "have not ended, and don't count": [run for run in records if run.status not in ENDED],
+        "are invalid, and count as they are": [run for run in records if run.invalid and run.id in used],
+        "have no partner": [run for run in records if run.id in wanted and run.id not in used],
+    }
+    for text, some in groups.items():
+        if some:
+            named = ", ".join(run.id for run in some[:_MOST_DRAWN])
+            yield f"{len(some)} {text}: {named}{', …' if len(some) > _MOST_DRAWN else ''}"
+
+
+def _missing(matches: Sequence[Matched]) -> Iterator[Missing]:
+    """The runs that would be partners of those without one, for a comparison of two levels."""
+    if len(matches) == 1:
+        [match] = matches
+        for level, alone in match.lonely():
+            side = 0 if level is match.first else 1
+            known = {cell[side][0].run.key: cell[1 - side][0].run for cell in match.cells.values()}
+            yield from partners(alone, match.second if side == 0 else match.first, known)
+
+
+def _drawing(primary: Sequence[Compared]) -> Drawing:
+    outcome = primary[0].outcome.text
+    alt = f"Differences in {outcome}, a point per data set, and their means with intervals; the table has the numbers."
+    return Drawing("compare", f"Paired differences in {outcome}", alt, partial(_figure, primary[:_MOST_DRAWN]))
+
+
+def _figure(results: Sequence[Compared]) -> Figure:
+    """Draw a row per pair of levels: a point per data set by task, and the mean with its interval."""
+    figure, [ax] = new_figure(7.2, 1.0 + 0.45 * len(results))
+    tasks = list(dict.fromkeys(pair.task for result in results for pair in result.pairs))
+    named = set[str]()
+    for place, result in enumerate(results):
+        of_blocks = sorted(blocks(result.pairs).items())
+        for at, ((task, _), value) in enumerate(of_blocks):
+            colour, marker = look(tasks.index(task))
+            y = place - 0.25 + 0.5 * (at + 0.5) / len(of_blocks)
+            ax.plot(
+                [value],
+                [y],
+                marker,
+                color=colour,
+                markersize=4,
+                alpha=0.7,
+                label="" if task in named else task or "data set",
+            )
+            named.add(task)
+        shown = result.difference
+        ax.errorbar([shown.value], [place], xerr=error_bars([shown]), fmt="|", color="black", capsize=4, markersize=14)
+    ax.axvline(0, color=GREY, linewidth=0.8)
+    ax.set_yticks(range(len(results)), [" − ".join(result.names) for result in results], fontsize=7)
+    ax.set_ylim(len(results) - 0.5, -0.5)
+    ax.set_xlabel(f"difference in {results[0].outcome.text}, a point per data set; mean with {LEVEL:.0%} interval")
+    add_legend_beside(ax)
+    return figure

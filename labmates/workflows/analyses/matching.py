@@ -1,0 +1,346 @@
+"""The design of a comparison, read from the runs: levels, and pairs of runs that are equal in all else.
+
+A level is a value of a parameter, or a condition such as ``organisation=solo,budget!=1``. Runs of two levels are paired
+if their seeds are equal, and so their data, seating and chance, and all other parameters. A parameter that one level
+lacks, or of which it has a single value that the other level never has (a solo run has no team size), can't be equal;
+it is left out and named. Runs of a data set, which is a task or game with a seed, are one block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from statistics import fmean
+from typing import Any, Final
+
+from labmates.errors import UsageError, unknown_name
+from labmates.records.run import ENDED, RunRecord
+from labmates.records.view import flatten
+from labmates.stats.paired import Pair
+from labmates.util.grouping import grouped
+from labmates.workflows.protocol.analysis import Missing, Runs, TooFewRunsError
+from labmates.workflows.protocol.experiment import EXPERIMENTS, Condition, condition_of
+
+DATA: Final = ("task", "game")
+"""The parameters that name what the seed varies: the data of a task, the chance of a game."""
+STUDY: Final = "study"
+PLAYER: Final = "player"
+"""The factor of models that played in the same run."""
+NONE: Final = "none"
+"""The value of a parameter that a condition lacks."""
+_UNTOLD: Final = (STUDY, "prices")
+"""Never part of what has to be equal, unless compared: a model's prices follow from the model."""
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What a run, or one of its players, got.
+
+    Attributes
+    ----------
+    settings
+        The parameters of its condition, as texts.
+    values
+        By outcome.
+    place
+        What has to be equal beside the parameters, such as a seat in a run.
+    usable
+        Whether the result is usable, such as a readable report; 0 stands in for one that is not.
+    """
+
+    run: RunRecord
+    settings: Mapping[str, str]
+    values: Mapping[str, float]
+    place: tuple[object, ...] = ()
+    usable: bool = True
+
+    @property
+    def block(self) -> str:
+        """Its data set, by seed and salt."""
+        return f"{self.run.seed} {self.run.settings.get('salt') or ''}"
+
+
+@dataclass(frozen=True)
+class Level:
+    """One of the things compared, and its observations; `holds` says whether settings belong to it."""
+
+    name: str
+    observed: Sequence[Observed]
+    holds: Callable[[Mapping[str, str]], bool]
+
+    def values(self, parameter: str) -> set[str]:
+        """The values of a parameter."""
+        return {each.settings.get(parameter, NONE) for each in self.observed}
+
+
+@dataclass(frozen=True)
+class Factor:
+    """Levels that are compared with each other.
+
+    Attributes
+    ----------
+    compared
+        The parameters that make the levels.
+    """
+
+    name: str
+    levels: Sequence[Level]
+    compared: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Matched:
+    """Two levels and the observations that are equal in all else, by task, block, model and further parameters.
+
+    Attributes
+    ----------
+    mixed
+        The parameters of both levels that differ too.
+    """
+
+    factor: Factor
+    first: Level
+    second: Level
+    mixed: Sequence[str] = ()
+    cells: Mapping[tuple[Any, ...], tuple[Sequence[Observed], Sequence[Observed]]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, factor: Factor, first: Level, second: Level) -> Matched:
+        """Match the observations of two levels."""
+        observed = (*first.observed, *second.observed)
+        names = {name for each in observed for name in each.settings} - factor.compared
+        names = {name for name in names if name.split(".")[0] not in _UNTOLD}
+        mixed = sorted(name for name in names if _is_apart(first.values(name), second.values(name)))
+        same = sorted(names.difference(mixed))
+        sides = [grouped((_key(each, same), each) for each in level.observed) for level in (first, second)]
+        shared = [key for key in sides[0] if key in sides[1]]
+        told = [name for name in mixed if NONE not in first.values(name) | second.values(name)]
+        return cls(factor, first, second, told, {key: (sides[0][key], sides[1][key]) for key in shared})
+
+    def pairs(self, outcome: str, blocks: set[tuple[str, str]] | None = None) -> list[Pair]:
+        """Paired differences in an outcome, first minus second, in some blocks or all."""
+        return [
+            Pair(task, block, model, one - other, all(each.usable for side in cell for each in side))
+            for (task, block, model, *_), cell in self.cells.items()
+            if blocks is None or (task, block) in blocks
+            for one, other in [tuple(_mean(side, outcome) for side in cell)]
+            if one is not None and other is not None
+        ]
+
+    def means(self, outcome: str, blocks: set[tuple[str, str]] | None = None) -> tuple[float, float] | None:
+        """The mean of each side over its pairs' blocks."""
+        sides = grouped(
+            (key[:2], [_mean(side, outcome) for side in cell])
+            for key, cell in self.cells.items()
+            if blocks is None or key[:2] in blocks
+        )
+        whole = [[both for both in each if None not in both] for each in sides.values()]
+        if not any(whole):
+            return None
+        one, other = (fmean(fmean(both[side] or 0.0 for both in each) for each in whole if each) for side in (0, 1))
+        return one, other
+
+    @cached_property
+    def blocks(self) -> set[tuple[str, str]]:
+        """The blocks with pairs."""
+        return {key[:2] for key in self.cells}
+
+    def lonely(self) -> Iterator[tuple[Level, list[RunRecord]]]:
+        """The runs of each level without a partner."""
+        for side, level in enumerate((self.first, self.second)):
+            paired = {each.run.id for cell in self.cells.values() for each in cell[side]}
+            alone = {each.run.id: each.run for each in level.observed if each.run.id not in paired}
+            if alone:
+                yield level, list(alone.values())
+
+
+def _is_apart(first: set[str], second: set[str]) -> bool:
+    return first.isdisjoint(second) and (len(first) == 1 or len(second) == 1)
+
+
+def _key(each: Observed, same: Sequence[str]) -> tuple[Any, ...]:
+    values = {name: each.settings.get(name, NONE) for name in same}
+    task = next((values[name] for name in DATA if name in values), "")
+    return (task, each.block, values.get("model", ""), each.place, *values.values())
+
+
+def _mean(side: Sequence[Observed], outcome: str) -> float | None:
+    """The mean over conditions of the means over their runs."""
+    by_condition = grouped((each.run.key, each.values[outcome]) for each in side if outcome in each.values)
+    return fmean(map(fmean, by_condition.values())) if by_condition else None
+
+
+def observed(runs: Sequence[RunRecord], scores: Mapping[str, Mapping[tuple[str, str], float | None]]) -> list[Observed]:
+    """What ended runs of one kind got: metrics, costs, and the scores of judges that are no metrics."""
+    experiment = EXPERIMENTS.get(runs[0].kind)
+    return [
+        Observed(
+            run,
+            settings_of(run),
+            {
+                f"{judge}.{metric}": value
+                for (judge, metric), value in scores.get(run.id, {}).items()
+                if value is not None
+            }
+            | run.metrics
+            | costs(run),
+            usable=bool(run.metrics.get(experiment.usable, 1)),
+        )
+        for run in runs
+        if run.status in ENDED
+    ]
+
+
+COSTS: Final = ("dollars", "tokens", "seconds")
+
+
+def costs(run: RunRecord) -> dict[str, float]:
+    """What a run took: dollars of its pool (without one, of its bill), tokens and seconds."""
+    dollars = run.budget["spent"] if run.budget else run.bill
+    tokens = run.usage.input_tokens + run.usage.output_tokens
+    return {**({} if dollars is None else {"dollars": float(dollars)}), "tokens": float(tokens), "seconds": run.seconds}
+
+
+def players(runs: Runs, everything: Sequence[Observed]) -> list[Observed]:
+    """What the models got that played in the same run; only they are compared."""
+    told = EXPERIMENTS.get(everything[0].run.kind).players
+    by_run = {each.run.id: each for each in everything}
+    return [
+        replace(
+            by_run[player.run],
+            settings={**by_run[player.run].settings, PLAYER: player.model},
+            values=player.values,
+            place=(player.run, player.place),
+        )
+        for player in (() if told is None else told(runs))
+        if player.run in by_run
+    ]
+
+
+def settings_of(run: RunRecord) -> dict[str, str]:
+    """The parameters of a run's condition as texts; those of nested objects joined by dots, files by their names."""
+    return _settings(run.kind, run.condition) | ({STUDY: run.study} if run.study else {})
+
+
+def _settings(kind: str, condition: Mapping[str, Any]) -> dict[str, str]:
+    row: dict[str, Any] = {}
+    for name, value in EXPERIMENTS.get(kind).described(condition).items():
+        flatten(name, value["name"] if isinstance(value, Mapping) and "name" in value else value, row)
+    return {name: _text(value) for name, value in row.items() if value is not None}
+
+
+def _text(value: Any) -> str:
+    return ("yes" if value else "no") if isinstance(value, bool) else str(value)
+
+
+def varying(observations: Sequence[Observed]) -> list[str]:
+    """The parameters with several values that follow from no earlier one, but for data sets, prices and studies."""
+    names = dict.fromkeys(name for each in observations for name in each.settings)
+    columns = {name: [each.settings.get(name, NONE) for each in observations] for name in names}
+    chosen: list[str] = []
+    for name, values in columns.items():
+        is_new = all(len(set(zip(columns[other], values, strict=True))) > len({*columns[other]}) for other in chosen)
+        if len({*values}) > 1 and is_new and name.split(".")[0] not in (*_UNTOLD, *DATA):
+            chosen.append(name)
+    return chosen
+
+
+def factor_of(parameter: str, observations: Sequence[Observed]) -> Factor:
+    """The levels of a parameter, in order of appearance.
+
+    Raises
+    ------
+    UsageError
+        If no run has the parameter.
+    """
+    names = dict.fromkeys(name for each in observations for name in each.settings)
+    compared = [name for name in names if name == parameter or name.startswith(f"{parameter}.")]
+    if not compared:
+        raise unknown_name("parameter of these runs", parameter, names)
+
+    def value(settings: Mapping[str, str]) -> str:
+        return ", ".join(settings.get(name, NONE) for name in compared)
+
+    groups = grouped((value(each.settings), each) for each in observations)
+    levels = [Level(name, some, lambda settings, name=name: value(settings) == name) for name, some in groups.items()]  # type: ignore[misc]
+    return Factor(parameter, levels, frozenset(compared))
+
+
+def factor_of_conditions(conditions: Sequence[str], observations: Sequence[Observed]) -> Factor:
+    """Levels from conditions: ``[LABEL:]NAME=VALUE[,NAME!=VALUE…]``.
+
+    Raises
+    ------
+    UsageError
+        If a condition is malformed, unknown or has no runs, or a run belongs to two.
+    """
+    if len(conditions) < 2:
+        raise UsageError("name at least two conditions, or compare the values of a parameter with --by")
+    levels, compared, taken = [], set[str](), dict[str, str]()
+    for text in conditions:
+        label, _, rest = text.rpartition(":") if ":" in text.partition("=")[0] else ("", "", text)
+        tests = _tests(rest.split(","), observations)
+        compared |= {name for name, _, _ in tests}
+        holds = partial(_holds, tests)
+        some = chosen(rest.split(","), observations)
+        for each in some:
+            if taken.setdefault(each.run.id, text) != text:
+                raise UsageError(f"run {each.run.id} matches '{taken[each.run.id]}' and '{text}'")
+        levels.append(Level(label or text, some, holds))
+    for level in levels:
+        if not level.observed:
+            alone = [each.run for other in levels for each in other.observed]
+            raise TooFewRunsError(f"no run matches '{level.name}'", list(partners(alone, level)))
+    return Factor("condition", levels, frozenset(compared))
+
+
+def chosen(tests: Sequence[str], observations: Sequence[Observed]) -> list[Observed]:
+    """The observations for which all of ``NAME=VALUE`` and ``NAME!=VALUE`` hold; a `UsageError` for other texts."""
+    parsed = _tests(tests, observations)
+    return [each for each in observations if _holds(parsed, each.settings)]
+
+
+def partners(
+    alone: Sequence[RunRecord], level: Level, matched: Mapping[str, RunRecord] | None = None
+) -> Iterator[Missing]:
+    """The runs of a level that would be partners of these, as far as their condition is known.
+
+    It is that of the partner of a run of the same condition and another seed (`matched`, by key), or the twin.
+    """
+    for key, runs in grouped((run.key, run) for run in alone).items():
+        known = (matched or {}).get(key)
+        condition = _twin(runs[0], level) if known is None else condition_of(known)
+        seeds = sorted({run.seed for run in runs})
+        text = f"no run of {level.name} for run {runs[0].id}, seed {', '.join(map(str, seeds))}"
+        yield Missing(text, condition, seeds, runs[0].settings)
+
+
+def _twin(run: RunRecord, level: Level) -> Condition | None:
+    with suppress(UsageError):  # a condition of another version can't be executed again
+        twin = condition_of(run).twin()
+        if twin is not None and level.holds(_settings(run.kind, twin.model_dump(mode="json"))):
+            return twin
+    return None
+
+
+_Test = tuple[str, bool, str]
+"""A parameter, whether it has the value, and the value."""
+
+
+def _tests(parts: Sequence[str], observations: Sequence[Observed]) -> list[_Test]:
+    known = dict.fromkeys(name for each in observations for name in each.settings)
+    tests = []
+    for part in parts:
+        name, equals, value = part.partition("=")
+        if not equals:
+            raise UsageError(f"a condition is NAME=VALUE, several joined by commas, not '{part}'")
+        if name.removesuffix("!") not in known:
+            raise unknown_name("parameter of these runs", name.removesuffix("!"), known)
+        tests.append((name.removesuffix("!"), not name.endswith("!"), value))
+    return tests
+
+
+def _holds(tests: Sequence[_Test], settings: Mapping[str, str]) -> bool:
+    return all((settings.get(name, NONE) == value) == is_equal for name, is_equal, value in tests)

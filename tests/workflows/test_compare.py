@@ -1,0 +1,191 @@
+"""Comparisons of runs: what is paired, what is said, and what it holds for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from labmates.errors import UsageError
+from labmates.records.run import RunRecord, Usage
+from labmates.records.store import Store
+from labmates.workflows.analyses.compare import COMPARE
+from labmates.workflows.analyses.compare_params import CompareParams
+from labmates.workflows.analyses.matching import Matched, factor_of, observed, varying
+from labmates.workflows.protocol.analysis import Result, Runs, TooFewRunsError
+from labmates.workflows.science.lab.condition import ScienceCondition
+
+_numbers = count()
+
+
+def run(seed: int, skill: float, *, dollars: float = 0.1, readable: float = 1.0, **condition: Any) -> RunRecord:
+    """A run of a condition; without an organisation, of the pipeline."""
+    given = {"task": "anomaly", "model": "scripted:diligent", "budget": "1", **condition}
+    made = ScienceCondition.model_validate(given)
+    accuracy = 0.2 + 0.8 * skill if readable else 0.0
+    return RunRecord(
+        f"run{next(_numbers)}", "science", made.key, seed, seed, made.model_dump(mode="json"), [given["model"]],
+        status="completed", seconds=60.0, usage=Usage(input_tokens=round(10_000 * dollars)),
+        metrics={"skill": skill if readable else -0.25, "accuracy": accuracy, "readable": readable},
+        budget={"total": "1", "spent": str(dollars), "remaining": "0"},
+    )  # fmt: skip
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store(f"sqlite:///{tmp_path}/runs.db") as opened:
+        yield opened
+
+
+def compare(store: Store, runs: Sequence[RunRecord], **params: Any) -> Result:
+    return COMPARE.result(Runs.given(store, runs), CompareParams(**params))
+
+
+NOISE = (0.0, 0.02, -0.01, 0.01, -0.02, 0.015)
+
+
+def teams(gain: float, **condition: Any) -> list[RunRecord]:
+    """Six data sets with a team and one agent, the team dearer."""
+    return [
+        each
+        for seed, noise in enumerate(NOISE)
+        for each in (
+            run(seed, 0.5 + noise, **condition),
+            run(seed, 0.5 + gain - noise, dollars=0.21, organisation="hybrid", **condition),
+        )
+    ]
+
+
+def test_two_organisations_are_told_in_one_sentence_with_what_it_holds_for(store: Store) -> None:
+    found = compare(store, teams(0.2), by=("organisation",))
+    first, mixed, scope = found.verdict
+    assert mixed == "These differ too, so the difference may be theirs: team_size."
+    assert first.startswith("hybrid is better than pipeline by 0.19 [")
+    assert first.endswith("] in skill, 6 data sets, and costs 2.1 times as much.")
+    assert scope == "This holds for new data sets of this task and this model."
+    [primary, *others] = found.json_objects()
+    assert (primary["outcome"], primary["role"], primary["difference_n"]) == ("skill", "primary", 6)
+    assert "accuracy" not in {other["outcome"] for other in others}, "it is skill on another scale"
+    assert {other["p"] for other in others if other["role"] == "cost"} == {None}
+
+
+def test_conditions_that_share_data_sets_are_no_further_evidence(store: Store) -> None:
+    once = compare(store, teams(0.2), by=("organisation",)).json_objects()[0]
+    many = [each for visibility in ("full", "hidden") for each in teams(0.2, visibility=visibility)]
+    twice = compare(store, many, by=("organisation",)).json_objects()[0]
+    assert (twice["pairs"], twice["difference_n"]) == (12, 6)
+    for name in ("difference", "difference_low", "difference_high", "p"):
+        assert twice[name] == pytest.approx(once[name])
+
+
+def test_only_what_is_equal_in_all_else_is_paired(store: Store) -> None:
+    apart = [run(0, 0.5), run(1, 0.6, organisation="hybrid")]
+    with pytest.raises(TooFewRunsError, match="equal seeds"):
+        compare(store, apart, by=("organisation",))
+    easy = [run(seed, 0.5, difficulty="easy") for seed in range(3)]
+    mixed = [*easy, *teams(0.2)]
+    found = compare(store, mixed, by=("organisation",))
+    assert found.json_objects()[0]["difference_n"] == 6
+    assert found.remarks["Runs"] == [f"3 have no partner: {', '.join(each.id for each in easy)}"]
+
+
+def test_what_a_level_lacks_is_left_out_and_what_differs_as_well_is_named() -> None:
+    runs = [run(0, 0.5, organisation="solo", visibility="full"), run(0, 0.6, team_size=3, visibility="hidden")]
+    everything = observed(runs, {})
+    [factor] = [factor_of("organisation", everything)]
+    match = Matched.of(factor, *factor.levels)
+    assert match.mixed == ["visibility"]
+    assert len(match.cells) == 1
+
+
+def test_parameters_that_follow_from_others_are_no_factors_of_their_own() -> None:
+    runs = [run(0, 0.5, organisation="solo"), run(0, 0.6, team_size=3), run(0, 0.6, team_size=3, visibility="hidden")]
+    assert varying(observed(runs, {})) == ["organisation", "visibility"]
+
+
+def test_small_differences_are_tied_and_few_runs_can_not_tell(store: Store) -> None:
+    [tied, *_] = compare(store, teams(0.0), by=("organisation",), within=0.1).verdict
+    assert tied.startswith(("pipeline and hybrid are tied within ±0.0", "hybrid and pipeline are tied within ±0.0"))
+    wins = [each for seed in range(5) for each in (run(seed, 0.0), run(seed, 1.0, organisation="hybrid"))]
+    [open_, *_] = compare(store, wins, by=("organisation",)).verdict
+    assert open_.startswith("Can't tell hybrid from pipeline: +1.00 [")
+    assert "5 data sets; 1 more data set like these would" in open_
+
+
+def test_unreadable_reports_count_as_nothing_and_are_said(store: Store) -> None:
+    runs = [
+        each
+        for seed in range(6)
+        for each in (run(seed, 0.9), run(seed, 0.9, readable=float(seed > 0), organisation="hybrid"))
+    ]
+    found = compare(store, runs, by=("organisation",))
+    assert "1 of 6 pairs have an unreadable result, which counts as 0" in found.verdict[-1]
+    primary = found.json_objects()[0]
+    assert primary["difference_method"] == "Gaffke, range only"
+    assert primary["difference_low"] >= -1.25, "skill has a floor"
+
+
+def test_the_best_of_three_and_those_that_can_not_be_told_from_it(store: Store) -> None:
+    runs = teams(0.3)
+    runs += [run(seed, 0.79 - noise / 2, dollars=0.5, organisation="centralised") for seed, noise in enumerate(NOISE)]
+    runs += [run(9, 0.0, organisation="hybrid")]  # a seed that the others lack
+    found = compare(store, runs, by=("organisation",))
+    first, front, _, scope = found.verdict
+    assert first.startswith("hybrid has the best skill (0.80); it is told from pipeline (by 0.30)")
+    assert first.endswith("; it can't be told from centralised.")
+    assert front == "On the front of skill and dollars: hybrid, pipeline."
+    assert "simultaneous for 3 pairs" in scope
+    assert [row["level"] for row in found.table("levels").rows] == ["hybrid", "centralised", "pipeline"]
+
+
+def test_conditions_are_named_by_their_parameters_and_missing_twins_by_commands(store: Store) -> None:
+    runs = [*teams(0.2), run(7, 0.4, organisation="solo")]
+    found = compare(store, runs, conditions=("team:organisation=hybrid", "other:organisation=pipeline"))
+    assert found.verdict[0].startswith("team is better than other by")
+    with pytest.raises(UsageError, match="matches 'task=anomaly' and"):
+        compare(store, runs, conditions=("task=anomaly", "organisation=hybrid"))
+    with pytest.raises(UsageError, match="NAME=VALUE"):
+        compare(store, runs, conditions=("hybrid", "organisation=solo"))
+    with pytest.raises(UsageError, match="colour"):
+        compare(store, runs, by=("colour",))
+    with pytest.raises(TooFewRunsError) as lonely:
+        compare(store, teams(0.2)[::2], conditions=("team:organisation!=solo", "one agent:organisation=solo"))
+    [missing] = lonely.value.missing
+    assert missing.condition is not None
+    assert missing.condition.model_dump()["solo"] is True
+    assert missing.seeds == list(range(6))
+
+
+def test_runs_that_do_not_count_are_named(store: Store) -> None:
+    failed = replace(run(8, 0.5), status="failed")
+    first, *others = teams(0.2)
+    invalid = replace(first, invalid="no usable decision")
+    runs = [invalid, *others, failed]
+    told = compare(store, runs, by=("organisation",)).remarks["Runs"]
+    assert told == [
+        f"1 have not ended, and don't count: {failed.id}",
+        f"1 are invalid, and count as they are: {invalid.id}",
+    ]
+
+
+def test_new_models_or_families_are_claimed_only_with_three(store: Store) -> None:
+    runs = [
+        each for model in ("scripted:a", "scripted:b", "scripted:c", "scripted:d") for each in teams(0.2, model=model)
+    ]
+    found = compare(store, runs, by=("organisation",), over=("models",))
+    assert "in skill, 4 models" in found.verdict[0]
+    assert found.verdict[-1] == "This holds for new data sets and models of this task."
+    few = compare(store, runs[:24], by=("organisation",), over=("models",))
+    assert few.json_objects()[0]["difference_reason"] == "needs 3"
+
+
+def test_the_figure_shows_every_pair(store: Store) -> None:
+    [drawing] = compare(store, teams(0.2), by=("organisation",)).figures
+    figure = drawing.draw()
+    assert figure is not None
+    points = [line for line in figure.axes[0].lines if line.get_marker() == "o"]
+    assert len(points) == 6
