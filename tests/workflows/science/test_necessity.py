@@ -140,25 +140,27 @@ def test_runs_of_equal_condition_and_seed_are_averaged() -> None:
     assert found.means["team"] == pytest.approx((0.5 + 0.4) / 2)
 
 
-def test_a_figure_shows_each_arm_at_each_split_that_it_was_run_at() -> None:
+def test_a_figure_shows_each_arm_and_the_gain_at_each_split() -> None:
     judged = [*arms([0.1, 0.2], [0.5, 0.6], [0.7, 0.7]), *arms([0.6, 0.6], [0.6, 0.6], [0.6, 0.6], "0")]
-    [drawing] = arm_figures(list(plays(judged)))
-    assert drawing.title == "anomaly, a:b: decentralised against one agent"
+    [drawing] = arm_figures(compared(judged))
+    assert drawing.title == "anomaly, a:b: decentralised, size 3 against one agent"
     figure = drawing.draw()
     assert figure is not None
-    accuracy, money = figure.axes
-    shown = {box.get_label(): [list(line.get_ydata()) for line in box[:1]] for box in accuracy.containers}
+    accuracy, gain = figure.axes
+    shown = {line.get_label(): [*line.get_ydata()] for line in accuracy.lines}  # type: ignore[misc]
     assert shown == {
-        "oracle": [[0.6, 0.7]],
-        "team": [[0.6, pytest.approx(0.55)]],
-        "restricted": [[0.6, pytest.approx(0.15)]],
+        "oracle": pytest.approx([0.6, 0.7]),
+        "team": pytest.approx([0.6, 0.55]),
+        "restricted": pytest.approx([0.6, 0.15]),
     }
-    assert {value for box in money.containers for value in box[0].get_ydata()} == {0.25}
+    assert [*gain.lines[0].get_ydata()] == pytest.approx([0.0, 0.4])  # type: ignore[misc]
 
 
-def test_arms_of_which_none_has_a_partner_have_no_figure() -> None:
-    assert not list(arm_figures(list(plays([run("oracle", 0, 0.5), run("restricted", 0, 0.1)]))))
-    assert not list(arm_figures(list(plays([run("team", 0, 0.5)]))))
+def test_perfect_wins_tell_from_six_seeds_on_and_splits_are_adjusted_together() -> None:
+    three, six = (overall(arms([0.0] * n, [1.0] * n, [1.0] * n)) for n in (3, 6))
+    assert [each.verdict for each in (*three, *six)] == ["can't tell", "team is better"]
+    two_splits = [*arms([0.0] * 6, [1.0] * 6, [1.0] * 6), *arms([0.0] * 6, [1.0] * 6, [1.0] * 6, "0.5")]
+    assert [each.verdict for each in overall(two_splits)] == ["can't tell"] * 2, "each has half of the error"
 
 
 def test_seats_kept_apart_have_an_index_over_the_seeds_that_they_have() -> None:

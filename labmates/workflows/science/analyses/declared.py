@@ -125,7 +125,8 @@ def necessity(runs: Runs, _params: Params) -> Result:
     instruments), restricted (one agent with the readings) and, if available, mute (the same seats without contact). The
     necessity index of a finding is (team − restricted) / (oracle − restricted), with a 95 % interval over seeds. The
     first table shows accuracy, index, cost and a verdict for each condition and split, the second the same for each
-    finding. A figure shows accuracy and cost of all arms by split.
+    finding. Intervals of team − restricted are
+    simultaneous for all rows of a table. A figure shows accuracy of all arms and this difference by split.
     """
     from labmates.workflows.science.analyses.judged import judged_runs
     from labmates.workflows.science.analyses.necessity import ALL, ARMS, arm_figures, necessity_table, plays, verdicts
@@ -145,7 +146,7 @@ def necessity(runs: Runs, _params: Params) -> Result:
         necessity_table(overall, "necessity", "Does the task need a team?"),
         necessity_table(by_finding, "necessity_findings", "Each finding by itself"),
     ]
-    return Result(tables, list(arm_figures(played)), verdict=verdicts(overall))
+    return Result(tables, list(arm_figures(compared)), verdict=verdicts(overall))
 
 
 NECESSITY = Analysis(

@@ -10,97 +10,68 @@ it. An unreadable report has accuracy 0 (intention to treat). The index of the s
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import groupby, pairwise
+from itertools import groupby
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
 
 from labmates.records.run import ENDED
 from labmates.stats import intervals
-from labmates.stats.domains import COUNT, SHARE
-from labmates.stats.figures import Drawing, add_legend_beside, error_bars, look, new_figure
-from labmates.stats.intervals import Estimate
+from labmates.stats.domains import SHARE
+from labmates.stats.figures import GREY, Drawing, add_legend_beside, error_bars, look, new_figure
+from labmates.stats.intervals import LEVEL, Estimate
+from labmates.stats.paired import Pair, difference
 from labmates.stats.tables import Column, Table
+from labmates.util.grouping import grouped
 from labmates.workflows.science.lab.condition import TEAM_FIELDS
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from labmates.workflows.science.analyses.judged import Judged
 
 _ARMS: Final = ("oracle", "team", "mute", "restricted")
-_APART: Final = 0.15
-"""Horizontal offset between arms at a split, against overlapping intervals, as a share of that between splits."""
 ARMS: Final = ("restricted", "team", "oracle")
 MUTE: Final = "mute"
 ALL: Final = "all findings"
+CANT_TELL: Final = "can't tell"
 LEAST_GAIN: Final = 0.02
 """The index is undefined if the oracle's gain over the restricted agent is smaller."""
 
 _OF_TEAMS = {*TEAM_FIELDS, "organisation", "solo", "arm", "evidence"}
 
 
-def arm_figures(played: Sequence[Play]) -> Iterator[Drawing]:
-    """Figures by condition and team: accuracy and dollars of each arm over the split, with intervals over seeds.
-
-    Conditions with a single arm have none.
-    """
-    teams = dict.fromkeys((play.settings, play.teams) for play in played if play.teams)
-    for number, (settings, team) in enumerate(teams, 1):
-        arms = {
-            arm: [p for p in played if (p.settings, p.arm) == (settings, arm) and p.teams in ("", team)]
-            for arm in _ARMS
-        }
-        arms = {arm: plays for arm, plays in arms.items() if plays}
-        if len(arms) > 1:
-            condition, organisation = json.loads(settings), json.loads(team).get("organisation", "pipeline")
-            name = organisation["name"] if isinstance(organisation, Mapping) else organisation
-            title = f"{condition.get('task')}, {condition.get('model')}: {name} against one agent"
-            alt = f"Mean accuracy and dollars of the arms {', '.join(arms)} over the split of the evidence."
-            yield Drawing(f"arms-{number}", title, alt, partial(_figure, arms))
+def arm_figures(compared: Sequence[Necessity]) -> Iterator[Drawing]:
+    """Figures by condition and team: accuracy of each arm, and team minus restricted, over the split."""
+    rows = grouped(((_text(each.condition), _text(each.teams)), each) for each in compared if each.finding == ALL)
+    for number, mine in enumerate(rows.values(), 1):
+        condition = mine[0].condition
+        title = f"{condition.get('task')}, {condition.get('model')}: {team_name(mine[0].teams)} against one agent"
+        alt = "Mean accuracy of the arms over the split of the evidence, and the team's gain with its interval."
+        yield Drawing(f"arms-{number}", title, alt, partial(_figure, mine))
 
 
-def _figure(arms: Mapping[str, Sequence[Play]]) -> Figure:
-    figure, [accuracy, money] = new_figure(7.2, 3.0, columns=2)
-    splits = sorted({play.split for plays in arms.values() for play in plays})
-    apart = _APART * min((after - before for before, after in pairwise(splits)), default=0.25)
-    for place, (arm, plays) in enumerate(arms.items()):
-        shift = (place - (len(arms) - 1) / 2) * apart
-        _draw(accuracy, arm, shift, _over_splits(plays, "credit"))
-        _draw(money, arm, shift, _over_splits(plays, "spent"))
-    accuracy.set_ylabel("accuracy, 95 % interval over seeds")
+def _figure(mine: Sequence[Necessity]) -> Figure:
+    figure, [accuracy, gain] = new_figure(7.2, 3.0, columns=2)
+    for place, arm in enumerate(_ARMS):
+        if shown := [each for each in mine if arm in each.means]:
+            colour, marker = look(place)
+            splits, means = [each.split for each in shown], [each.means[arm] for each in shown]
+            accuracy.plot(splits, means, marker=marker, color=colour, markersize=4, linewidth=1, label=arm)
+    accuracy.set_ylabel("mean accuracy")
     accuracy.set_ylim(-0.02, 1.02)
-    money.set_ylabel("dollars per run, 95 % interval")
-    money.set_ylim(bottom=0)
-    for ax in (accuracy, money):
+    gains = [each.gain for each in mine]
+    at, values = [each.split for each in mine], [each.value for each in gains]
+    gain.errorbar(at, values, error_bars(gains), color="black", marker="o", markersize=4, capsize=2, linewidth=1)
+    gain.axhline(0, color=GREY, linewidth=0.8)
+    gain.set_ylabel("team − restricted, simultaneous 95 % interval")
+    for ax in (accuracy, gain):
         ax.set_xlabel("split of the evidence")
-        ax.set_xticks(splits, [f"{split:g}" for split in splits])
-    add_legend_beside(money)
+    add_legend_beside(accuracy)
     return figure
-
-
-def _over_splits(plays: Sequence[Play], what: str) -> dict[float, Estimate]:
-    """The mean over seeds at each split; runs of one seed are averaged first."""
-    domain = SHARE if what == "credit" else COUNT
-    estimates = {}
-    for split in sorted({play.split for play in plays}):
-        seeds: dict[int, list[float]] = {}
-        for play in plays:
-            if play.split == split:
-                seeds.setdefault(play.seed, []).append(play.credit[ALL] if what == "credit" else play.spent)
-        estimates[split] = intervals.mean([fmean(values) for values in seeds.values()], domain)
-    return estimates
-
-
-def _draw(ax: Axes, arm: str, shift: float, means: Mapping[float, Estimate]) -> None:
-    colour, marker = look(_ARMS.index(arm))
-    estimates = [*means.values()]
-    at, values = [split + shift for split in means], [estimate.value for estimate in estimates]
-    bars = error_bars(estimates)
-    ax.errorbar(at, values, bars, marker=marker, color=colour, markersize=4, capsize=2, linewidth=1, label=arm)
 
 
 @dataclass(frozen=True)
@@ -117,6 +88,8 @@ class Play:
         Accuracy over `ALL` findings, and the credit of each.
     spent
         Dollars.
+    readable
+        Whether its report states readable findings.
     """
 
     settings: str
@@ -126,6 +99,7 @@ class Play:
     seed: int
     credit: Mapping[str, float]
     spent: float
+    readable: bool
 
 
 @dataclass(frozen=True)
@@ -138,8 +112,9 @@ class Necessity:
         Number of seeds common to all arms.
     means, spent
         Mean credit and dollars of each arm.
-    gain
-        Team minus restricted, with its interval over seeds.
+    gains, gain
+        Team minus restricted by seed, and the mean with its interval over seeds: simultaneous for all splits, teams and
+        conditions, or for all findings of these.
     index, mute_index
         None if the oracle is no better than the restricted agent, or without runs of the arm.
     """
@@ -151,6 +126,7 @@ class Necessity:
     seeds: int
     means: Mapping[str, float]
     spent: Mapping[str, float]
+    gains: Sequence[Pair]
     gain: Estimate
     index: Estimate | None
     mute_index: Estimate | None
@@ -160,7 +136,7 @@ class Necessity:
         """The verdict on the team against one agent with the readings."""
         low, high = self.gain.low, self.gain.high
         if low is None or high is None or low <= 0 <= high:
-            return "can't tell"
+            return CANT_TELL
         return "team is better" if low > 0 else "one agent is better"
 
 
@@ -183,6 +159,7 @@ def plays(judged: Sequence[Judged]) -> Iterator[Play]:
             seed=each.run.seed,
             credit={ALL: float(scores[-1].value or 0.0), **credit},
             spent=float((each.run.budget or {}).get("spent", 0.0)),
+            readable=each.readable,
         )
 
 
@@ -199,7 +176,10 @@ def necessity(played: Sequence[Play]) -> list[Necessity]:
         for teams in dict.fromkeys(play.teams for play in by_arm if play.arm == "team"):
             mine = [play for play in by_arm if play.teams in ("", teams)]
             compared += _compared(settings, teams, split, mine)
-    return compared
+    rows = Counter(each.finding == ALL for each in compared)
+    domain = SHARE.difference()
+    levels = {is_all: 1 - (1 - LEVEL) / number for is_all, number in rows.items()}
+    return [replace(each, gain=difference(each.gains, domain, (), levels[each.finding == ALL])) for each in compared]
 
 
 def _place(play: Play) -> tuple[str, float]:
@@ -223,7 +203,8 @@ def _compared(settings: str, teams: str, split: float, played: Sequence[Play]) -
         def index(arm: str, credit: Mapping[str, Mapping[int, float]] = credit) -> Estimate | None:
             return index_of(*([credit[name][seed] for seed in over[arm]] for name in ("restricted", arm, "oracle")))
 
-        gains = [credit["team"][seed] - credit["restricted"][seed] for seed in seeds]
+        read = {seed: all(play.readable for arm in ARMS for play in cells[arm, seed]) for seed in seeds}
+        gains = [Pair("", str(s), "", credit["team"][s] - credit["restricted"][s], read[s]) for s in seeds]
         yield Necessity(
             json.loads(settings),
             json.loads(teams),
@@ -232,7 +213,8 @@ def _compared(settings: str, teams: str, split: float, played: Sequence[Play]) -
             len(seeds),
             {arm: fmean(values.values()) for arm, values in credit.items()},
             spent,
-            intervals.mean(gains, SHARE.difference()),
+            gains,
+            difference(gains, SHARE.difference()),
             index("team"),
             index(MUTE) if MUTE in over else None,
         )
@@ -294,7 +276,8 @@ def necessity_table(compared: Sequence[Necessity], name: str, title: str) -> Tab
     ]
     note = (
         "The necessity index is (team − restricted) / (oracle − restricted), undefined where the oracle gains less "
-        f"than {LEAST_GAIN:g}; intervals are over seeds, on which all arms are paired."
+        f"than {LEAST_GAIN:g}; intervals are over seeds, on which all arms are paired. Those of team − restricted are "
+        "simultaneous for all rows."
     )
     return Table(name, title, columns, rows, [note])
 
@@ -311,7 +294,7 @@ def verdicts(compared: Sequence[Necessity]) -> list[str]:
     words = {
         "team is better": "A team beats one agent with the readings",
         "one agent is better": "One agent with the readings beats a team",
-        "can't tell": "The runs can't tell",
+        CANT_TELL: "The runs can't tell",
     }
     sentences = []
     for verdict, lead in words.items():
