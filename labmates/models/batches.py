@@ -34,7 +34,7 @@ from labmates.models.batch_protocols import (
 )
 from labmates.models.completions import Json
 from labmates.models.options import ModelOptions
-from labmates.models.request import UNDER_WAY
+from labmates.models.sending import UNDER_WAY
 from labmates.util.grouping import grouped
 
 PROTOCOLS: Final[Mapping[str, BatchProtocol]] = {

@@ -29,7 +29,7 @@ from labmates.models.error_bodies import page_title
 from labmates.models.failures import BrokenReplyError
 from labmates.models.options import ModelOptions
 from labmates.models.provider_words import cost_in_headers
-from labmates.models.request import UNDER_WAY, on_the_wire
+from labmates.models.sending import UNDER_WAY, on_the_wire
 
 
 @cache

@@ -97,7 +97,7 @@ class Block:
 def pages() -> list[Path]:
     """Return README and every page of the documentation, those of all packages among them."""
     packages = [*ROOT.glob("packages/*/README.md"), *ROOT.glob("packages/*/docs/**/*.md")]
-    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted(packages)]
+    return [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted(packages)]
 
 
 def name_of(page: Path) -> str:

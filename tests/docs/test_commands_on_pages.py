@@ -17,6 +17,7 @@ from tests.support.postgres import database
 
 NOT_RUN: dict[str, list[str]] = {
     "README.md": ["it installs everything a second time"],
+    "CONTRIBUTING.md": ["it installs everything a second time and runs all tests"],
     "docs/gallery/README.md": ["it serves until it is stopped"],
     "docs/howto/debugging.md": [
         "needs an account; tests/cli/test_langsmith_verb.py sends a study to a local server",

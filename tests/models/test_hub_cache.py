@@ -7,11 +7,11 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from labmates.models.cache import call_key
-from labmates.models.connection import Request
 from labmates.models.errors import EndpointError
 from labmates.models.hub import ModelHub
 from labmates.models.options import ModelOptions
 from labmates.models.reply import Reply
+from labmates.models.request import Request
 from tests.support.openai_server import Answer, Call, OpenAIServer, fault
 
 MODEL = "openai:test-model"
