@@ -201,7 +201,7 @@ def dot_plot(
         parts.append(tag("text", tag("title", row), cut(row, int(width / 6.5)), x=2, y=band * at + 14))
         for place, (column, estimate) in enumerate(zip(columns, estimates, strict=True)):
             if estimate is not None:
-                label = f"{row}{f', {column}' if column else ''}: {_shown(estimate)}, {estimate.n} runs"
+                label = f"{row}{f', {column}' if column else ''}: {_shown(estimate)}, n {estimate.n}"
                 parts.append(plot.dot(estimate, band * at + 24 + 9 * place, place, label))
     return plot.drawn(title, *parts)
 

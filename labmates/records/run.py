@@ -157,6 +157,14 @@ class RunRecord:
         return self.status in ENDED and self.invalid is None
 
     @property
+    def data_set(self) -> tuple[str, str]:
+        """Its task or game, and its seed with the salt; runs with an equal data set are no independent units."""
+        condition = self.condition
+        return str(
+            condition.get("task") or condition.get("game") or ""
+        ), f"{self.seed} {self.settings.get('salt') or ''}"
+
+    @property
     def bill(self) -> str | None:
         """The providers' charge."""
         return self.usage.bill

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any, Final
 
 from markupsafe import Markup
@@ -17,7 +18,7 @@ from labmates.pages.svg import COLOURS, dot_plot, tag
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.view import flatten
 from labmates.stats.domains import ANY, COUNT, SHARE, Domain
-from labmates.stats.intervals import Estimate, means, notes
+from labmates.stats.intervals import Estimate, mean, means, notes
 from labmates.stats.tables import MISSING, Column, Table
 from labmates.util.grouping import grouped
 from labmates.workflows.protocol.experiment import EXPERIMENTS
@@ -40,6 +41,7 @@ class Cell:
     models: str
     varies: Mapping[str, str]  # varying parameters besides models
     runs: int
+    data_sets: int
     means: Mapping[str, Estimate]  # by metric, except metrics without values
     invalid: int = 0  # number of invalid runs, which count in the means
 
@@ -122,6 +124,7 @@ def _cells(groups: Iterable[list[RunRecord]], metrics: Sequence[str], names: Seq
             group[0].shown_models,
             parameters(group[0], names),
             len(group),
+            len({run.data_set for run in group}),
             {metric: mean for metric, each in by_metric.items() if (mean := each[place]) is not None},
             sum(run.invalid is not None for run in group),
         )
@@ -150,10 +153,13 @@ def results_table(name: str, title: str, groups: Sequence[Cell], metrics: Sequen
         for metric in measured:
             row |= cell.means[metric].row(metric) if metric in cell.means else {metric: None, f"{metric}_n": 0}
         rows.append(row)
-    fewer = sum(mean.n < cell.runs for cell in groups for mean in cell.means.values())
-    remarks = ["Means over ended runs.", *notes(mean for cell in groups for mean in cell.means.values())]
+    fewer = sum(mean.n < cell.data_sets for cell in groups for mean in cell.means.values())
+    remarks = [
+        "Means over data sets, of all ended runs.",
+        *notes(mean for cell in groups for mean in cell.means.values()),
+    ]
     if fewer:
-        remarks.append(f"{fewer} of the means are over fewer runs than their row: the other runs lack the value.")
+        remarks.append(f"{fewer} of the means are over fewer data sets than their row has: other runs lack the value.")
     if equal and shown is not measured:
         values = ", ".join(f"{metric.replace('_', ' ')} {groups[0].means[metric].value:.3f}" for metric in equal)
         remarks.append(f"Equal in all rows: {values}.")
@@ -226,10 +232,22 @@ def _row(cell: Cell) -> str:
 def estimates(
     groups: Sequence[Sequence[RunRecord]], measure: str, costs: Mapping[str, int] = _NO_COSTS
 ) -> list[Estimate | None]:
-    """The mean of a measure in each group of runs; None without values. Small groups pool their variances."""
-    values = [[value for run in group if (value := value_of(run, measure, costs)) is not None] for group in groups]
+    """The mean of a measure over the data sets of each group of runs; None without values.
+
+    Small groups pool their variances if they have no data set in common.
+    """
+    values: list[list[float]] = []
+    data_sets: list[set[tuple[str, str]]] = []
+    for group in groups:
+        known = ((run.data_set, value) for run in group if (value := value_of(run, measure, costs)) is not None)
+        by_data = grouped(known)
+        values.append([fmean(some) for some in by_data.values()])
+        data_sets.append(set(by_data))
     domains = [domain_of(group, measure) for group, some in zip(groups, values, strict=True) if some]
-    found = iter(means(list(filter(None, values)), domains))
+    filled = list(filter(None, values))
+    # Cells that share data sets don't vary independently.
+    is_shared = sum(map(len, data_sets)) > len(set().union(*data_sets))
+    found = iter(list(map(mean, filled, domains)) if is_shared else means(filled, domains))
     return [next(found) if some else None for some in values]
 
 
@@ -254,9 +272,7 @@ def domain_of(runs: Sequence[RunRecord], measure: str) -> Domain:
         return COUNT if measure in USAGE else SHARE
     if not runs or runs[0].kind not in EXPERIMENTS:
         return ANY
-    domains = EXPERIMENTS.get(runs[0].kind).domains
-    each = [domains(condition).get(measure, ANY) for condition in {run.key: run.condition for run in runs}.values()]
-    return Domain(min(domain.low for domain in each), max(domain.high for domain in each))
+    return EXPERIMENTS.get(runs[0].kind).domain_of(measure, runs)
 
 
 def measures(runs: Sequence[RunRecord]) -> list[str]:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 LEVEL: Final = 0.95
 RESAMPLES: Final = 20_000
+_MOST_WEIGHTS: Final = 4_000_000
 LEAST_CLUSTERS: Final = 3
 ONE: Final = "one value"
 EQUAL: Final = "equal values"
@@ -306,7 +307,8 @@ def _weighted(values: tuple[float, ...], domain: Domain) -> tuple[NDArray[np.flo
     """Weighted means with the lower and with the upper bound, sorted."""
     import numpy as np
 
-    weights = np.random.default_rng(0).standard_exponential((RESAMPLES, len(values) + 1))
+    draws = min(RESAMPLES, max(RESAMPLES // 10, _MOST_WEIGHTS // len(values)))
+    weights = np.random.default_rng(0).standard_exponential((draws, len(values) + 1))
     weights /= weights.sum(axis=1, keepdims=True)
     known, rest = weights[:, :-1] @ np.asarray(values, dtype=float), weights[:, -1]
     return np.sort(known + rest * domain.low), np.sort(known + rest * domain.high)

@@ -54,7 +54,7 @@ def test_means_have_intervals_over_runs_that_have_ended() -> None:
     assert (mean.low, mean.high) == pytest.approx((1 - 2.8568, 1 + 2.8568), abs=1e-3)
     table = results_table("t", "T", [cell], ["score"])
     assert table.rows[0]["score_n"] == 3
-    assert any("fewer runs" in note for note in table.notes)
+    assert any("fewer data sets" in note for note in table.notes)
 
 
 def test_runs_with_special_models_stand_apart() -> None:

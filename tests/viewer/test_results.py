@@ -58,7 +58,7 @@ def test_a_matrix_has_the_mean_of_each_pair_of_values(store: Store) -> None:
     assert matrix.rows == ("anomaly", HOSTILE)
     assert matrix.columns == ("openai:a", "openai:b")
     cell = matrix.cells["anomaly", "openai:b"]
-    assert (round(cell.estimate.value, 6), cell.estimate.n, cell.keys) == (0.455, 4, ("key4", "key5"))
+    assert (round(cell.estimate.value, 6), cell.estimate.n, cell.keys) == (0.455, 2, ("key4", "key5"))
     assert shown.pooled == ["budget"]
     by_budget = results(store, metric="accuracy", rows="task", columns="models", each="budget").matrices()
     assert [matrix.title for matrix in by_budget] == ["budget 1", "budget 2"]
@@ -90,7 +90,7 @@ def test_the_metric_stands_against_money_with_the_pareto_front(store: Store) -> 
     drawn = results(store, metric="accuracy").against_money(Links(), "pilot")
     assert drawn.count("<circle") == 8
     assert 'class="front"' in drawn
-    assert "0.005 for $0.0010, 2 runs: models openai:a" in drawn
+    assert "0.005 for $0.0010, n 2: models openai:a" in drawn
     assert not results(store, metric="tokens").against_money(Links(), "pilot")
     points = [(1.0, 0.2), (2.0, 0.1), (3.0, 0.5), (3.0, 0.4)]
     assert _front(points, "higher") == [(1.0, 0.2), (3.0, 0.2), (3.0, 0.5)]

@@ -66,7 +66,10 @@ def test_two_organisations_are_told_in_one_sentence_with_what_it_holds_for(store
     assert mixed == "These differ too, so the difference may be theirs: team_size."
     assert first.startswith("hybrid is better than pipeline by 0.19 [")
     assert first.endswith("] in skill, 6 data sets, and costs 2.1 times as much.")
-    assert scope == "This holds for new data sets of this task and this model."
+    assert scope == (
+        "This holds for new data sets of this task and this model; all results are readable, and the interval is for "
+        "readable ones."
+    )
     [primary, *others] = found.json_objects()
     assert (primary["outcome"], primary["role"], primary["difference_n"]) == ("skill", "primary", 6)
     assert "accuracy" not in {other["outcome"] for other in others}, "it is skill on another scale"
@@ -178,7 +181,7 @@ def test_new_models_or_families_are_claimed_only_with_three(store: Store) -> Non
     ]
     found = compare(store, runs, by=("organisation",), over=("models",))
     assert "in skill, 4 models" in found.verdict[0]
-    assert found.verdict[-1] == "This holds for new data sets and models of this task."
+    assert found.verdict[-1].startswith("This holds for new data sets and models of this task;")
     few = compare(store, runs[:24], by=("organisation",), over=("models",))
     assert few.json_objects()[0]["difference_reason"] == "needs 3"
 

@@ -162,7 +162,7 @@ class Results:
     ) -> Markup:
         cost, height, group = point
         values = [f"{name} {value}" for name, value in self._values[group[0].id].items()]
-        label = f"{brief(round(height.value, 3))} for ${cost.value:.4f}, {height.n} runs: {', '.join(values)}"
+        label = f"{brief(round(height.value, 3))} for ${cost.value:.4f}, n {height.n}: {', '.join(values)}"
         x, y = plot.x(cost.value), plot.y(height.value)
         (left, right), (low, high) = map(plot.x, cost.ends()), map(plot.y, height.ends())
         colour = f"c{models.index(group[0].shown_models) % COLOURS}"

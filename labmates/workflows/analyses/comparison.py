@@ -17,7 +17,7 @@ from labmates.stats.domains import ANY, SHARE, Domain
 from labmates.stats.figures import GREY, Drawing, add_legend_beside, error_bars, look, new_figure
 from labmates.stats.intervals import LEVEL, Estimate, notes
 from labmates.stats.multiplicity import holm
-from labmates.stats.paired import Pair, blocks, difference, is_settled, more_blocks
+from labmates.stats.paired import FEWEST, Pair, blocks, difference, is_settled, more_blocks
 from labmates.stats.tables import Column, P, Table
 from labmates.workflows.analyses.matching import (
     COSTS,
@@ -131,7 +131,9 @@ def compared(runs: Runs, params: CompareParams) -> Result:
     ended = [run for run in records if run.status in ENDED]
     if not ended:
         raise TooFewRunsError("none of these runs has ended")
-    everything = chosen(params.where, observed(ended, runs.store.score_values([run.id for run in ended])))
+    with_scores = params.all or "." in (params.metric or "")
+    scores = runs.store.score_values([run.id for run in ended]) if with_scores else {}
+    everything = chosen(params.where, observed(ended, scores))
     if not everything:
         raise TooFewRunsError(f"no ended run matches --where {' --where '.join(params.where)}")
     factors = list(_factors(runs, everything, params))
@@ -161,7 +163,7 @@ def compared(runs: Runs, params: CompareParams) -> Result:
         if (mine := [result for result in results if result.matched.factor is factor])
         for sentence in _sentences(factor, mine, params, level, margin)
     ]
-    sentences.append(_scope(primary, params, len(paired)))
+    sentences.append(_scope(primary, params, len(paired), experiment.usable))
     levels = [row for factor in factors if len(factor.levels) > 2 for row in _level_rows(factor, results)]
     tables = [_levels_table(levels, outcomes[0], params.all)] if levels else []
     if params.all or any(len(factor.levels) == 2 for factor in factors):
@@ -200,8 +202,9 @@ def _nothing(factors: Sequence[Factor]) -> str:
 
 
 def _common(matches: Sequence[Matched]) -> set[tuple[str, str]] | None:
-    """The blocks of all pairs of levels; None if there are none."""
-    return set.intersection(*(match.blocks for match in matches)) or None if matches else None
+    """The blocks of all pairs of levels; None if they are too few, so that each pair has its own."""
+    common = set.intersection(*(match.blocks for match in matches)) if matches else set()
+    return common if len(common) >= FEWEST else None
 
 
 def _outcomes(experiment: Experiment[Any], everything: Sequence[Observed], params: CompareParams) -> list[Outcome]:
@@ -228,7 +231,7 @@ def _outcomes(experiment: Experiment[Any], everything: Sequence[Observed], param
         metric = metrics.get(name)
         if metric is None:
             return Outcome(name, role, ANY if name in COSTS else SHARE, -1 if name in COSTS else 1)
-        return Outcome(name, role, metric.domain_of([each.run for each in everything]), signs[metric.better])
+        return Outcome(name, role, experiment.domain_of(name, [each.run for each in everything]), signs[metric.better])
 
     costs = [name for name in COSTS if name != primary and any(each.values.get(name) for each in everything)]
     roles: list[tuple[str, Role]] = [(primary, "primary")]
@@ -395,8 +398,8 @@ def _ends(shown: Estimate) -> str:
     return "" if shown.low is None or shown.high is None else f"[{_signed(shown.low)}, {_signed(shown.high)}] "
 
 
-def _scope(primary: Sequence[Compared], params: CompareParams, number: int) -> str:
-    """For what the answer holds, and how it is adjusted."""
+def _scope(primary: Sequence[Compared], params: CompareParams, number: int, usable: str) -> str:
+    """For what the answer holds, and how it is adjusted; `usable` is the metric of usable results."""
     pairs = [pair for result in primary for pair in result.pairs]
     tasks, models = ({getattr(pair, name) for pair in pairs} - {""} for name in ("task", "model"))
     fixed = [(tasks, "task", "tasks" in params.over), (models, "model", bool({"models", "families"} & {*params.over}))]
@@ -408,7 +411,10 @@ def _scope(primary: Sequence[Compared], params: CompareParams, number: int) -> s
     new = " and ".join(("data sets", *params.over))
     text = f"This holds for new {new}{f' of {these}' if these else ''}"
     unusable = sum(not pair.usable for pair in pairs)
-    text += f"; {unusable} of {len(pairs)} pairs have an unreadable result, which counts as 0" if unusable else ""
+    if unusable:
+        text += f"; {unusable} of {len(pairs)} pairs have an unreadable result, which counts as 0"
+    elif usable:
+        text += "; all results are readable, and the interval is for readable ones"
     return f"{text}{f'; intervals and p are simultaneous for {number} pairs' if number > 1 else ''}."
 
 
@@ -421,7 +427,11 @@ def _levels_table(rows: Sequence[Mapping[str, Any]], outcome: Outcome, show_all:
     if len({row["factor"] for row in rows}) > 1:
         columns.insert(0, Column("factor", once=True))
     return Table(
-        "levels", f"{outcome.text.capitalize()} on common data sets", columns, rows, shown=None if show_all else _ROWS
+        "levels",
+        f"{outcome.text.capitalize()}, and differences on common data sets",
+        columns,
+        rows,
+        shown=None if show_all else _ROWS,
     )
 
 

@@ -56,11 +56,6 @@ class Observed:
     place: tuple[object, ...] = ()
     usable: bool = True
 
-    @property
-    def block(self) -> str:
-        """Its data set, by seed and salt."""
-        return f"{self.run.seed} {self.run.settings.get('salt') or ''}"
-
 
 @dataclass(frozen=True)
 class Level:
@@ -163,7 +158,7 @@ def _is_apart(first: set[str], second: set[str]) -> bool:
 def _key(each: Observed, same: Sequence[str]) -> tuple[Any, ...]:
     values = {name: each.settings.get(name, NONE) for name in same}
     task = next((values[name] for name in DATA if name in values), "")
-    return (task, each.block, values.get("model", ""), each.place, *values.values())
+    return (task, each.run.data_set[1], values.get("model", ""), each.place, *values.values())
 
 
 def _mean(side: Sequence[Observed], outcome: str) -> float | None:

@@ -341,6 +341,10 @@ class Experiment(Generic[C]):
         """The values that metrics can take in runs of a condition, given as plain data."""
         return {metric.name: metric.domain_in(condition) for metric in self.metrics}
 
+    def domain_of(self, metric: str, runs: Sequence[RunRecord]) -> Domain:
+        """The values that a metric can take in any of these runs."""
+        return next((each.domain_of(runs) for each in self.metrics if each.name == metric and runs), ANY)
+
     @property
     def spread(self) -> Mapping[str, float]:
         """Expected standard deviations of metrics among runs of one condition, where they are known."""

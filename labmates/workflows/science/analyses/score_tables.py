@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from labmates.judges.base import SKILL
 from labmates.stats.domains import SHARE, Domain
-from labmates.stats.intervals import Estimate, mean, means, notes
+from labmates.stats.intervals import Estimate, mean, notes
 from labmates.stats.tables import Column, Table
 from labmates.util.display_names import order_of_settings, settings_shown, shown_settings
 from labmates.util.grouping import grouped
@@ -28,7 +28,7 @@ ALWAYS_SHOWN: Final = ("task", "organisation", "team_size", "model")
 def scores_table(judged: Sequence[Judged], newest: Newest) -> Table:
     """Mean scores: a row per metric, judge and models."""
     values = grouped(
-        ((metric, judge, item.run.shown_models), (value, item.readable))
+        ((metric, judge, item.run.shown_models), (item.run, value, item.readable))
         for item in judged
         for (judge, metric), value in newest[item.run.id].items()
     )
@@ -44,17 +44,20 @@ def scores_table(judged: Sequence[Judged], newest: Newest) -> Table:
     return Table("scores", "Scores by judge", columns, rows, [*_remarks(judged, values), *notes(means)])
 
 
-def _row(metric: str, scored: Sequence[tuple[float | None, bool]]) -> tuple[dict[str, Any], Estimate | None]:
-    given = [value for value, _ in scored if value is not None]
-    readable = [value for value, is_readable in scored if is_readable and value is not None]
-    estimate = mean(given, SCIENCE.domains({}).get(metric, SHARE)) if given else None
+def _row(metric: str, scored: Sequence[tuple[RunRecord, float | None, bool]]) -> tuple[dict[str, Any], Estimate | None]:
+    given = [(run, value) for run, value, _ in scored if value is not None]
+    readable = [value for _, value, is_readable in scored if is_readable and value is not None]
+    runs = [run for run, _ in given]
+    domain = SCIENCE.domain_of(metric, runs) if metric in SCIENCE.domains({}) else SHARE
+    by_data = grouped((run.data_set, value) for run, value in given)
+    estimate = mean(list(map(fmean, by_data.values())), domain) if given else None
     return {
         "score": None,
         "scored": len(given),
         **({} if estimate is None else estimate.row("score")),
         "protocol": fmean(readable) if readable else None,
         "unscored": len(scored) - len(given),
-        "unreadable": sum(not is_readable for _, is_readable in scored) / len(scored),
+        "unreadable": sum(not is_readable for *_, is_readable in scored) / len(scored),
     }, estimate
 
 
@@ -62,7 +65,7 @@ def _remarks(judged: Sequence[Judged], values: Mapping[tuple[str, str, str], obj
     yield (
         "The newest score of each judge. A run without a paper or readable findings counts, with "
         "accuracy 0 (intention to treat); per protocol is the mean of the other runs, unreadable the share of these. "
-        "Unscored are runs on which a judge failed; means exclude them."
+        "Unscored are runs on which a judge failed; means exclude them. A unit is a data set: its runs are averaged."
     )
     if old := sum(all(score.metric != SKILL for score in item.scores) for item in judged):
         yield (
@@ -118,7 +121,7 @@ def _by_condition(
     ]
     estimates: list[Estimate] = []
     for column, domain in zip(columns, domains, strict=True):
-        averages = means([[values[column.key] for _, values in members] for _, members in groups], domain)
+        averages = [mean([values[column.key] for _, values in members], domain) for _, members in groups]
         estimates += averages
         for row, estimate in zip(rows, averages, strict=True):
             row.update(estimate.row(column.key))
