@@ -155,7 +155,7 @@ def results_table(name: str, title: str, groups: Sequence[Cell], metrics: Sequen
         rows.append(row)
     fewer = sum(mean.n < cell.data_sets for cell in groups for mean in cell.means.values())
     remarks = [
-        "Means over data sets, of all ended runs.",
+        "Means over the data sets of ended runs.",
         *notes(mean for cell in groups for mean in cell.means.values()),
     ]
     if fewer:
@@ -180,8 +180,8 @@ def results_table(name: str, title: str, groups: Sequence[Cell], metrics: Sequen
 def _is_equal(metric: str, groups: Sequence[Cell]) -> bool:
     """Whether a metric has one value in all runs of at least two cells."""
     means = [cell.means.get(metric) for cell in groups]
-    ends = {end for mean in means if mean is not None for end in (mean.value, *mean.ends())}
-    return len(groups) > 1 and None not in means and len(ends) == 1
+    values = {mean.value for mean in means if mean is not None and not mean.error}
+    return len(groups) > 1 and len(values) == 1 and all(mean is not None and not mean.error for mean in means)
 
 
 def results_plot(groups: Sequence[Cell], metric: str, title: str, domain: Domain = ANY) -> Markup:

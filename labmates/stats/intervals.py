@@ -5,8 +5,8 @@ So no interval leaves the outcome's domain. It is extended on the side of the sa
 (Hall 1992, J. R. Stat. Soc. B 54, 221), and further on an unbounded side, since few values seldom reveal their
 skewness. In designs of many cells with few values each, variances are pooled as far as they are similar (Smyth 2004,
 Stat. Appl. Genet. Mol. Biol. 3, 3). Scores and shares that pile up at a bound hide rare values far from it: their
-interval is Gaffke's (2005), which assumes only the bounds. Equal values give no interval, since they don't show how
-much others would differ.
+interval is Gaffke's (2005), which assumes only the bounds. Equal values at a bound have Clopper and Pearson's interval;
+other equal values have none, since they don't show how much others would differ.
 
 Measured coverage: ``python -m benchmarks.coverage --experiment intervals``.
 """
@@ -33,8 +33,13 @@ LEAST_CLUSTERS: Final = 3
 ONE: Final = "one value"
 EQUAL: Final = "equal values"
 GAFFKE: Final = "Gaffke, range only"
+CLOPPER: Final = "Clopper and Pearson"
 _UNSEEN_SKEW = {2: 1.5, 3: 1.15, 4: 1.1}
 """Factor of intervals of few unbounded values, which hardly show skewness (coverage .91 without)."""
+FEWEST_OF_LOGS: Final = 3
+"""Least number of values of a count or another outcome with one bound; two span hundreds of times the larger one."""
+_MOST_REACH = 3.0
+"""Most reach of an interval on a log scale, in half-widths of plain t (coverage of counts stays above .95)."""
 _REACH = 0.5
 """Extension of an unbounded end, per unit of skewness over the root of n (coverage .90 without)."""
 
@@ -56,7 +61,7 @@ class Estimate:
     method
         The kind of interval.
     p
-        Of the difference from 0, if tested (`labmates.stats.paired`).
+        Of the difference from 0, two-sided, if tested: by t here, and in `labmates.stats.paired`.
     """
 
     value: float
@@ -138,7 +143,10 @@ def interval(
         return Estimate(value, error, None, None, n, df, reason=EQUAL)
     half = quantile(df, level) * error * scale.slope
     low, high = scale.back(scale.place - half), scale.back(scale.place + half)
-    return Estimate(value, error, low, high, n, df, _named(method, scale))
+    zero = Scale.of(domain, 0.0)
+    distance = math.inf if zero is None else abs(scale.place - zero.place) / (error * scale.slope)
+    p = None if zero is None else 2 * (1 - probability(distance, df))
+    return Estimate(value, error, low, high, n, df, _named(method, scale), p=p)
 
 
 def clipped(value: float, error: float, df: float, domain: Domain, *, n: int, method: str) -> Estimate:
@@ -258,13 +266,29 @@ def estimate(cell: Sample, level: float = LEVEL) -> Estimate:
         return Estimate(cell.mean, None, None, None, n, reason=ONE)
     scale = Scale.of(cell.domain, cell.mean)
     if cell.variance == 0 or scale is None:
+        if scale is None and math.isfinite(cell.domain.high - cell.domain.low):
+            return Estimate(cell.mean, 0.0, *_at_end(cell, level), n, method=CLOPPER)
         return Estimate(cell.mean, 0.0, None, None, n, n - 1, reason=EQUAL)
     error = math.sqrt(cell.variance / n)
     if cell.piled and not cell.pooled:
         return Estimate(cell.mean, error, *gaffke(cell.piled, cell.domain, level), n, method=GAFFKE)
+    if scale.name and scale.open and n < FEWEST_OF_LOGS:
+        return Estimate(cell.mean, error, None, None, n, cell.df, reason=f"needs {FEWEST_OF_LOGS}")
     step = error * scale.slope
     low, high = (scale.back(scale.place + side * _reach(cell, scale, side, level) * step) for side in (-1, 1))
+    if scale.name:
+        # A log scale alone would reach values that are impossible to believe: a mean of 0.05 up to 257,797.
+        most = _MOST_REACH * quantile(cell.df, level) * error
+        low, high = max(low, cell.mean - most), min(high, cell.mean + most)
     return Estimate(cell.mean, error, low, high, n, cell.df, _named("t", scale, cell.pooled))
+
+
+def _at_end(cell: Sample, level: float) -> tuple[float, float]:
+    """Clopper and Pearson's interval of equal values at an end of their range, as wide as their number leaves it."""
+    unseen = 1 - ((1 - level) / 2) ** (1 / cell.n)
+    domain, width = cell.domain, cell.domain.high - cell.domain.low
+    is_low = cell.mean - domain.low < domain.high - cell.mean
+    return (domain.low, domain.low + unseen * width) if is_low else (domain.high - unseen * width, domain.high)
 
 
 def _reach(cell: Sample, scale: Scale, side: int, level: float) -> float:

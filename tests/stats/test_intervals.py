@@ -42,6 +42,9 @@ def holds(found: Estimate, truth: float) -> bool:
 @pytest.mark.parametrize("n", [2, 3, 5, 10, 20])
 def test_intervals_hold_at_their_nominal_rate_for_few_and_many_values(outcome: str, n: int) -> None:
     draw, truth, domain = OUTCOMES[outcome]
+    if math.isinf(domain.low) != math.isinf(domain.high) and n < intervals.FEWEST_OF_LOGS:
+        assert intervals.mean(draw(np.random.default_rng(1), n).tolist(), domain).reason == "needs 3"
+        return
     rng = np.random.default_rng([n, 5])
     estimates = [intervals.mean(draw(rng, n).tolist(), domain) for _ in range(STUDIES)]
     held = [holds(estimate, truth) for estimate in estimates if estimate.reason != intervals.EQUAL]
@@ -94,7 +97,8 @@ def test_few_cells_and_many_values_are_not_pooled() -> None:
 def test_an_interval_holds_its_mean_and_never_leaves_what_is_possible(values: list[float], domain: Domain) -> None:
     found = intervals.mean(values, domain)
     if found.low is None or found.high is None:
-        assert found.reason == intervals.EQUAL
+        few = len(values) < intervals.FEWEST_OF_LOGS and math.isinf(domain.high - domain.low)
+        assert found.reason == intervals.EQUAL or few
         return
     assert domain.low <= found.low <= found.value + 1e-15
     assert found.value - 1e-15 <= found.high <= domain.high
@@ -111,6 +115,21 @@ def test_shares_that_pile_up_at_an_end_have_an_interval_that_rests_on_the_range(
     near_one = intervals.mean([1.0] * 9 + [0.999], SHARE)
     assert near_one.low == pytest.approx(0.025**0.1, abs=0.005)
     assert intervals.mean(values, Domain(-1, 1)).method == "t on the logit scale"
+
+
+def test_equal_values_at_an_end_have_the_interval_of_clopper_and_pearson() -> None:
+    for value in (0.0, 1.0):
+        found, expected = intervals.mean([value] * 6, SHARE), stats.binomtest(round(6 * value), 6).proportion_ci(0.95)
+        assert (found.low, found.high) == pytest.approx((expected.low, expected.high))
+
+
+def test_an_interval_of_counts_stays_near_what_was_seen() -> None:
+    found = intervals.mean([0.0] * 19 + [1.0], COUNT)
+    assert found.high is not None
+    assert 0.28 < found.high < 0.5, "exact Poisson is 0.28; the log scale alone said 257,797"
+    skill = intervals.mean([1.0, 0.9, -3.0], AT_MOST_ONE)
+    assert skill.low is not None
+    assert skill.low > -20
 
 
 def test_the_interval_of_values_without_bounds_and_skewness_is_student_s() -> None:

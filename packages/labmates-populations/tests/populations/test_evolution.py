@@ -164,7 +164,9 @@ async def test_self_play_of_known_strategies_is_what_the_formula_says(tmp_path: 
     assert [event.payoffs["welfare"] for event in events] == pytest.approx([2, 1.75, 1.5, 1.25, 1])
     assert run.metrics["efficiency"] == pytest.approx(0.5)
     assert run.metrics["efficiency_collective"] == 1
-    assert {(event.details["low"], event.details["reason"]) for event in events} == {(None, "equal values")}
+    ends = [(event.details["low"], event.details["high"], event.details["reason"]) for event in events]
+    assert ends[1:4] == [(None, None, "equal values")] * 3
+    assert (ends[0][1], ends[4][0]) == (2, 1), "welfare at an end of its range"
     store.close()
 
 
