@@ -6,6 +6,7 @@ lines. All seeds and difficulties have the same data.
 
 from __future__ import annotations
 
+import hashlib
 import math
 import re
 from collections.abc import Sequence
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 DATA: Final = "data.csv"
 ANSWERS: Final = "answers.yaml"
+CR_LF, LF = b"\r\n", b"\n"
 ZERO: Final = 5
 """A number earns no credit from this many tolerances on."""
 EXAMPLE: Final = "answers: {slope: {about: 'slope of y over x', value: 2.5}}"
@@ -71,6 +73,8 @@ class Answer(BaseModel):
         The right answer: a number, true or false, a text, or a list of names.
     tolerance
         Largest relative error of a number with full credit; from five times that on it earns none.
+    absolute
+        The same as an error in the number's unit, in place of `tolerance`; a value of 0 needs it.
     guess
         The best answer without the data, if any: skill is the accuracy beyond it.
     """
@@ -80,11 +84,18 @@ class Answer(BaseModel):
     about: str = Field(min_length=1)
     value: Value
     tolerance: float = Field(0.05, gt=0, le=1)
+    absolute: float | None = Field(None, gt=0, allow_inf_nan=False)
     weight: float = Field(1, gt=0, allow_inf_nan=False)
     guess: Value = Field(None, validate_default=False)
 
     @model_validator(mode="after")
-    def _guesses_alike(self) -> Self:
+    def _fits(self) -> Self:
+        if {"tolerance", "absolute"} & self.model_fields_set and not isinstance(self.value, float):
+            raise ValueError("only numbers have a tolerance")
+        if {"tolerance", "absolute"} <= self.model_fields_set:
+            raise ValueError("give tolerance (relative) or absolute, not both")
+        if self.value == 0 and isinstance(self.value, float) and self.absolute is None:
+            raise ValueError("no error is relative to 0: give absolute, the largest error with full credit in its unit")
         if self.guess is not None and type(self.guess) is not type(self.value):
             raise ValueError("the guess must be of the same type as the value")
         return self
@@ -116,6 +127,9 @@ class Answers(BaseModel):
         The data dictionary: columns, units and known habits of the recording.
     version
         To change whenever the data or an answer change.
+    content
+        Version and hash of the table and the answers, as `labmates tasks new` writes them: other content under the same
+        version is refused.
     answers
         The answers, by names of the findings.
     """
@@ -126,7 +140,13 @@ class Answers(BaseModel):
     brief: str = Field(min_length=1)
     description: str = Field(min_length=1)
     version: str = Field("1", min_length=1)
+    content: str | None = None
     answers: dict[FindingName, Answer] = Field(min_length=1)
+
+    def versioned(self, table: bytes) -> str:
+        """The version with a hash of the questions, their answers and the table: ``1+0f3a92bc``."""
+        text = self.model_dump_json(exclude={"content", "version"}).encode()
+        return f"{self.version}+{hashlib.sha256(text + table.replace(CR_LF, LF)).hexdigest()[:8]}"
 
 
 def read_answers(path: Path) -> Answers:
@@ -151,7 +171,7 @@ def read_answers(path: Path) -> Answers:
 
 
 def read_table(path: Path) -> pd.DataFrame:
-    """The table in a CSV file.
+    """The table in a CSV file, separated by commas, semicolons (also with decimal commas), tabs or bars.
 
     Raises
     ------
@@ -161,7 +181,14 @@ def read_table(path: Path) -> pd.DataFrame:
     import pandas as pd
 
     try:
-        frame = pd.read_csv(path)
+        with path.open(encoding="utf-8-sig") as lines:
+            head = lines.readline()
+        separator = max(",;\t|", key=head.count)
+        frame = pd.read_csv(path, sep=separator, encoding="utf-8-sig")
+        if separator != ",":
+            for name in frame.columns[frame.dtypes.map(pd.api.types.is_string_dtype)]:
+                if frame[name].dropna().str.fullmatch(r"\s*[-+]?\d+(,\d+)?\s*").all():
+                    frame[name] = frame[name].str.replace(",", ".").astype(float)
     except (OSError, ValueError) as error:
         raise UsageError(f"can't read the table '{path}': {getattr(error, 'strerror', None) or error}") from error
     if frame.empty:
@@ -183,9 +210,25 @@ class TableTask(Task[BaseModel, BaseModel]):
     questions: ClassVar[Answers]
 
     def __init_subclass__(cls) -> None:
-        """Read the answers, which define title, brief, version and findings."""
+        """Read the answers, which define title, brief, version and findings; the version has a hash of the content.
+
+        Raises
+        ------
+        UsageError
+            If a file is unreadable, or the content is not that of the version.
+        """
         cls.questions = read_answers(cls.folder / ANSWERS)
-        cls.title, cls.brief, cls.version = cls.questions.title, cls.questions.brief, cls.questions.version
+        cls.title, cls.brief = cls.questions.title, cls.questions.brief
+        try:
+            cls.version = cls.questions.versioned((cls.folder / DATA).read_bytes())
+        except OSError as error:
+            raise UsageError(f"can't read the table '{cls.folder / DATA}': {error.strerror}") from error
+        made = cls.questions.content
+        if made is not None and made != cls.version and made.startswith(f"{cls.questions.version}+"):
+            raise UsageError(
+                f"{cls.folder / ANSWERS}: the table or the answers have changed, but version is still "
+                f"'{cls.questions.version}', so that scores of both would be mixed; give another version"
+            )
         fields: dict[str, Any] = {
             name: (answer.kind | None, Field(None, description=answer.about))
             for name, answer in cls.questions.answers.items()
@@ -212,7 +255,7 @@ class TableTask(Task[BaseModel, BaseModel]):
         return self.findings(**{name: answer.guess for name, answer in self.questions.answers.items()})
 
     def score(self, findings: BaseModel, truth: BaseModel) -> tuple[Credit, ...]:
-        """Numbers by relative error, lists by guarded F1, others by equality."""
+        """Numbers by their error (none with a wrong sign), lists by guarded F1, texts by `plain_name`."""
         return tuple(
             _credit(name, getattr(findings, name), getattr(truth, name), answer)
             for name, answer in self.questions.answers.items()
@@ -227,8 +270,11 @@ def _credit(name: str, stated: Any, true: Any, answer: Answer) -> Credit:
     if isinstance(true, list):
         return score_names(name, stated, true, weight=answer.weight)
     if isinstance(true, float):
-        credit = within(answer.tolerance, ZERO * answer.tolerance, relative=True)
-        return score_number(name, stated, true, weight=answer.weight, credit=credit)
+        full = answer.absolute or answer.tolerance
+        near = within(full, ZERO * full, relative=answer.absolute is None)
+        return score_number(
+            name, stated, true, weight=answer.weight, credit=lambda a, b: near(a, b) if a * b >= 0 else 0.0
+        )
     if stated is None:
         return Credit(name, 0.0, answer.weight, NOT_STATED)
     is_right = stated is true if isinstance(true, bool) else plain_name(stated) == plain_name(true)

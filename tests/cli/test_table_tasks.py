@@ -13,8 +13,11 @@ import pytest
 from labmates.errors import UsageError
 from labmates.tasks.base import Task, accuracy
 from labmates.tasks.conformance import check_task
+from labmates.tasks.conformance.leaks import held_answers
 from labmates.tasks.registry import load_task
+from labmates.tasks.schema import findings_example
 from labmates.tasks.table import read_answers, read_table
+from labmates.workflows.protocol.experiment import make_condition
 from tests.support.command_line import Labmates
 
 TABLE = "load,extension\n10,4\n20,8.1\n30,11.9\n"
@@ -27,6 +30,7 @@ answers:
   softens: {about: whether it softens, value: false, guess: true}
   maker: {about: who made it, value: Alpen}
   users: {about: who used it, value: [Ana, Bo]}
+  creep: {about: creep in mm, value: 0, absolute: 0.1}
 """
 
 
@@ -57,10 +61,11 @@ def test_the_task_keeps_the_rules_and_warns_that_its_data_never_change(springs: 
     ("stated", "earned"),
     [
         ({}, 0),
-        ({"stiffness": 2.54, "softens": False, "maker": "ALPEN.", "users": ["Bo", "ana"]}, 1),
-        ({"stiffness": 2.65}, 3 / 6 * 0.5),
+        ({"stiffness": 2.54, "softens": False, "maker": "ALPEN.", "users": ["Bo", "ana"], "creep": 0.1}, 1),
+        ({"stiffness": 2.65}, 3 / 7 * 0.5),
+        ({"stiffness": -2.5, "creep": -0.3}, 1 / 7 * 0.5),
         ({"stiffness": float("nan"), "softens": True, "maker": "Brenta", "users": ["Cy"]}, 0),
-        ({"users": ["Ana"]}, 1 / 6 * 2 / 3),
+        ({"users": ["Ana"]}, 1 / 7 * 2 / 3),
     ],
 )
 def test_findings_earn_credit_by_their_distance_from_the_answers(
@@ -82,6 +87,9 @@ def test_findings_earn_credit_by_their_distance_from_the_answers(
         ("tolerance: 0.02", "tolerance: 0", "answers.stiffness.tolerance: Input should be greater than 0"),
         ("  maker:", "  Maker:", "expected a name of lower-case letters"),
         ("  maker:", "  json:", "expected a name of lower-case letters"),
+        ("value: 0, absolute: 0.1", "value: 0", "answers.creep: no error is relative to 0: give absolute"),
+        ("absolute: 0.1", "absolute: 0.1, tolerance: 0.1", "answers.creep: give tolerance (relative) or absolute"),
+        ("value: Alpen", "value: Alpen, tolerance: 0.1", "answers.maker: only numbers have a tolerance"),
         ("weight: 3", "wieght: 3", "answers.stiffness.wieght: Extra inputs are not permitted"),
     ],
 )
@@ -106,3 +114,50 @@ def test_one_file_without_the_other_is_refused(labmates: Labmates, tmp_path: Pat
         assert done.code == 2
         assert "csv" in done.err
         assert not (tmp_path / "springs").exists()
+
+
+def load_springs(folder: Path) -> Task[Any, Any]:
+    return load_task(f"{folder}/springs/labmates_springs/task.py:SpringsTask")
+
+
+def test_other_content_under_the_same_version_is_refused(springs: Task[Any, Any], tmp_path: Path) -> None:
+    version = springs.version
+    assert version.startswith("1+")
+    place = tmp_path / "springs" / "labmates_springs" / "data.csv"
+    place.write_text(TABLE.replace("8.1", "8.2"))
+    for name in ("labmates_springs", "labmates_springs.task"):
+        del sys.modules[name]
+    with pytest.raises(UsageError, match="the table or the answers have changed, but version is still '1'"):
+        load_springs(tmp_path)
+    answers = place.with_name("answers.yaml")
+    answers.write_text(answers.read_text() + 'version: "2"\n')
+    changed = load_springs(tmp_path)
+    assert changed.version.startswith("2+")
+    assert changed.version.partition("+")[2] != version.partition("+")[2]
+
+
+@pytest.mark.parametrize("column", ["2.5,2.5,2.5", "2.5,0,2.5", "Alpen,Alpen,Alpen"])
+def test_a_column_that_holds_an_answer_is_found(springs: Task[Any, Any], column: str) -> None:
+    data = springs.generate(0)
+    table = data.frame.assign(note=[float(v) if v[0].isdigit() else v for v in column.split(",")])
+    truth = data.truth.model_dump(mode="json")
+    assert [place for place, _ in held_answers(table, truth)] == ["the column 'note'"]
+    assert not list(held_answers(data.frame, truth))
+
+
+@pytest.mark.parametrize("text", ["load;length\n10;4,5\n20;8\n", "load\tlength\n10\t4.5\n20\t8\n"])
+def test_tables_with_other_separators_are_read(tmp_path: Path, text: str) -> None:
+    (tmp_path / "in.csv").write_text(text)
+    assert read_table(tmp_path / "in.csv").to_dict("list") == {"load": [10, 20], "length": [4.5, 8]}
+
+
+def test_the_form_of_the_findings_shows_a_value_of_each_type(springs: Task[Any, Any]) -> None:
+    form = findings_example(springs)
+    assert '"stiffness": <number>' in form
+    assert '"users": [<text>' in form
+
+
+def test_a_difficulty_that_changes_nothing_is_refused(springs: Task[Any, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("labmates.tasks.registry.get_task", lambda _: springs)
+    with pytest.raises(UsageError, match="difficulty: has no effect on the task springs, which has one data set"):
+        make_condition("science", {"task": "springs", "difficulty": "hard", "model": "scripted:diligent"})

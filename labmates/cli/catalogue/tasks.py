@@ -237,8 +237,11 @@ def new(_lab: Lab, params: NewTaskParams) -> Iterator[Result]:
     folder = Path(params.folder or params.name)
     if params.csv is not None and params.answers is not None:
         read_table(params.csv)
-        read_answers(params.answers)
-        data = {DATA: params.csv.read_bytes(), ANSWERS: params.answers.read_bytes()}
+        made, table = read_answers(params.answers), params.csv.read_bytes()
+        text = params.answers.read_bytes()
+        if made.content is None:
+            text = text.rstrip() + f"\ncontent: {made.versioned(table)}\n".encode()
+        data = {DATA: table, ANSWERS: text}
         paths = new_package(TASKS, params.name, folder, "table_template", data)
     elif params.csv is not None or params.answers is not None:
         raise UsageError(f"--{'csv' if params.answers else 'answers'} is missing: --csv and --answers go together")

@@ -92,7 +92,7 @@ def examine(task: Task[Any, Any], seeds: Sequence[int]) -> Iterator[Event]:
         level = _Level()
         for seed in dict.fromkeys(seeds):
             yield from _examine_one(task, seed, difficulty, level)
-        yield from look("leaks", difficulty, _lasting, task, level)
+        yield from look("leaks", difficulty, _lasting, level)
         for own, other in itertools.permutations(() if task.is_fixed else level.seen, 2):
             where, earned = f"{own}, with the report of {other}", aliens.setdefault(difficulty, [])
             yield from look(
@@ -154,18 +154,21 @@ def _examine_one(task: Task[Any, Any], seed: int, difficulty: Difficulty, level:
 
 
 def _leaks(case: Case, level: _Level) -> Iterator[str]:
-    from labmates.tasks.conformance.leaks import find_leaks
+    from labmates.tasks.conformance.leaks import find_leaks, held_answers
 
     truth = case.data.truth.model_dump(mode="json")
-    level.leaks.append(find_leaks(case.data.frame, case.data.description, truth))
-    yield from ()
+    if case.task.is_fixed:
+        for place, part in held_answers(case.data.frame, truth):
+            yield f"{place} holds the answer '{part}'; remove it from the table"
+    else:
+        level.leaks.append(find_leaks(case.data.frame, case.data.description, truth))
 
 
-def _lasting(task: Task[Any, Any], level: _Level) -> Iterator[str]:
+def _lasting(level: _Level) -> Iterator[str]:
     from labmates.tasks.conformance.leaks import lasting_leaks
 
     # In a single data set a leak can't be distinguished from chance.
-    for leak in lasting_leaks(level.leaks) if len(level.leaks) > 1 and not task.is_fixed else ():
+    for leak in lasting_leaks(level.leaks) if len(level.leaks) > 1 else ():
         yield (
             f"{leak.place} reveals '{leak.part}' of the truth; facts that agents may know should not be part of "
             "the truth"

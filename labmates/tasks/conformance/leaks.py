@@ -89,6 +89,19 @@ def find_leaks(frame: pd.DataFrame, description: str, truth: Mapping[str, Any]) 
     return leaks
 
 
+def held_answers(frame: pd.DataFrame, truth: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Columns of a table that hold nothing but answers, each with the answer: for tasks with a single data set.
+
+    A column with several of the texts of an answer's list is no leak, since counting them may be the question.
+    """
+    answers = {_key(value): part for part, value in _walk(truth) if _is_scalar(value) and not isinstance(value, bool)}
+    for name in frame.columns[~frame.columns.duplicated()]:
+        values = frame[name].dropna().unique()[: MOST_VALUES + 1].tolist()
+        parts = [answers.get(_key(value), "") for value in values]
+        if all(parts) and (len(values) == 1 or not any(isinstance(value, str) for value in values)):
+            yield from ((f"the column '{name}'", part) for part in parts[:1])
+
+
 def lasting_leaks(seen: Sequence[set[Leak]]) -> list[Leak]:
     """The leaks common to all data sets of a difficulty, with different content."""
     contents: dict[tuple[str, str], dict[int, set[str]]] = {}

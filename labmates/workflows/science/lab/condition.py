@@ -283,6 +283,10 @@ class ScienceCondition(Condition):
 
     def without_effect(self, given: Mapping[str, Any]) -> dict[str, str]:
         """See `labmates.workflows.protocol.experiment.Condition`."""
+        from labmates.tasks.registry import get_task
+
+        if "difficulty" in given and get_task(self.task).is_fixed:
+            return {"difficulty": f"has no effect on the task {self.task}, which has one data set"}
         if self.arm not in ALONE_ARMS:
             return super().without_effect(given)
         lost = [name for name in given if name in TEAM_FIELDS]
