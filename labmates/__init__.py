@@ -86,3 +86,10 @@ def __getattr__(name: str) -> Any:
     if name in __all__ or (not name.startswith("_") and name in import_module(_VERBS).VERBS):
         return getattr(import_module(_HOMES.get(name, "labmates.api")), name)
     raise AttributeError(f"module 'labmates' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    """The public names, and the functions of verbs: shells complete them."""
+    api, look_at_all = import_module("labmates.api"), import_module("labmates.registry").look_at_all
+    brought = look_at_all(import_module(_VERBS).VERBS, lambda name: hasattr(api, name), lambda _: None)
+    return sorted({*__all__, *(name for name, is_function in brought.items() if is_function)})

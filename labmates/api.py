@@ -173,7 +173,7 @@ def resume(
     return run_async(work)
 
 
-def study(study: str | Path, *, store: str | None = None, progress: bool = False) -> list[Run]:
+def study(study: str | Path | Mapping[str, Any], *, store: str | None = None, progress: bool = False) -> list[Run]:
     """Execute a study's unfinished runs, and return all of its started runs.
 
     After an interruption, the same call resumes the study.
@@ -181,7 +181,7 @@ def study(study: str | Path, *, store: str | None = None, progress: bool = False
     Parameters
     ----------
     study
-        A YAML file, or the name of a study that comes with labmates.
+        A YAML file, the name of a study that comes with labmates, or a mapping with the contents of a file.
     store, progress
         As for `run`.
 
@@ -190,7 +190,7 @@ def study(study: str | Path, *, store: str | None = None, progress: bool = False
     UsageError
         If the file is invalid, or its runs can't be executed.
     """
-    source = find_study(str(study))
+    source = find_study(study)
     spec = read_spec(source)
 
     async def work(database: Store) -> None:
@@ -209,13 +209,13 @@ def study(study: str | Path, *, store: str | None = None, progress: bool = False
         return [Run.of(record, database) for record in database.runs(study=spec.name)]
 
 
-def plan(study: str | Path, *, store: str | None = None) -> Plan:
+def plan(study: str | Path | Mapping[str, Any], *, store: str | None = None) -> Plan:
     """The estimated cost of a study, before anything is spent.
 
     Parameters
     ----------
     study
-        A YAML file, or the name of a study that comes with labmates.
+        A YAML file, the name of a study that comes with labmates, or a mapping with the contents of a file.
     store
         As for `run`; its runs, if any, replace assumptions by measurements.
 
@@ -224,7 +224,7 @@ def plan(study: str | Path, *, store: str | None = None) -> Plan:
     UsageError
         If the file is invalid, or its runs can't be executed.
     """
-    source = find_study(str(study))
+    source = find_study(study)
     spec = read_spec(source)
     database = Store.existing(store)
     try:

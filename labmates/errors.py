@@ -28,6 +28,10 @@ class LabmatesError(Exception):
     def __init__(self, *parts: object) -> None:
         super().__init__(*(without_password(part) if isinstance(part, str) else part for part in parts))
 
+    def _render_traceback_(self) -> list[str]:
+        """The error in a notebook: IPython shows these lines in place of frames."""
+        return [f"{type(self).__name__}: {self}"]
+
 
 class UsageError(LabmatesError, ValueError):
     """The caller's request is invalid: the command line exits with 2."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from IPython.core.interactiveshell import InteractiveShell
 
 import labmates
 from labmates import api
@@ -35,6 +36,19 @@ def test_the_page_on_python_lists_exactly_what_is_public() -> None:
     brought = [name for name in VERBS.names() if getattr(VERBS.get(name).command.target, "function", None)]
     assert sorted([*listed, "__version__"]) == sorted([*labmates.__all__, *brought])
     assert all(callable(getattr(labmates, name)) for name in brought)
+
+
+def test_shells_complete_what_is_public() -> None:
+    brought = {name for name in VERBS.names() if getattr(VERBS.get(name).command.target, "function", None)}
+    assert set(dir(labmates)) == {*labmates.__all__, *brought}
+    assert {"analyze", "load", "profile", "run", "study"} <= set(dir(labmates))
+
+
+def test_a_notebook_shows_an_error_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    shell: Any = InteractiveShell
+    shell().run_cell("import labmates; labmates.run('game', gaem='o-ring')")
+    [line] = capsys.readouterr().out.splitlines()
+    assert line.startswith("UsageError: unknown parameter of game 'gaem'. Did you mean 'game'?")
 
 
 def test_a_run_has_its_events_messages_scores_artifacts_and_report(tmp_path: Path) -> None:
@@ -99,3 +113,15 @@ def test_a_study_is_planned_before_it_is_run(tmp_path: Path) -> None:
     assert plan.runs > 0
     assert labmates.plan("science-small", store=f"sqlite:///{tmp_path}/none.db").runs == plan.runs
     assert not (tmp_path / "none.db").exists()
+
+
+def test_a_study_is_a_mapping_as_well(tmp_path: Path) -> None:
+    store = f"sqlite:///{tmp_path}/runs.db"
+    wanted = {"name": "pair", "kind": "game", "replicates": 2, "fixed": {**GAME, "groups": 1}}
+    assert labmates.plan(wanted, store=store).runs == 2
+    runs = labmates.study(wanted, store=store)
+    assert sorted(run.seed for run in runs) == [0, 1]
+    with pytest.raises(labmates.UsageError, match=r"the study:1: replicats: unknown key"):
+        labmates.plan({**wanted, "replicats": 2})
+    with pytest.raises(labmates.UsageError, match="PosixPath is not JSON serializable; allowed are texts"):
+        labmates.plan({**wanted, "fixed": {"game": tmp_path}})

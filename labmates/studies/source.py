@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import pathlib
+from collections.abc import Mapping
+from typing import Any
 
 from labmates.errors import UsageError
 from labmates.studies import ready
@@ -17,12 +20,19 @@ def read_study(text: str, name: str) -> Source:
     return read_source(text, name, "study", "kind: game")
 
 
-def find_study(name: str) -> Source:
-    """The study in a file, or a study that comes with labmates, by name.
+def find_study(study: str | pathlib.Path | Mapping[str, Any]) -> Source:
+    """The study in a file, a study that comes with labmates, by name, or the one that a mapping describes like a file.
 
     Raises `UsageError` if the study is missing or not YAML.
     """
-    path = pathlib.Path(name)
+    if isinstance(study, Mapping):
+        try:
+            return read_study(json.dumps(study), "the study")
+        except TypeError as error:
+            raise UsageError(
+                f"the study: {error}; allowed are texts, numbers, true, false, lists and mappings"
+            ) from None
+    path, name = pathlib.Path(study), str(study)
     if path.suffix in (".yaml", ".yml") or path.exists():
         try:
             text = path.read_text(encoding="utf-8")
