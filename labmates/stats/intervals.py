@@ -143,9 +143,7 @@ def interval(
         return Estimate(value, error, None, None, n, df, reason=EQUAL)
     half = quantile(df, level) * error * scale.slope
     low, high = scale.back(scale.place - half), scale.back(scale.place + half)
-    zero = Scale.of(domain, 0.0)
-    distance = math.inf if zero is None else abs(scale.place - zero.place) / (error * scale.slope)
-    p = None if zero is None else 2 * (1 - probability(distance, df))
+    p = _against_zero(scale, domain, error * scale.slope, df)
     return Estimate(value, error, low, high, n, df, _named(method, scale), p=p)
 
 
@@ -191,19 +189,14 @@ def clusters(value: float, left_out: Sequence[float], domain: Domain = ANY) -> E
         return Estimate(value, 0.0, None, None, m, reason="equal without any model")
     half = quantile(m - 1) * error
     low, high = scale.back(scale.place - half), scale.back(scale.place + half)
-    return Estimate(value, error / scale.slope, low, high, m, m - 1, _named("jackknife over models, t", scale))
+    p = _against_zero(scale, domain, error, m - 1)
+    return Estimate(value, error / scale.slope, low, high, m, m - 1, _named("jackknife over models, t", scale), p=p)
 
 
-def against_zero(given: Estimate, domain: Domain) -> float | None:
-    """The two-sided p of t against 0 on the scale of an interval; None without one, or with 0 outside the domain."""
-    if given.low is None or given.high is None or given.df is None:
-        return None
-    scales = [Scale.of(domain, value) for value in (given.low, given.value, 0.0, given.high)]
-    places = [scale.place for scale in scales if scale is not None]
-    if len(places) < len(scales) or not places[3] > places[0]:
-        return None
-    error = (places[3] - places[0]) / (2 * quantile(given.df))
-    return 2 * (1 - probability(abs(places[1] - places[2]) / error, given.df))
+def _against_zero(scale: Scale, domain: Domain, error: float, df: float) -> float | None:
+    """The two-sided p of t against 0 on a scale with the error there; None with 0 outside the domain."""
+    zero = Scale.of(domain, 0.0)
+    return None if zero is None else 2 * (1 - probability(abs(scale.place - zero.place) / error, df))
 
 
 @lru_cache(maxsize=4096)

@@ -327,5 +327,5 @@ def _over_models(
     others = (groups != np.arange(models)[:, None]).astype(float)
     left_out = coefficient(others) if models >= LEAST_CLUSTERS else np.full(models, np.nan)
     interval = intervals.clusters(value, left_out.tolist(), domain)
-    p = intervals.against_zero(interval, domain)
-    return Coefficient(value, interval.low, interval.high, interval.n, interval.df, interval.method, interval.reason, p)
+    low, high, p = interval.low, interval.high, interval.p
+    return Coefficient(value, low, high, interval.n, interval.df, interval.method, interval.reason, p)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 from labmates.errors import UsageError, unknown_name
 from labmates.models.roster import traits_of
@@ -44,15 +44,18 @@ if TYPE_CHECKING:
 _ROWS: Final = 8
 _MOST_DRAWN: Final = 12
 _DEFAULT_MARGIN: Final = 0.05
-Role = Literal["primary", "secondary", "cost"]
+_SAME_COST: Final = 0.005
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """A compared outcome; `sign` is 1 if higher values are better, -1 if lower ones, else 0."""
+    """A compared outcome; `sign` is 1 if higher values are better, -1 if lower ones, else 0.
+
+    Its `role` is ``primary``, ``secondary`` or ``cost``.
+    """
 
     name: str
-    role: Role
+    role: str
     domain: Domain
     sign: int
 
@@ -91,34 +94,19 @@ class Compared:
 
     def row(self) -> dict[str, Any]:
         """Its values as a table's row."""
-        first, second = self.names
-        head: dict[str, Any] = {
-            "factor": self.matched.factor.name,
-            "first": first,
-            "second": second,
-            "outcome": self.outcome.text,
-        }
-        head |= {"role": self.outcome.role, "first_mean": self.means[0], "second_mean": self.means[1]}
+        names = ("factor", "first", "second", "outcome", "role", "first_mean", "second_mean")
+        head = (self.matched.factor.name, *self.names, self.outcome.text, self.outcome.role, *self.means)
         usable = fmean(pair.usable for pair in self.pairs)
-        return {
-            **head,
-            **self.difference.row("difference"),
-            "p": self.difference.p,
-            "pairs": len(self.pairs),
-            "usable": usable,
-        }
+        more = {"p": self.difference.p, "pairs": len(self.pairs), "usable": usable}
+        return {**dict(zip(names, head, strict=True)), **self.difference.row("difference"), **more}
 
     def reversed(self) -> Compared:
-        """The same with the levels exchanged."""
-        shown, ends = self.difference, (self.difference.low, self.difference.high)
-        low, high = (None if end is None else -end for end in reversed(ends))
-        return replace(
-            self,
-            matched=replace(self.matched, first=self.matched.second, second=self.matched.first),
-            pairs=[replace(pair, value=-pair.value) for pair in self.pairs],
-            means=self.means[::-1],
-            difference=replace(shown, value=-shown.value, low=low, high=high),
-        )
+        """The same with the levels exchanged, for display."""
+        shown = self.difference
+        low, high = (None if end is None else -end for end in (shown.high, shown.low))
+        matched = replace(self.matched, first=self.matched.second, second=self.matched.first)
+        exchanged = replace(shown, value=-shown.value, low=low, high=high)
+        return replace(self, matched=matched, means=self.means[::-1], difference=exchanged)
 
 
 def compared(runs: Runs, params: CompareParams) -> Result:
@@ -158,7 +146,7 @@ def compared(runs: Runs, params: CompareParams) -> Result:
         raise TooFewRunsError(f"no pair of runs has the metric {outcomes[0].name}")
     margin = params.within or _margin(outcomes[0].domain)
     sentences = [
-        sentence
+        sentence if len(factors) == 1 else f"{factor.name}: {sentence}"
         for factor in factors
         if (mine := [result for result in results if result.matched.factor is factor])
         for sentence in _sentences(factor, mine, params, level, margin)
@@ -208,6 +196,7 @@ def _common(matches: Sequence[Matched]) -> set[tuple[str, str]] | None:
 
 
 def _outcomes(experiment: Experiment[Any], everything: Sequence[Observed], params: CompareParams) -> list[Outcome]:
+    """The primary outcome, then secondary ones but for the same on another scale, then costs."""
     present = dict.fromkeys(name for each in everything for name in each.values)
     metrics = {metric.name: metric for metric in experiment.metrics}
     primary = params.metric or experiment.primary or experiment.metrics[0].name
@@ -215,30 +204,20 @@ def _outcomes(experiment: Experiment[Any], everything: Sequence[Observed], param
         if params.metric:
             raise unknown_name("metric of these runs", primary, present)
         raise TooFewRunsError(f"none of these runs has the metric {primary}; choose another with --metric")
-    tested = (
-        [name for name in present if params.all or name in experiment.headline]
-        if not params.metric or params.all
-        else []
-    )
-    secondary = [
-        name
-        for name in tested
-        if name not in (primary, *COSTS) and primary not in (name, getattr(metrics.get(name), "same_as", ""))
-    ]
-    signs = {"higher": 1, "lower": -1, None: 0}
-
-    def outcome(name: str, role: Role) -> Outcome:
-        metric = metrics.get(name)
-        if metric is None:
-            return Outcome(name, role, ANY if name in COSTS else SHARE, -1 if name in COSTS else 1)
-        return Outcome(name, role, experiment.domain_of(name, [each.run for each in everything]), signs[metric.better])
-
-    costs = [name for name in COSTS if name != primary and any(each.values.get(name) for each in everything)]
-    roles: list[tuple[str, Role]] = [(primary, "primary")]
-    return [
-        outcome(name, role)
-        for name, role in (*roles, *((n, "secondary") for n in secondary), *((n, "cost") for n in costs))
-    ]
+    wanted = present if params.all else () if params.metric else experiment.headline
+    copies = {primary, *COSTS, *(name for name, metric in metrics.items() if metric.same_as == primary)}
+    runs = [each.run for each in everything]
+    outcomes = []
+    for role, names in (
+        ("primary", [primary]),
+        ("secondary", [name for name in wanted if name in present and name not in copies]),
+        ("cost", [name for name in COSTS if name != primary and any(each.values.get(name) for each in everything)]),
+    ):
+        for name in names:
+            domain = experiment.domain_of(name, runs) if name in metrics else ANY if name in COSTS else SHARE
+            better = metrics[name].better if name in metrics else "lower" if name in COSTS else "higher"
+            outcomes.append(Outcome(name, role, domain, {"higher": 1, "lower": -1, None: 0}[better]))
+    return outcomes
 
 
 def _margin(domain: Domain) -> float:
@@ -254,9 +233,10 @@ def _compared(
     level: float,
     number: int,
 ) -> Compared | None:
-    pairs, means = match.pairs(outcome.name, common), match.means(outcome.name, common)
-    if not pairs or means is None:
+    paired = match.pairs(outcome.name, common)
+    if paired is None:
         return None
+    pairs, means = paired
     if "families" in params.over:
         known = traits_of({pair.model for pair in pairs})
         pairs = [replace(pair, model=known[pair.model].family if pair.model in known else pair.model) for pair in pairs]
@@ -271,13 +251,12 @@ def _over(params: CompareParams) -> tuple[str, ...]:
 
 
 def _adjusted(results: Sequence[Compared]) -> list[Compared]:
-    tested = [result for result in results if result.outcome.role == "secondary"]
-    adjusted = dict(zip(map(id, tested), holm([result.difference.p for result in tested]), strict=True))
+    """Results with Holm's p for secondary outcomes."""
+    secondary = [result.outcome.role == "secondary" for result in results]
+    p_values = holm([each.difference.p if told else None for each, told in zip(results, secondary, strict=True)])
     return [
-        replace(result, difference=replace(result.difference, p=adjusted[id(result)]))
-        if id(result) in adjusted
-        else result
-        for result in results
+        replace(each, difference=replace(each.difference, p=p)) if told else each
+        for each, told, p in zip(results, secondary, p_values, strict=True)
     ]
 
 
@@ -300,7 +279,8 @@ def _of_two(result: Compared, ratio: float | None, params: CompareParams, level:
     if result.difference.value * (outcome.sign or 1) < 0:
         result, ratio = result.reversed(), 1 / ratio if ratio else None
     shown, (first, second) = result.difference, result.names
-    cost = "" if ratio is None else f", and costs {_times(ratio)}"
+    times = "" if ratio is None or abs(ratio - 1) < _SAME_COST else f"{ratio:.2g} times "
+    cost = "" if ratio is None else f", and costs {times}as much"
     where = f"in {outcome.text}, {_units(shown, params)}"
     if result.is_told:
         low, high = sorted(abs(end) for end in (shown.low or 0.0, shown.high or 0.0))
@@ -336,37 +316,29 @@ def _of_many(factor: Factor, results: Sequence[Compared], primary: Sequence[Comp
 
 
 def _level_rows(factor: Factor, results: Sequence[Compared]) -> list[dict[str, Any]]:
-    """A row per level on common data, the best first: its mean, and its difference from the best."""
+    """A row per level, the best first: its mean, and its difference from the best."""
     mine = [result for result in results if result.matched.factor is factor]
     primary = {result.names: result for result in mine if result.outcome.role == "primary"}
-    dollars = {
-        name: mean
-        for each in mine
-        if each.outcome.name == "dollars"
-        for name, mean in zip(each.names, each.means, strict=True)
-    }
-    means = {name: mean for each in primary.values() for name, mean in zip(each.names, each.means, strict=True)}
+    means: dict[str, float] = {}
+    dollars: dict[str, float] = {}
+    for each in mine:
+        if each.outcome.role == "primary" or each.outcome.name == "dollars":
+            (means if each.outcome.role == "primary" else dollars).update(zip(each.names, each.means, strict=True))
     if not means:
         return []
-    sign = next(iter(primary.values())).outcome.sign or 1
-    order = sorted(means, key=lambda name: (-sign * means[name], dollars.get(name, 0.0)))
+    sign = mine[0].outcome.sign or 1
+    places = {name: (sign * mean, -dollars.get(name, 0.0)) for name, mean in means.items()}
+    order = sorted(means, key=lambda name: places[name], reverse=True)
     rows = []
     for name in order:
-        other = primary.get((name, order[0])) or (
-            primary[order[0], name].reversed() if (order[0], name) in primary else None
-        )
-        row = {"factor": factor.name, "level": name, "mean": means[name], "dollars": dollars.get(name)}
-        row |= (
-            {"difference": None} if other is None else {**other.difference.row("difference"), "p": other.difference.p}
-        )
-        row["is_worse"] = other is not None and other.is_told
-        row["on_front"] = name in dollars and not any(
-            sign * means[rival] >= sign * means[name]
-            and dollars[rival] <= dollars[name]
-            and (means[rival], dollars[rival]) != (means[name], dollars[name])
-            for rival in dollars
-        )
-        rows.append(row)
+        pair = primary.get((name, order[0])) or primary.get((order[0], name))
+        row: dict[str, Any] = {"factor": factor.name, "level": name, "mean": means[name], "dollars": dollars.get(name)}
+        if pair is not None:
+            shown = (pair if pair.names[1] == order[0] else pair.reversed()).difference
+            row |= {**shown.row("difference"), "p": shown.p}
+        score, cheap = places[name]
+        beaten = any(a >= score and b >= cheap and (a, b) != (score, cheap) for a, b in places.values())
+        rows.append({**row, "is_worse": pair is not None and pair.is_told, "on_front": not beaten})
     return rows
 
 
@@ -374,10 +346,6 @@ def _ratio(results: Sequence[Compared], primary: Compared) -> float | None:
     """How many times the dollars of the second level the first one takes; None if unknown or nothing."""
     means = next((r.means for r in results if r.outcome.name == "dollars" and r.names == primary.names), (0.0, 0.0))
     return means[0] / means[1] if min(means) > 0 else None
-
-
-def _times(ratio: float) -> str:
-    return "as much" if abs(ratio - 1) < 0.005 else f"{ratio:.2g} times as much"
 
 
 def _units(shown: Estimate, params: CompareParams) -> str:
@@ -423,16 +391,13 @@ _DIFFERENCE: Final = Column("difference", form="+.3f", shows="both")
 
 def _levels_table(rows: Sequence[Mapping[str, Any]], outcome: Outcome, show_all: bool) -> Table:
     columns = [Column("level"), Column("mean", outcome.text), replace(_DIFFERENCE, heading="minus the best")]
-    columns += [Column("p", form=P), Column("dollars"), Column("on_front", "on front")]
+    columns += [Column("p", form=P)]
+    if any(row["dollars"] is not None for row in rows):
+        columns += [Column("dollars"), Column("on_front", "on front")]
     if len({row["factor"] for row in rows}) > 1:
         columns.insert(0, Column("factor", once=True))
-    return Table(
-        "levels",
-        f"{outcome.text.capitalize()}, and differences on common data sets",
-        columns,
-        rows,
-        shown=None if show_all else _ROWS,
-    )
+    title = f"{outcome.text.capitalize()}, and differences on common data sets"
+    return Table("levels", title, columns, rows, shown=None if show_all else _ROWS)
 
 
 def _pairs_table(results: Sequence[Compared], show_all: bool, factors: int) -> Table:
@@ -494,15 +459,8 @@ def _figure(results: Sequence[Compared]) -> Figure:
         for at, ((task, _), value) in enumerate(of_blocks):
             colour, marker = look(tasks.index(task))
             y = place - 0.25 + 0.5 * (at + 0.5) / len(of_blocks)
-            ax.plot(
-                [value],
-                [y],
-                marker,
-                color=colour,
-                markersize=4,
-                alpha=0.7,
-                label="" if task in named else task or "data set",
-            )
+            label = "" if task in named else task or "data set"
+            ax.plot([value], [y], marker, color=colour, markersize=4, alpha=0.7, label=label)
             named.add(task)
         shown = result.difference
         ax.errorbar([shown.value], [place], xerr=error_bars([shown]), fmt="|", color="black", capsize=4, markersize=14)

@@ -16,7 +16,7 @@ from statistics import fmean
 from typing import Any, Final
 
 from labmates.errors import UsageError, unknown_name
-from labmates.records.run import ENDED, RunRecord
+from labmates.records.run import RunRecord
 from labmates.records.view import flatten
 from labmates.stats.paired import Pair
 from labmates.util.grouping import grouped
@@ -114,28 +114,24 @@ class Matched:
         told = [name for name in mixed if NONE not in first.values(name) | second.values(name)]
         return cls(factor, first, second, told, {key: (sides[0][key], sides[1][key]) for key in shared})
 
-    def pairs(self, outcome: str, blocks: set[tuple[str, str]] | None = None) -> list[Pair]:
-        """Paired differences in an outcome, first minus second, in some blocks or all."""
-        return [
-            Pair(task, block, model, one - other, all(each.usable for side in cell for each in side))
-            for (task, block, model, *_), cell in self.cells.items()
-            if blocks is None or (task, block) in blocks
-            for one, other in [tuple(_mean(side, outcome) for side in cell)]
-            if one is not None and other is not None
-        ]
+    def pairs(
+        self, outcome: str, blocks: set[tuple[str, str]] | None = None
+    ) -> tuple[list[Pair], tuple[float, float]] | None:
+        """Paired differences in an outcome, first minus second, and both means over their blocks; None without any.
 
-    def means(self, outcome: str, blocks: set[tuple[str, str]] | None = None) -> tuple[float, float] | None:
-        """The mean of each side over its pairs' blocks."""
-        sides = grouped(
-            (key[:2], [_mean(side, outcome) for side in cell])
-            for key, cell in self.cells.items()
-            if blocks is None or key[:2] in blocks
-        )
-        whole = [[both for both in each if None not in both] for each in sides.values()]
-        if not any(whole):
+        In some blocks, or all.
+        """
+        pairs: list[Pair] = []
+        sides: dict[tuple[str, str], list[tuple[float, float]]] = {}
+        for (task, block, model, *_), cell in self.cells.items():
+            one, other = (_mean(side, outcome) for side in cell)
+            if one is not None and other is not None and (blocks is None or (task, block) in blocks):
+                pairs.append(Pair(task, block, model, one - other, all(each.usable for side in cell for each in side)))
+                sides.setdefault((task, block), []).append((one, other))
+        if not pairs:
             return None
-        one, other = (fmean(fmean(both[side] or 0.0 for both in each) for each in whole if each) for side in (0, 1))
-        return one, other
+        one, other = map(fmean, zip(*(map(fmean, zip(*both, strict=True)) for both in sides.values()), strict=True))
+        return pairs, (one, other)
 
     @cached_property
     def blocks(self) -> set[tuple[str, str]]:
@@ -168,24 +164,14 @@ def _mean(side: Sequence[Observed], outcome: str) -> float | None:
 
 
 def observed(runs: Sequence[RunRecord], scores: Mapping[str, Mapping[tuple[str, str], float | None]]) -> list[Observed]:
-    """What ended runs of one kind got: metrics, costs, and the scores of judges that are no metrics."""
-    experiment = EXPERIMENTS.get(runs[0].kind)
-    return [
-        Observed(
-            run,
-            settings_of(run),
-            {
-                f"{judge}.{metric}": value
-                for (judge, metric), value in scores.get(run.id, {}).items()
-                if value is not None
-            }
-            | run.metrics
-            | costs(run),
-            usable=bool(run.metrics.get(experiment.usable, 1)),
-        )
-        for run in runs
-        if run.status in ENDED
-    ]
+    """What ended runs of one kind got: metrics, costs, and the scores of judges as ``JUDGE.METRIC``."""
+    usable = EXPERIMENTS.get(runs[0].kind).usable
+    everything = []
+    for run in runs:
+        judged = {".".join(name): value for name, value in scores.get(run.id, {}).items() if value is not None}
+        values = {**judged, **run.metrics, **costs(run)}
+        everything.append(Observed(run, settings_of(run), values, usable=bool(run.metrics.get(usable, 1))))
+    return everything
 
 
 COSTS: Final = ("dollars", "tokens", "seconds")
