@@ -385,18 +385,14 @@ def _print_plan(plan: Plan) -> None:
     if plan.cap is not None:
         enough = "enough" if plan.spent + plan.total().dollars <= plan.cap else "not enough for all of that"
         out().print(f"The cap of {show_dollars(plan.cap)} is {enough}.")
-    for metric in plan.detectable:
-        known = "measured" if metric.measured else "assumed"
-        parts = [("two conditions of a model", metric.conditions), ("two models", metric.models)]
-        differences = ", ".join(f"{_least(value)} between {what}" for what, value in parts if value is not None)
+    for each in plan.detectable:
+        known = "measured" if each.measured else "assumed"
+        least = "none" if each.difference is None else f"{each.difference:.3f}"
+        together = f", {each.pairs} pairs together" if each.pairs > 1 else ""
         out().print(
-            f"{metric.metric}: minimum detectable difference (80 % power): "
-            f"{differences or 'none with one run'} (spread {metric.spread:.3f}, {known})",
+            f"compare --by {each.parameter}: minimum detectable difference in {each.metric} (80 % power): {least} "
+            f"({each.data_sets} data sets{together}; spread {each.spread:.3f}, {known})"
         )
-
-
-def _least(difference: float) -> str:
-    return f"{difference:.3f}" if difference <= 1 else f"{difference:.3f} (outside the metric's range)"
 
 
 def _short(number: int) -> str:

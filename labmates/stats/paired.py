@@ -73,6 +73,11 @@ def difference(
     return replace(make(level), p=_p(make))
 
 
+def interval_of(pairs: Sequence[Pair], domain: Domain, over: Collection[str], level: float) -> Estimate:
+    """The same without p, which takes longer."""
+    return _estimator(pairs, domain, over)(level)
+
+
 def blocks(pairs: Iterable[Pair]) -> dict[tuple[str, str], float]:
     """The difference of each block by task and block, the mean over its models."""
     cells = grouped(((pair.task, pair.block, pair.model), pair.value) for pair in pairs)
@@ -95,7 +100,7 @@ def more_blocks(
             Pair(task, str(at), "", value, usable)
             for at, ((task, _), value) in enumerate(islice(cycle(values), number))
         ]
-        return is_settled(_estimator(alike, domain, ())(level), within)
+        return is_settled(interval_of(alike, domain, (), level), within)
 
     least, most = len(values), MOST_BLOCKS
     if not settled(most):

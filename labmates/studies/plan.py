@@ -7,7 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
-from itertools import islice
+from itertools import combinations, islice
+from statistics import fmean
 from typing import Any, Literal
 
 from labmates.budgets.money import format_dollars
@@ -21,9 +22,12 @@ from labmates.stats.power import detectable_difference
 from labmates.studies.spec import StudySpec, each_condition, full_catalog
 from labmates.studies.study import Bound, Charged
 from labmates.util.bounded_yaml import Source
+from labmates.util.grouping import grouped
+from labmates.workflows.analyses.matching import Matched, factor_of, observed, varying
 from labmates.workflows.protocol.experiment import EXPERIMENTS, Condition, Estimate
 
 _MOST_MEASURED = 5000
+_MOST_COMPARED = 500  # conditions whose comparisons are simulated
 _LEAST_MEASURED = 10  # minimum degrees of freedom of a measured spread
 
 Basis = Literal["measured", "measured of other models", "assumed"]
@@ -47,16 +51,18 @@ class ModelPlan:
 
 @dataclass(frozen=True)
 class Detectable:
-    """The minimum detectable difference of a metric's means, at 80 % power and the 5 % level.
+    """The minimum detectable difference of the primary outcome between values of a parameter (80 % power).
 
-    It is None for a single run on each side.
+    It is that of ``labmates compare --by PARAMETER``; None if no difference is told with this power.
     """
 
+    parameter: str
     metric: str
-    spread: float  # standard deviation of the metric among runs of one condition
+    data_sets: int
+    pairs: int  # pairs of values, which are compared together
+    spread: float  # standard deviation among runs of equal conditions and data, the largest of the tasks
     measured: bool  # whether the spread comes from runs in the store, not from the kind's assumption
-    conditions: float | None  # between two conditions of one model
-    models: float | None  # between two models over all conditions
+    difference: float | None
 
 
 @dataclass(frozen=True)
@@ -110,6 +116,7 @@ def make_plan(spec: StudySpec, store: Store | None, source: Source | None = None
     bound = Bound(spec, catalog)
     by_model: dict[str, _Needs] = {}
     number = 0
+    planned: list[RunRecord] = []
     for key, condition in each_condition(spec, source, catalog):
         left = spec.replicates - sum((key, replicate) in done for replicate in range(spec.replicates)) if done else None
         model = " + ".join(condition.models())
@@ -117,6 +124,9 @@ def make_plan(spec: StudySpec, store: Store | None, source: Source | None = None
             by_model[model] = _Needs(spec, model, condition, measured, bound.charged)
         by_model[model].add(condition, spec.replicates if left is None else left, bound.of(condition))
         number += 1
+        if number <= _MOST_COMPARED:
+            values = condition.model_dump(mode="json")
+            planned.append(RunRecord(key, spec.kind, key, 0, 0, values, condition.models()))
     runs_in_all = number * spec.replicates
     return Plan(
         name=spec.name,
@@ -127,7 +137,7 @@ def make_plan(spec: StudySpec, store: Store | None, source: Source | None = None
         cap=spec.cap,
         spent=spent,
         models=tuple(needs.plan() for needs in by_model.values()),
-        detectable=tuple(_detectable(spec, ended, max(1, number // max(1, len(by_model))))),
+        detectable=tuple(_detectable(spec, ended, planned)) if number <= _MOST_COMPARED else (),
     )
 
 
@@ -240,31 +250,57 @@ def _cost(condition: Condition, expected: Estimate, charged: Charged) -> int:
     return bill if credits <= condition.pool else bill * condition.pool // credits
 
 
-def _detectable(spec: StudySpec, ended: Sequence[RunRecord], conditions_each: int) -> Iterable[Detectable]:
-    for metric, assumed in EXPERIMENTS.get(spec.kind).spread.items():
-        measured = _pooled_spread(ended, metric)
-        spread = assumed if measured is None else measured
-        n = spec.replicates
-        yield Detectable(
-            metric=metric,
-            spread=spread,
-            measured=measured is not None,
-            conditions=detectable_difference(spread, n) if n > 1 else None,
-            models=detectable_difference(spread, n * conditions_each) if n * conditions_each > 1 else None,
-        )
+def _detectable(spec: StudySpec, ended: Sequence[RunRecord], planned: Sequence[RunRecord]) -> Iterable[Detectable]:
+    """What a comparison of each parameter would tell, by its own design and verdict."""
+    experiment = EXPERIMENTS.get(spec.kind)
+    metric = experiment.primary or experiment.metrics[0].name
+    everything = observed(planned, {})
+    keys = {run.key for run in planned}
+    measured = {
+        task: spread
+        for task, runs in grouped((run.data_set[0], run) for run in ended if run.key in keys).items()
+        if (spread := _spread([run for run in runs if metric in run.metrics], metric)) is not None
+    }
+    for name in varying(everything):
+        factor = factor_of(name, everything)
+        matches = [Matched.of(factor, *pair) for pair in combinations(factor.levels, 2)]
+        paired = [match for match in matches if match.cells]
+        if not paired:
+            continue
+        match = min(paired, key=lambda match: len(match.blocks))
+        spreads = {task: measured.get(task, experiment.spread.get(metric)) for task, _ in match.blocks}
+        known = [spread for spread in spreads.values() if spread is not None]
+        if len(known) < len(spreads):
+            continue
+        # Each side of a block is the mean of the conditions that share its data set.
+        scale = math.sqrt(2 * len(match.blocks) / len(match.cells))
+        domain = experiment.domain_of(metric, planned).difference()
+        found = detectable_difference(tuple(scale * spread for spread in known), spec.replicates, domain, len(paired))
+        sets = len(known) * spec.replicates
+        yield Detectable(name, metric, sets, len(paired), max(known), measured.keys() >= spreads.keys(), found)
 
 
-def _pooled_spread(runs: Sequence[RunRecord], metric: str) -> float | None:
-    """The pooled standard deviation among runs of one condition; None for too few runs."""
-    groups: dict[str, list[float]] = defaultdict(list)
-    for run in runs:
-        if metric in run.metrics and not all(map(is_own_baseline, run.models)):
-            groups[run.key].append(run.metrics[metric])
-    freedom = sum(len(values) - 1 for values in groups.values())
+def _spread(runs: Sequence[RunRecord], metric: str) -> float | None:
+    """The standard deviation among runs without what is common to a condition or a data set; None for too few runs.
+
+    Baselines tell nothing of models.
+    """
+    values = {
+        (run.key, run.data_set, run.replicate): run.metrics[metric]
+        for run in runs
+        if not all(map(is_own_baseline, run.models))
+    }
+    of_keys, of_data = (
+        {name: fmean(some) for name, some in grouped((key[side], value) for key, value in values.items()).items()}
+        for side in (0, 1)
+    )
+    freedom = len(values) - len(of_keys) - len(of_data) + 1
+    if len(of_keys) < 2:  # the data sets of one condition have no other runs
+        of_data, freedom = dict.fromkeys(of_data, 0.0), len(values) - 1
+        whole = 0.0
+    else:
+        whole = fmean(values.values())
     if freedom < _LEAST_MEASURED:
         return None
-    squares = 0.0
-    for values in groups.values():
-        mean = math.fsum(values) / len(values)
-        squares += math.fsum((value - mean) ** 2 for value in values)
-    return math.sqrt(squares / freedom)
+    squares = ((value - of_keys[key] - of_data[data] + whole) ** 2 for (key, data, _), value in values.items())
+    return math.sqrt(math.fsum(squares) / freedom)

@@ -9,9 +9,8 @@ import pytest
 
 from labmates.records.run import RunRecord, Usage
 from labmates.records.store import Store
-from labmates.stats.power import detectable_difference
 from labmates.studies.plan import make_plan
-from labmates.studies.spec import StudySpec, read_spec
+from labmates.studies.spec import StudySpec, each_condition, read_spec
 from labmates.studies.study import enter
 from labmates.util.bounded_yaml import Source
 from tests.studies.ended import ended_run
@@ -113,36 +112,32 @@ def test_baselines_say_nothing_of_models(tmp_path: Path) -> None:
     store.close()
 
 
-def test_the_least_difference_is_that_of_a_t_test_with_a_power_of_80_percent() -> None:
-    # Cohen 1988, table 2.4.1: two groups of 17 for d = 1 and of 64 for d = 0.5, two-sided at 5 %.
-    assert detectable_difference(1.0, 17) == pytest.approx(1.0, abs=0.02)
-    assert detectable_difference(1.0, 64) == pytest.approx(0.5, abs=0.01)
-    assert detectable_difference(0.2, 5) == pytest.approx(0.2 * detectable_difference(1.0, 5))
-    # By the noncentral t distribution; sums of central quantiles are 5 % too small for two runs.
-    few = [round(detectable_difference(0.2, n), 4) for n in (2, 3, 5, 20)]
-    assert few == [1.1307, 0.6142, 0.4049, 0.1818]
-    with pytest.raises(ValueError, match="two values"):
-        detectable_difference(1.0, 1)
+def test_what_a_comparison_would_tell_is_planned_by_parameter(tmp_path: Path) -> None:
+    found = {one.parameter: one for one in make_plan(study(replicates=6), None).detectable}
+    assert {(one.metric, one.measured, one.spread) for one in found.values()} == {("skill", False, 0.06)}
+    assert "model" in found
+    assert all(one.difference is not None for one in found.values())
+    fewer = {one.parameter: one for one in make_plan(study(replicates=1), None).detectable}
+    assert fewer["model"].difference is None
 
 
-def test_one_replicate_can_not_compare_conditions_but_models() -> None:
-    spec = study(replicates=1)
-    plan = make_plan(spec, None)
-    found = {one.metric: one for one in plan.detectable}
-    assert found["accuracy"].conditions is None
-    assert found["accuracy"].models == pytest.approx(detectable_difference(0.05, 4))
-
-
-def test_a_measured_spread_replaces_the_assumed_one(tmp_path: Path) -> None:
+def test_a_measured_spread_is_that_of_equal_conditions_and_data(tmp_path: Path) -> None:
     store = Store(f"sqlite:///{tmp_path}/runs.db")
-    for replicate in range(12):
-        run = RunRecord(f"r{replicate}", "science", "k", replicate, 0, {}, ["openai:a"], "completed", study="x")
-        store.create(replace(run, metrics={"accuracy": replicate % 2 / 2}))
-    spec = study()
-    found = {one.metric: one for one in make_plan(spec, store).detectable}
+    spec = study(replicates=6)
+    cells = list(each_condition(spec))
+    shifts = [0.3, -0.2, 0.0, 0.1, 0.2, -0.4]
+    for place, (key, condition) in enumerate(cells):
+        for seed, shift in enumerate(shifts):
+            values = condition.model_dump(mode="json")
+            run = RunRecord(f"r{key}{seed}", "science", key, seed, seed, values, ["openai:a"], "completed", study="x")
+            noise = 0.01 * (-1) ** (place + seed)
+            store.create(replace(run, metrics={"skill": 0.5 + shift + 0.1 * place + noise}))
+        other = RunRecord(f"o{key}", "science", f"other{key}", 0, 0, {}, ["openai:a"], "completed", study="x")
+        store.create(replace(other, metrics={"skill": -9.0 * place}))
+    found = make_plan(spec, store).detectable
     store.close()
-    assert (found["accuracy"].measured, found["heuristic_quality"].measured) == (True, False)
-    assert found["accuracy"].spread == pytest.approx(0.2611, abs=0.001)
+    assert {one.measured for one in found} == {True}
+    assert {round(one.spread, 2) for one in found} == {0.01}, "neither data sets nor other conditions add to it"
 
 
 def test_calls_through_batch_apis_take_the_providers_window_for_each_batch_in_a_row() -> None:

@@ -56,7 +56,8 @@ METRICS = (
         "accuracy above a guess: 1 for the truth, 0 for a guess",
         AT_MOST_ONE,
         "higher",
-        headline=True,
+        0.06,
+        True,
         floor=skill_of_nothing,
     ),
     Metric("accuracy", "findings against the truth; 0 without readable findings", SHARE, "higher", 0.05, True, "skill"),
@@ -73,7 +74,10 @@ METRICS = (
     Metric(PROMISES, "promises that seats stated, where a judge counts them", COUNT),
     Metric(PROMISES_KEPT, "share of promises that were kept, where a judge finds them", SHARE, "higher"),
 )
-"""Scores of the report (absent where unscored), then counts. Spreads: cooperative-profiles paper, table 2."""
+"""Scores of the report (absent where unscored), then counts.
+
+Spreads: cooperative-profiles paper, table 2; that of skill is accuracy's above a prior of 0.2.
+"""
 
 
 def judged_metrics(scores: Iterable[ScoreEvent]) -> dict[str, float]:
