@@ -155,7 +155,8 @@ def compared(runs: Runs, params: CompareParams) -> Result:
     levels = [row for factor in factors if len(factor.levels) > 2 for row in _level_rows(factor, results)]
     tables = [_levels_table(levels, outcomes[0], params.all)] if levels else []
     if params.all or any(len(factor.levels) == 2 for factor in factors):
-        tables.append(_pairs_table(results, params.all, len(factors)))
+        few = [each for each in results if each.outcome.role == "primary" and len(each.matched.factor.levels) == 2]
+        tables.append(_pairs_table(few if len(factors) > 1 and not params.all else results, params.all))
     return Result(
         tables,
         [_drawing(primary)],
@@ -400,11 +401,9 @@ def _levels_table(rows: Sequence[Mapping[str, Any]], outcome: Outcome, show_all:
     return Table("levels", title, columns, rows, shown=None if show_all else _ROWS)
 
 
-def _pairs_table(results: Sequence[Compared], show_all: bool, factors: int) -> Table:
+def _pairs_table(results: Sequence[Compared], show_all: bool) -> Table:
     order = {"primary": 0, "secondary": 1, "cost": 2}
-    results = sorted(
-        results, key=lambda each: (order[each.outcome.role], each.difference.p or 1.0 if factors > 1 else 0)
-    )
+    results = sorted(results, key=lambda each: order[each.outcome.role])
     rows = [result.row() for result in results]
     if len({result.names for result in results}) > 1:
         columns = [Column("first"), Column("second", "minus"), Column("outcome"), _DIFFERENCE]

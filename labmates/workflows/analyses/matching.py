@@ -220,12 +220,12 @@ def varying(observations: Sequence[Observed]) -> list[str]:
     """The parameters with several values that follow from no earlier one, but for data sets, prices and studies."""
     names = dict.fromkeys(name for each in observations for name in each.settings)
     columns = {name: [each.settings.get(name, NONE) for each in observations] for name in names}
-    chosen: list[str] = []
+    chosen: list[str] = [name for name in DATA if name in columns]
     for name, values in columns.items():
         is_new = all(len(set(zip(columns[other], values, strict=True))) > len({*columns[other]}) for other in chosen)
-        if len({*values}) > 1 and is_new and name.split(".")[0] not in (*_UNTOLD, *DATA):
+        if is_new and len({*values}) > 1 and name.split(".")[0] not in _UNTOLD:
             chosen.append(name)
-    return chosen
+    return [name for name in chosen if name not in DATA]
 
 
 def factor_of(parameter: str, observations: Sequence[Observed]) -> Factor:
