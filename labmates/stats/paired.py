@@ -152,7 +152,8 @@ def _of_values(
     at_end = min(min(values) - domain.low, domain.high - max(values)) <= _AT_END * width
     if math.isfinite(width) and (at_end or not usable):
         return lambda level: Estimate(value, error, *gaffke(values, domain, level), n, method=GAFFKE)
-    return lambda level: estimate(_within(sample, strata), level)
+    within = _within(sample, strata)
+    return lambda level: estimate(within, level)
 
 
 def _within(sample: Sample, strata: Collection[Sequence[float]]) -> Sample:

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 _ROWS: Final = 8
 _MOST_DRAWN: Final = 12
+_MOST_NAMED: Final = 6
 _DEFAULT_MARGIN: Final = 0.05
 _SAME_COST: Final = 0.005
 
@@ -308,12 +309,17 @@ def _of_many(factor: Factor, results: Sequence[Compared], primary: Sequence[Comp
     lead = "the best" if outcome.sign else "the highest"
     text = f"{best} has {lead} {outcome.text} ({_number(rows[0]['mean'])})"
     told = [f"{row['level']} (by {_number(abs(row['difference']))})" for row in worse]
-    text += f"; it is told from {', '.join(told)}" if told else ""
-    text += f"; it can't be told from {', '.join(row['level'] for row in open_)}" if open_ else ""
+    text += f"; it is told from {_listed(told)}" if told else ""
+    text += f"; it can't be told from {_listed([row['level'] for row in open_])}" if open_ else ""
     yield f"{text}."
     if all(row["dollars"] is not None for row in rows) and len({row["dollars"] for row in rows}) > 1:
         front = ", ".join(row["level"] for row in rows if row["on_front"])
         yield f"On the front of {outcome.text} and dollars: {front}."
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - _MOST_NAMED
+    return ", ".join(names) if more < 2 else f"{', '.join(names[:_MOST_NAMED])} and {more} others"
 
 
 def _level_rows(factor: Factor, results: Sequence[Compared]) -> list[dict[str, Any]]:
@@ -413,7 +419,7 @@ def _pairs_table(results: Sequence[Compared], show_all: bool) -> Table:
         columns = [Column("outcome"), Column("first_mean", first), Column("second_mean", second), _DIFFERENCE]
         title = f"{first} minus {second}, all else equal"
     columns += [Column("p", form=P), Column("difference_n", "n")]
-    remarks = [] if not show_all else notes(result.difference for result in results)
+    remarks = notes(result.difference for result in results if show_all or result.outcome.role == "primary")
     return Table("compare", title, columns, rows, remarks, shown=None if show_all else _ROWS)
 
 
@@ -428,8 +434,7 @@ def _runs_told(records: Sequence[RunRecord], factors: Sequence[Factor], paired: 
     }
     for text, some in groups.items():
         if some:
-            named = ", ".join(run.id for run in some[:_MOST_DRAWN])
-            yield f"{len(some)} {text}: {named}{', …' if len(some) > _MOST_DRAWN else ''}"
+            yield f"{len(some)} {text}: {_listed([run.id for run in some])}"
 
 
 def _missing(matches: Sequence[Matched]) -> Iterator[Missing]:

@@ -56,6 +56,7 @@ EVOLUTION = Experiment(
     shared=lazy("labmates_populations.engine.crew:open_crew"),
     page=lazy("labmates_populations.page:evolution_sections"),
     match=lazy("labmates_populations.page:match_sections"),
+    primary="welfare_efficiency",
 )
 
 STRATEGIES_METRICS = (

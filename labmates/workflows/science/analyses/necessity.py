@@ -22,7 +22,7 @@ from labmates.records.run import ENDED
 from labmates.stats import intervals
 from labmates.stats.domains import SHARE
 from labmates.stats.figures import GREY, Drawing, add_legend_beside, error_bars, look, new_figure
-from labmates.stats.intervals import LEVEL, Estimate
+from labmates.stats.intervals import LEVEL, Estimate, notes
 from labmates.stats.paired import Pair, difference
 from labmates.stats.tables import Column, Table
 from labmates.util.grouping import grouped
@@ -279,7 +279,7 @@ def necessity_table(compared: Sequence[Necessity], name: str, title: str) -> Tab
         f"than {LEAST_GAIN:g}; intervals are over seeds, on which all arms are paired. Those of team − restricted are "
         "simultaneous for all rows."
     )
-    return Table(name, title, columns, rows, [note])
+    return Table(name, title, columns, rows, [note, *notes(each.gain for each in compared)])
 
 
 def team_name(teams: Mapping[str, Any]) -> str:
