@@ -180,28 +180,26 @@ def profiles_table(profiles: Sequence[Profile]) -> Table:
 
 def games_table(profiles: Sequence[Profile]) -> Table:
     """The share of play near the optimum in each game, over models, compared with human play."""
-    played: dict[str, list[tuple[Estimate, Estimate]]] = defaultdict(list)
+    played: dict[str, dict[str, list[tuple[Estimate, Estimate]]]] = defaultdict(lambda: defaultdict(list))
     for profile in profiles:
         for game in profile.games:
             if not game.excluded and game.near_best is not None and game.pareto_proximity is not None:
-                played[game.game].append((game.near_best, game.pareto_proximity))
-    rows = [
-        {
-            "game": name,
-            "models": len(members),
-            "simulations": sum(near.n for near, _ in members),
-            **mean([near.value for near, _ in members], SHARE).row("near_best"),
-            "near_models": fmean(proximity.value <= NEAR for _, proximity in members),
-            "people": "; ".join(f"{people.about} ({people.source})" for people in make_game(name).people) or None,
-        }
-        for name, members in played.items()
-    ]
+                played[game.game][profile.model].append((game.near_best, game.pareto_proximity))
+    rows = []
+    for name, models in played.items():
+        # A model's settings are no further models.
+        shares = [fmean(near.value for near, _ in settings) for settings in models.values()]
+        close = [fmean(proximity.value for _, proximity in settings) <= NEAR for settings in models.values()]
+        people = "; ".join(f"{people.about} ({people.source})" for people in make_game(name).people) or None
+        row = {"game": name, "models": len(models), "near_models": fmean(close), "people": people}
+        row["simulations"] = sum(near.n for settings in models.values() for near, _ in settings)
+        rows.append(row | mean(shares, SHARE).row("near_best"))
     columns = [
         Column("game"),
-        Column("models", "profiles"),
+        Column("models"),
         Column("simulations"),
         Column("near_best", "simulations near the best", ".0%", "both"),
-        Column("near_models", "profiles near the best", ".0%"),
+        Column("near_models", "models near the best", ".0%"),
         Column("people"),
     ]
     remarks = [

@@ -115,6 +115,20 @@ def test_the_share_of_play_near_the_best_is_told_by_model_and_by_game() -> None:
     assert row["people"].startswith("fall to a mean effort of 3 to 4")
 
 
+def test_settings_of_one_model_are_no_further_models() -> None:
+    distances = (0.05, 0.15, 0.25)
+    runs = [
+        record(f"m:{model}", "weakest-link", i, level=9.0, pareto_proximity=distance)
+        for model in "abc"
+        for i, distance in enumerate(distances)
+    ]
+    other = {"game": "weakest-link", "group_size": 9}
+    again = [replace(run, id=f"{run.id}+", key=f"{run.key}+", condition={**run.condition, **other}) for run in runs]
+    [once], [twice] = (games_table(profiles(some, {})).rows for some in (runs, [*runs, *again]))
+    assert (once["models"], twice["models"], twice["simulations"]) == (3, 3, 18)
+    assert (once["near_best"], once["near_best_n"]) == (twice["near_best"], twice["near_best_n"])
+
+
 def test_a_profiles_interval_lies_in_the_games_range_or_is_absent_without_variation() -> None:
     runs = [record("m:a", "o-ring", i, level=6.0) for i in range(3)]
     runs += [record("m:a", "weakest-link", i, level=level) for i, level in enumerate((4.0, 6.0, 8.0))]
