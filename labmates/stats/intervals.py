@@ -35,7 +35,7 @@ EQUAL: Final = "equal values"
 GAFFKE: Final = "Gaffke, range only"
 CLOPPER: Final = "Clopper and Pearson"
 _UNSEEN_SKEW = {2: 1.5, 3: 1.15, 4: 1.1}
-"""Factor of intervals of few unbounded values, which hardly show skewness (coverage .91 without)."""
+"""Factor of intervals of few unbounded values or differences, which hardly show skewness (coverage .91 without)."""
 FEWEST_OF_LOGS: Final = 3
 """Least number of values of a count or another outcome with one bound; two span hundreds of times the larger one."""
 _MOST_REACH = 3.0
@@ -287,7 +287,8 @@ def _at_end(cell: Sample, level: float) -> tuple[float, float]:
 def _reach(cell: Sample, scale: Scale, side: int, level: float) -> float:
     """Distance of the upper (1) or lower (-1) end of an interval from the mean, in standard errors."""
     n, root = cell.n, math.sqrt(cell.n)
-    t = quantile(cell.df, level) * (1.0 if scale.name else _UNSEEN_SKEW.get(n, 1.0))
+    is_difference = cell.domain.low == -cell.domain.high
+    t = quantile(cell.df, level) * (_UNSEEN_SKEW.get(n, 1.0) if is_difference or not scale.name else 1.0)
     if n < 3:
         return t
     # The studentised mean is not t if values are skewed or the scale is nonlinear; Hall's cubic corrects for that. The

@@ -94,6 +94,15 @@ def crossed(
     return draw
 
 
+def unbalanced(rng: np.random.Generator, n: int) -> list[Pair]:
+    """Two tasks, the noisier one with a third of the blocks."""
+    return [
+        Pair(f"task{at}", str(block), "", float(rng.normal(0, spread)))
+        for at, (blocks, spread) in enumerate(((n, 0.3), (3 * n, 0.05)))
+        for block in range(blocks)
+    ]
+
+
 FEW = (2, 3, 5)
 BOTH = ("models", "tasks")
 WORLDS: dict[str, World] = {
@@ -114,6 +123,9 @@ WORLDS: dict[str, World] = {
     "four tasks, alike": World(tasks([0.1] * 4, [0.0] * 4), blocks=FEW),
     "four tasks, other effects": World(tasks([0.05] * 4, [0.3, -0.1, 0.0, -0.2]), blocks=FEW),
     "four tasks, sd .05 to .2": World(tasks([0.05, 0.2, 0.1, 0.1], [0.0] * 4), blocks=FEW),
+    "two tasks, n and 3 n blocks, sd .3 and .05": World(unbalanced, blocks=(2, 3, 5)),
+    "a task with an effect each, one data set": World(tasks([0.1] * 4, [0.1, -0.1, 0.1, -0.1]), blocks=(1,)),
+    "credits of four findings": World(one_task(lambda rng, n: np.subtract(*rng.binomial(4, 0.7, (2, n))) / 4)),
     "12 conditions share 5 data sets": World(crossed(1, 1, block=0.1, conditions=12), blocks=(3, 5)),
     "2 models, 3 tasks, 4 conditions": World(crossed(2, 3, block=0.1, conditions=4), blocks=FEW),
     "new models: 5, data sets sd .1": World(crossed(5, 1, model=0.1, block=0.1), 0, ANY, ("models",), (3, 5)),
