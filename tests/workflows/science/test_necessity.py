@@ -57,21 +57,21 @@ def compared(judged: list[Judged]) -> list[Necessity]:
 
 
 def overall(judged: list[Judged]) -> list[Necessity]:
-    return [each for each in compared(judged) if each.finding == ALL]
+    return [each for each in compared(judged) if each.head["finding"] == ALL]
 
 
 def test_the_index_is_1_for_a_team_as_good_as_the_oracle_and_0_for_a_useless_one() -> None:
     low, high = [0.10, 0.12, 0.08, 0.11], [0.70, 0.66, 0.75, 0.71]
     [good] = overall(arms(low, high, high))
     [useless] = overall(arms(low, low, high))
-    assert good.index is not None
-    assert useless.index is not None
-    assert good.index.value == pytest.approx(1)
-    assert useless.index.value == 0
+    assert good.indices["team"] is not None
+    assert useless.indices["team"] is not None
+    assert good.indices["team"].value == pytest.approx(1)
+    assert useless.indices["team"].value == 0
     assert good.verdict == "team is better"
     assert useless.verdict == "can't tell"
-    assert good.seeds == 4
-    assert good.spent == {"restricted": 0.25, "team": 0.25, "oracle": 0.25}
+    assert good.head["seeds"] == 4
+    assert {good.head[f"{arm}_spent"] for arm in ("restricted", "team", "oracle")} == {0.25}
 
 
 def test_the_index_has_an_interval_over_seeds_that_holds_it() -> None:
@@ -87,7 +87,7 @@ def test_the_index_has_an_interval_over_seeds_that_holds_it() -> None:
 def test_it_is_undefined_where_the_oracle_is_no_better() -> None:
     assert index_of([0.5, 0.6], [0.6, 0.7], [0.5, 0.61]) is None
     [same] = overall(arms([0.5, 0.6, 0.7], [0.6, 0.7, 0.8], [0.5, 0.6, 0.7]))
-    assert same.index is None
+    assert same.indices["team"] is None
     [row] = necessity_table([same], "t", "T").rows
     assert row["index"] is None
     assert row["index_reason"] == "undefined"
@@ -108,8 +108,8 @@ def test_seeds_count_where_all_arms_have_them() -> None:
     judged = arms([0.1, 0.1, 0.1], [0.6, 0.7, 0.6], [0.7, 0.7, 0.7])
     judged += [run("team", 9, 0.0), run("oracle", 8, 0.9), run("restricted", 9, 0.3, status="running")]
     [found] = overall(judged)
-    assert found.seeds == 3
-    assert found.means["team"] == pytest.approx(1.9 / 3)
+    assert found.head["seeds"] == 3
+    assert found.head["team_credit"] == pytest.approx(1.9 / 3)
 
 
 def test_runs_of_shared_evidence_and_failed_scores_have_no_part() -> None:
@@ -123,21 +123,23 @@ def test_each_split_task_and_team_has_a_row_and_each_finding_its_own() -> None:
     judged += arms([0.5, 0.4], [0.6, 0.7], [0.7, 0.8], "0.5")
     judged += [run("team", seed, 0.3, organisation="hybrid") for seed in range(2)]
     found = compared(judged)
-    places = [(each.split, each.teams["organisation"]) for each in found if each.finding == ALL]
+    places = [
+        (each.head["split"], each.head["team"].partition(",")[0]) for each in found if each.head["finding"] == ALL
+    ]
     assert sorted(places) == [(0.5, "decentralised"), (1.0, "decentralised"), (1.0, "hybrid")]
-    assert {each.finding for each in found} == {ALL, *CREDITS}
-    events = next(each for each in found if each.finding == "events" and each.split == 1.0)
-    assert events.means["oracle"] == pytest.approx(0.75)
-    zero = next(each for each in found if each.finding == "n_sensors")
-    assert zero.index is None
+    assert {each.head["finding"] for each in found} == {ALL, *CREDITS}
+    events = next(each for each in found if each.head["finding"] == "events" and each.head["split"] == 1.0)
+    assert events.head["oracle_credit"] == pytest.approx(0.75)
+    zero = next(each for each in found if each.head["finding"] == "n_sensors")
+    assert zero.indices["team"] is None
     other = arms([0.1, 0.2], [0.6, 0.7], [0.7, 0.8], task="ecology")
-    assert {each.condition["task"] for each in overall(judged + other)} == {"anomaly", "ecology"}
+    assert {each.head["task"] for each in overall(judged + other)} == {"anomaly", "ecology"}
 
 
 def test_runs_of_equal_condition_and_seed_are_averaged() -> None:
     judged = [*arms([0.1, 0.1], [0.4, 0.4], [0.7, 0.7]), run("team", 0, 0.6)]
     [found] = overall(judged)
-    assert found.means["team"] == pytest.approx((0.5 + 0.4) / 2)
+    assert found.head["team_credit"] == pytest.approx((0.5 + 0.4) / 2)
 
 
 def test_a_figure_shows_each_arm_and_the_gain_at_each_split() -> None:
@@ -166,11 +168,12 @@ def test_perfect_wins_tell_from_six_seeds_on_and_splits_are_adjusted_together() 
 def test_seats_kept_apart_have_an_index_over_the_seeds_that_they_have() -> None:
     judged = arms([0.1, 0.1, 0.1, 0.1], [0.7, 0.6, 0.7, 0.6], [0.7, 0.7, 0.7, 0.7])
     [without] = overall(judged)
-    assert without.mute_index is None
+    assert without.indices.get("mute") is None
     assert "mute_credit" not in necessity_table([without], "t", "T").rows[0]
     [beside] = overall([*judged, *(run("mute", seed, 0.1 + seed / 100) for seed in range(3)), run("mute", 9, 0.9)])
-    assert beside.mute_index is not None
-    assert beside.mute_index.value == pytest.approx(0.01 / 0.6)
-    assert beside.index == without.index
+    mute = beside.indices["mute"]
+    assert mute is not None
+    assert mute.value == pytest.approx(0.01 / 0.6)
+    assert beside.indices["team"] == without.indices["team"]
     [row] = necessity_table([beside], "t", "T").rows
     assert row["mute_credit"] == pytest.approx(0.11)

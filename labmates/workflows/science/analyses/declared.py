@@ -140,8 +140,8 @@ def necessity(runs: Runs, _params: Params) -> Result:
             f"no seed has all three arms with divided evidence and a score of the verified judge ({counts}); "
             "run them with: labmates run science --evidence split:1 --arm ARM …, or labmates study run necessity"
         )
-    overall = [each for each in compared if each.finding == ALL]
-    by_finding = [each for each in compared if each.finding != ALL]
+    overall = [each for each in compared if each.head["finding"] == ALL]
+    by_finding = [each for each in compared if each.head["finding"] != ALL]
     tables = [
         necessity_table(overall, "necessity", "Does the task need a team?"),
         necessity_table(by_finding, "necessity_findings", "Each finding by itself"),

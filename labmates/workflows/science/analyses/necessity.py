@@ -10,11 +10,9 @@ it. An unreadable report has accuracy 0 (intention to treat). The index of the s
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import groupby
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
 
@@ -33,45 +31,20 @@ if TYPE_CHECKING:
 
     from labmates.workflows.science.analyses.judged import Judged
 
-_ARMS: Final = ("oracle", "team", "mute", "restricted")
-ARMS: Final = ("restricted", "team", "oracle")
 MUTE: Final = "mute"
+ARMS: Final = ("restricted", "team", "oracle")
+_ALL_ARMS: Final = ("restricted", MUTE, "team", "oracle")
 ALL: Final = "all findings"
-CANT_TELL: Final = "can't tell"
 LEAST_GAIN: Final = 0.02
 """The index is undefined if the oracle's gain over the restricted agent is smaller."""
-
+_HEADS: Final = ("task", "difficulty", "model", "budget", "team")
 _OF_TEAMS = {*TEAM_FIELDS, "organisation", "solo", "arm", "evidence"}
-
-
-def arm_figures(compared: Sequence[Necessity]) -> Iterator[Drawing]:
-    """Figures by condition and team: accuracy of each arm, and team minus restricted, over the split."""
-    rows = grouped(((_text(each.condition), _text(each.teams)), each) for each in compared if each.finding == ALL)
-    for number, mine in enumerate(rows.values(), 1):
-        condition = mine[0].condition
-        title = f"{condition.get('task')}, {condition.get('model')}: {team_name(mine[0].teams)} against one agent"
-        alt = "Mean accuracy of the arms over the split of the evidence, and the team's gain with its interval."
-        yield Drawing(f"arms-{number}", title, alt, partial(_figure, mine))
-
-
-def _figure(mine: Sequence[Necessity]) -> Figure:
-    figure, [accuracy, gain] = new_figure(7.2, 3.0, columns=2)
-    for place, arm in enumerate(_ARMS):
-        if shown := [each for each in mine if arm in each.means]:
-            colour, marker = look(place)
-            splits, means = [each.split for each in shown], [each.means[arm] for each in shown]
-            accuracy.plot(splits, means, marker=marker, color=colour, markersize=4, linewidth=1, label=arm)
-    accuracy.set_ylabel("mean accuracy")
-    accuracy.set_ylim(-0.02, 1.02)
-    gains = [each.gain for each in mine]
-    at, values = [each.split for each in mine], [each.value for each in gains]
-    gain.errorbar(at, values, error_bars(gains), color="black", marker="o", markersize=4, capsize=2, linewidth=1)
-    gain.axhline(0, color=GREY, linewidth=0.8)
-    gain.set_ylabel("team − restricted, simultaneous 95 % interval")
-    for ax in (accuracy, gain):
-        ax.set_xlabel("split of the evidence")
-    add_legend_beside(accuracy)
-    return figure
+BETTER, WORSE, CANT_TELL = "team is better", "one agent is better", "can't tell"
+_WORDS: Final = {
+    BETTER: "A team beats one agent with the readings",
+    WORSE: "One agent with the readings beats a team",
+    CANT_TELL: "The runs can't tell",
+}
 
 
 @dataclass(frozen=True)
@@ -82,19 +55,17 @@ class Play:
     ----------
     settings
         Parameters common to all arms of a comparison, as JSON.
-    teams
-        Organisation and parameters of the team, as JSON; empty for a single agent.
+    team
+        Organisation and size of the team; empty for a single agent.
     credit
         Accuracy over `ALL` findings, and the credit of each.
     spent
         Dollars.
-    readable
-        Whether its report states readable findings.
     """
 
     settings: str
-    teams: str
     split: float
+    team: str
     arm: str
     seed: int
     credit: Mapping[str, float]
@@ -108,28 +79,19 @@ class Necessity:
 
     Attributes
     ----------
-    seeds
-        Number of seeds common to all arms.
-    means, spent
-        Mean credit and dollars of each arm.
+    head
+        Condition, team, split, finding, number of common seeds, mean credit and dollars of each arm, as a table's row.
     gains, gain
         Team minus restricted by seed, and the mean with its interval over seeds: simultaneous for all splits, teams and
         conditions, or for all findings of these.
-    index, mute_index
-        None if the oracle is no better than the restricted agent, or without runs of the arm.
+    indices
+        By arm; None if the oracle is no better than the restricted agent.
     """
 
-    condition: Mapping[str, Any]
-    teams: Mapping[str, Any]
-    split: float
-    finding: str
-    seeds: int
-    means: Mapping[str, float]
-    spent: Mapping[str, float]
+    head: Mapping[str, Any]
     gains: Sequence[Pair]
     gain: Estimate
-    index: Estimate | None
-    mute_index: Estimate | None
+    indices: Mapping[str, Estimate | None]
 
     @property
     def verdict(self) -> str:
@@ -137,87 +99,85 @@ class Necessity:
         low, high = self.gain.low, self.gain.high
         if low is None or high is None or low <= 0 <= high:
             return CANT_TELL
-        return "team is better" if low > 0 else "one agent is better"
+        return BETTER if low > 0 else WORSE
+
+    def row(self) -> dict[str, Any]:
+        """Its values as a table's row."""
+        undefined = {"index": None, "index_reason": "undefined"}
+        index, mute = self.indices["team"], self.indices.get(MUTE)
+        estimates = {**self.gain.row("gain"), **(index.row("index") if index else undefined)}
+        return {**self.head, **estimates, **(mute.row("mute_index") if mute else {}), "verdict": self.verdict}
 
 
 def plays(judged: Sequence[Judged]) -> Iterator[Play]:
     """Ended runs with divided evidence and a score of the verified judge."""
     for each in judged:
-        condition = each.run.condition
+        condition, evidence = each.run.condition, str(each.run.condition.get("evidence", ""))
         scores = [s for s in each.scores if (s.judge, s.metric) == ("verified", "accuracy") and s.value is not None]
-        if each.run.status not in ENDED or not str(condition.get("evidence", "")).startswith("split:") or not scores:
-            continue
-        arm = str(condition.get("arm", "team"))
-        credit = {entry["finding"]: float(entry["credit"]) for entry in scores[-1].details.get("credits", [])}
-        yield Play(
-            settings=_text({name: value for name, value in condition.items() if name not in _OF_TEAMS}),
-            teams=_text({name: condition[name] for name in (*TEAM_FIELDS, "organisation", "solo") if name in condition})
-            if arm in ("team", MUTE)
-            else "",
-            split=float(condition["evidence"].removeprefix("split:")),
-            arm=arm,
-            seed=each.run.seed,
-            credit={ALL: float(scores[-1].value or 0.0), **credit},
-            spent=float((each.run.budget or {}).get("spent", 0.0)),
-            readable=each.readable,
-        )
+        if each.run.status in ENDED and evidence.startswith("split:") and scores:
+            arm = str(condition.get("arm", "team"))
+            credit = {entry["finding"]: float(entry["credit"]) for entry in scores[-1].details.get("credits", [])}
+            settings = {name: value for name, value in condition.items() if name not in _OF_TEAMS}
+            yield Play(
+                json.dumps(settings, sort_keys=True),
+                float(evidence.removeprefix("split:")),
+                _team(condition) if arm in ("team", MUTE) else "",
+                arm,
+                each.run.seed,
+                {ALL: float(scores[-1].value or 0.0), **credit},
+                float((each.run.budget or {}).get("spent", 0.0)),
+                each.readable,
+            )
 
 
-def _text(values: Mapping[str, Any]) -> str:
-    return json.dumps(values, sort_keys=True)
+def _team(condition: Mapping[str, Any]) -> str:
+    organisation = condition.get("organisation", "pipeline")
+    name = organisation["name"] if isinstance(organisation, Mapping) else organisation
+    more = [f"{field.replace('_', ' ')} {condition[field]}" for field in TEAM_FIELDS if field in condition]
+    return ", ".join([str(name), *more]).replace("team size", "size")
 
 
 def necessity(played: Sequence[Play]) -> list[Necessity]:
     """Comparisons of the arms by condition, team and split, over all findings and for each."""
     compared: list[Necessity] = []
-    groups = groupby(sorted(played, key=_place), key=_place)
-    for (settings, split), members in groups:
-        by_arm = [*members]
-        for teams in dict.fromkeys(play.teams for play in by_arm if play.arm == "team"):
-            mine = [play for play in by_arm if play.teams in ("", teams)]
-            compared += _compared(settings, teams, split, mine)
-    rows = Counter(each.finding == ALL for each in compared)
-    domain = SHARE.difference()
-    levels = {is_all: 1 - (1 - LEVEL) / number for is_all, number in rows.items()}
-    return [replace(each, gain=difference(each.gains, domain, (), levels[each.finding == ALL])) for each in compared]
+    for (settings, split), mine in sorted(grouped(((play.settings, play.split), play) for play in played).items()):
+        for team in dict.fromkeys(play.team for play in mine if play.arm == "team"):
+            cells = grouped(((play.arm, play.seed), play) for play in mine if play.team in ("", team))
+            compared += _compared({**json.loads(settings), "team": team, "split": split}, cells)
+    domain, overall = SHARE.difference(), [each.head["finding"] == ALL for each in compared]
+    levels = {is_all: 1 - (1 - LEVEL) / max(1, overall.count(is_all)) for is_all in (True, False)}
+    return [
+        replace(each, gain=difference(each.gains, domain, (), levels[is_all]))
+        for each, is_all in zip(compared, overall, strict=True)
+    ]
 
 
-def _place(play: Play) -> tuple[str, float]:
-    return play.settings, play.split
-
-
-def _compared(settings: str, teams: str, split: float, played: Sequence[Play]) -> Iterator[Necessity]:
-    having = {arm: {play.seed for play in played if play.arm == arm} for arm in (*ARMS, MUTE)}
-    seeds = sorted(set.intersection(*(having[arm] for arm in ARMS)))
-    if not seeds:
-        return
-    over = {arm: [seed for seed in seeds if seed in having[arm]] for arm in having if having[arm] & {*seeds}}
-    cells = {(arm, seed): [p for p in played if (p.arm, p.seed) == (arm, seed)] for arm in over for seed in seeds}
-    spent = {arm: fmean(fmean(play.spent for play in cells[arm, seed]) for seed in over[arm]) for arm in over}
-    for finding in dict.fromkeys(name for play in played for name in play.credit):
+def _compared(condition: Mapping[str, Any], cells: Mapping[tuple[str, int], Sequence[Play]]) -> Iterator[Necessity]:
+    seeds = [seed for seed in sorted({seed for _, seed in cells}) if all((arm, seed) in cells for arm in ARMS)]
+    over = {arm: [seed for seed in seeds if (arm, seed) in cells] for arm in _ALL_ARMS}
+    over = {arm: mine for arm, mine in over.items() if mine}
+    head = {name: condition.get(name) for name in (*_HEADS, "split")}
+    for finding in dict.fromkeys(name for some in cells.values() for play in some for name in play.credit if seeds):
         credit = {
-            arm: {seed: fmean(play.credit.get(finding, 0.0) for play in cells[arm, seed]) for seed in over[arm]}
+            (arm, seed): fmean(play.credit.get(finding, 0.0) for play in cells[arm, seed])
             for arm in over
+            for seed in over[arm]
         }
-
-        def index(arm: str, credit: Mapping[str, Mapping[int, float]] = credit) -> Estimate | None:
-            return index_of(*([credit[name][seed] for seed in over[arm]] for name in ("restricted", arm, "oracle")))
-
-        read = {seed: all(play.readable for arm in ARMS for play in cells[arm, seed]) for seed in seeds}
-        gains = [Pair("", str(s), "", credit["team"][s] - credit["restricted"][s], read[s]) for s in seeds]
-        yield Necessity(
-            json.loads(settings),
-            json.loads(teams),
-            split,
-            finding,
-            len(seeds),
-            {arm: fmean(values.values()) for arm, values in credit.items()},
-            spent,
-            gains,
-            difference(gains, SHARE.difference()),
-            index("team"),
-            index(MUTE) if MUTE in over else None,
-        )
+        spent = {arm: fmean(fmean(play.spent for play in cells[arm, s]) for s in mine) for arm, mine in over.items()}
+        means = {f"{arm}_credit": fmean(credit[arm, seed] for seed in mine) for arm, mine in over.items()}
+        gains = [
+            Pair("", str(seed), "", credit["team", seed] - credit["restricted", seed], is_read)
+            for seed in seeds
+            for is_read in [all(play.readable for arm in ARMS for play in cells[arm, seed])]
+        ]
+        indices: dict[str, Estimate | None] = {
+            arm: index_of(*([credit[name, seed] for seed in over[arm]] for name in ("restricted", arm, "oracle")))
+            for arm in ("team", MUTE)
+            if arm in over
+        }
+        dollars = {f"{arm}_spent": value for arm, value in spent.items()}
+        row = {**head, "finding": finding, "seeds": len(seeds), **means, **dollars}
+        yield Necessity(row, gains, difference(gains, SHARE.difference()), indices)
 
 
 def index_of(restricted: Sequence[float], team: Sequence[float], oracle: Sequence[float]) -> Estimate | None:
@@ -244,66 +204,64 @@ def _ratio(restricted: Sequence[float], team: Sequence[float], oracle: Sequence[
 
 def necessity_table(compared: Sequence[Necessity], name: str, title: str) -> Table:
     """A table of index, accuracy, cost and verdict over the split."""
-    arms = [arm for arm in ("restricted", MUTE, "team", "oracle") if any(arm in each.means for each in compared)]
-    rows = [
-        {
-            **{name: each.condition.get(name) for name in ("task", "difficulty", "model", "budget")},
-            "team": team_name(each.teams),
-            "split": each.split,
-            "finding": each.finding,
-            "seeds": each.seeds,
-            **{f"{arm}_credit": each.means.get(arm) for arm in arms},
-            **each.gain.row("gain"),
-            **(each.index.row("index") if each.index else {"index": None, "index_reason": "undefined"}),
-            **(each.mute_index.row("mute_index") if each.mute_index else {"mute_index": None}),
-            **{f"{arm}_spent": each.spent.get(arm) for arm in arms},
-            "verdict": each.verdict,
-        }
-        for each in compared
-    ]
-    heads = [Column(name, once=True) for name in ("task", "difficulty", "model", "budget", "team")]
+    arms = [arm for arm in _ALL_ARMS if any(f"{arm}_credit" in each.head for each in compared)]
     columns = [
-        *heads,
+        *(Column(name, once=True) for name in _HEADS),
         Column("split", form="g"),
-        Column("finding"),
-        Column("seeds"),
-        *(Column(f"{arm}_credit", arm, form=".3f", group="accuracy") for arm in arms),
-        Column("gain", "team − restricted", form="+.3f", shows="both"),
-        Column("index", "necessity index", form=".2f", shows="both"),
-        *[Column("mute_index", "index of mute", form=".2f", shows="both")] * (MUTE in arms),
-        *(Column(f"{arm}_spent", arm, form=".3f", group="dollars") for arm in arms),
-        Column("verdict"),
+        *map(Column, ("finding", "seeds")),
     ]
+    columns += [Column(f"{arm}_credit", arm, form=".3f", group="accuracy") for arm in arms]
+    columns += [Column("gain", "team − restricted", form="+.3f", shows="both")]
+    columns += [Column("index", "necessity index", form=".2f", shows="both")]
+    columns += [Column("mute_index", "index of mute", form=".2f", shows="both")] * (MUTE in arms)
+    columns += [Column(f"{arm}_spent", arm, form=".3f", group="dollars") for arm in arms]
     note = (
         "The necessity index is (team − restricted) / (oracle − restricted), undefined where the oracle gains less "
         f"than {LEAST_GAIN:g}; intervals are over seeds, on which all arms are paired. Those of team − restricted are "
         "simultaneous for all rows."
     )
-    return Table(name, title, columns, rows, [note, *notes(each.gain for each in compared)])
-
-
-def team_name(teams: Mapping[str, Any]) -> str:
-    """The organisation and the size of a condition's teams."""
-    organisation = teams.get("organisation", "solo" if teams.get("solo") else "pipeline")
-    name = organisation["name"] if isinstance(organisation, Mapping) else organisation
-    return f"{name}, size {teams['team_size']}" if "team_size" in teams else str(name)
+    rows = [each.row() for each in compared]
+    return Table(name, title, [*columns, Column("verdict")], rows, [note, *notes(each.gain for each in compared)])
 
 
 def verdicts(compared: Sequence[Necessity]) -> list[str]:
     """Sentences on the splits at which a team beats one agent, by task, team and model."""
-    words = {
-        "team is better": "A team beats one agent with the readings",
-        "one agent is better": "One agent with the readings beats a team",
-        CANT_TELL: "The runs can't tell",
+    splits: dict[str, dict[str, list[str]]] = {verdict: {} for verdict in _WORDS}
+    for each in compared:
+        place = "{task} (${budget}, {team}, {model})".format(**each.head)
+        splits[each.verdict].setdefault(place, []).append(f"{each.head['split']:g}")
+    told = {
+        verdict: "; ".join(f"{place} at split {', '.join(at)}" for place, at in places.items())
+        for verdict, places in splits.items()
     }
-    sentences = []
-    for verdict, lead in words.items():
-        splits: dict[str, list[str]] = {}
-        for each in compared:
-            if each.verdict == verdict:
-                setting = f"${each.condition.get('budget')}, {team_name(each.teams)}, {each.condition.get('model')}"
-                splits.setdefault(f"{each.condition.get('task')} ({setting})", []).append(f"{each.split:g}")
-        if splits:
-            places = [f"{place} at split {', '.join(at)}" for place, at in splits.items()]
-            sentences.append(f"{lead}: {'; '.join(places)}.")
-    return sentences
+    return [f"{_WORDS[verdict]}: {places}." for verdict, places in told.items() if places]
+
+
+def arm_figures(compared: Sequence[Necessity]) -> Iterator[Drawing]:
+    """Figures by condition and team: accuracy of each arm, and team minus restricted, over the split."""
+    overall = [each for each in compared if each.head["finding"] == ALL]
+    for number, mine in enumerate(grouped((tuple(map(each.head.get, _HEADS)), each) for each in overall).values(), 1):
+        title = "{task}, {model}: {team} against one agent".format(**mine[0].head)
+        alt = "Mean accuracy of the arms over the split of the evidence, and the team's gain with its interval."
+        yield Drawing(f"arms-{number}", title, alt, partial(_figure, mine))
+
+
+def _figure(mine: Sequence[Necessity]) -> Figure:
+    figure, [accuracy, gain] = new_figure(7.2, 3.0, columns=2)
+    for place, arm in enumerate(_ALL_ARMS):
+        shown = [each.head for each in mine if f"{arm}_credit" in each.head]
+        if shown:
+            colour, marker = look(place)
+            splits, means = [head["split"] for head in shown], [head[f"{arm}_credit"] for head in shown]
+            accuracy.plot(splits, means, marker=marker, color=colour, markersize=4, linewidth=1, label=arm)
+    accuracy.set_ylabel("mean accuracy")
+    accuracy.set_ylim(-0.02, 1.02)
+    gains = [each.gain for each in mine]
+    at, values = [each.head["split"] for each in mine], [each.value for each in gains]
+    gain.errorbar(at, values, error_bars(gains), color="black", marker="o", markersize=4, capsize=2, linewidth=1)
+    gain.axhline(0, color=GREY, linewidth=0.8)
+    gain.set_ylabel("team − restricted, simultaneous 95 % interval")
+    for ax in (accuracy, gain):
+        ax.set_xlabel("split of the evidence")
+    add_legend_beside(accuracy)
+    return figure
