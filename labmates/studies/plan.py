@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from labmates.budgets.money import format_dollars
 from labmates.budgets.prices import PriceList, usual_prices
+from labmates.errors import UsageError
 from labmates.models.names import is_own_baseline, parse_model
 from labmates.models.options import BATCH_HOURS
 from labmates.records.run import ENDED, RunRecord
@@ -24,11 +25,13 @@ from labmates.studies.study import Bound, Charged
 from labmates.util.bounded_yaml import Source
 from labmates.util.grouping import grouped
 from labmates.workflows.analyses.matching import Matched, factor_of, observed, varying
-from labmates.workflows.protocol.experiment import EXPERIMENTS, Condition, Estimate
+from labmates.workflows.protocol.experiment import EXPERIMENTS, Condition, Estimate, condition_of
 
 _MOST_MEASURED = 5000
 _MOST_COMPARED = 500  # conditions whose comparisons are simulated
 _LEAST_MEASURED = 10  # minimum degrees of freedom of a measured spread
+
+_SIZES = ("calls", "input_tokens", "output_tokens", "seconds")
 
 Basis = Literal["measured", "measured of other models", "assumed"]
 
@@ -149,12 +152,25 @@ class _Measured:
         for run in runs:
             self._of[" + ".join(run.models)].append(run)
 
-    def estimate(self, model: str, own: bool) -> tuple[Estimate | None, Basis]:
-        """The means of this model's runs, or else of other models' runs; baselines only from baselines."""
+    def runs(self, model: str, own: bool) -> tuple[Sequence[RunRecord], Basis]:
+        """The model's runs, or else other models' runs; baselines only from baselines."""
         if model in self._of:
-            return _mean(self._of[model]), "measured"
+            return self._of[model], "measured"
         alike = [run for runs in self._of.values() for run in runs if all(map(is_own_baseline, run.models)) == own]
-        return (_mean(alike), "measured of other models") if alike else (None, "assumed")
+        return alike, "measured of other models" if alike else "assumed"
+
+
+def _assumed(runs: Sequence[RunRecord]) -> Estimate | None:
+    """The means that the kind assumes for the conditions of runs; None if it assumes none, or can't read them."""
+    kind = EXPERIMENTS.get(runs[0].kind)
+    if kind.estimate is None:
+        return None
+    try:
+        each = [kind.estimate(condition_of(run)) for run in runs]
+    except UsageError:
+        return None
+    means: dict[str, Any] = {name: fmean(getattr(estimate, name) for estimate in each) for name in _SIZES}
+    return Estimate(**means)
 
 
 def _mean(runs: Sequence[RunRecord]) -> Estimate:
@@ -177,14 +193,16 @@ class _Needs:
         self._charged = charged
         self._model = model
         self._batched = spec.connection.batch and not all(parse_model(name).scripted for name in condition.models())
-        self._measured, self._basis = measured.estimate(model, all(map(is_own_baseline, condition.models())))
+        runs, self._basis = measured.runs(model, all(map(is_own_baseline, condition.models())))
+        self._measured = _mean(runs) if runs else None
+        self._alike = _assumed(runs) if runs else None
         self.runs = 0
         self._calls = self._inputs = self._outputs = self._dollars = self._most = self._seconds = 0.0
         self._in_a_row = 0.0
 
     def add(self, condition: Condition, left: int, bound: int) -> None:
         """Add runs of a condition, each with a bound in micro-dollars."""
-        expected = _expected(condition, self._measured)
+        expected = _expected(condition, self._measured, self._alike)
         self.runs += left
         self._calls += left * expected.calls
         self._inputs += left * expected.input_tokens
@@ -213,10 +231,11 @@ class _Needs:
         )
 
 
-def _expected(condition: Condition, measured: Estimate | None) -> Estimate:
+def _expected(condition: Condition, measured: Estimate | None, alike: Estimate | None) -> Estimate:
     """The expected usage of a run of a condition, from the kind's assumption and measured runs of other conditions.
 
-    If the kind knows the number of calls, the usage per call is measured, else the usage per run.
+    If the kind knows the number of calls, the usage per call is measured. Else the usage per run is, times the ratio of
+    what the kind assumes for the condition and for those runs (`alike`): a small trial run is not a large one.
     """
     kind = EXPERIMENTS.get(condition.kind)
     assumed = kind.estimate(condition) if kind.estimate else None
@@ -226,7 +245,11 @@ def _expected(condition: Condition, measured: Estimate | None) -> Estimate:
     if assumed is None:
         return measured
     if not exact:
-        return replace(measured, in_a_row=assumed.in_a_row)
+        sizes = {name: (getattr(assumed, name), getattr(alike, name, 0)) for name in _SIZES}
+        scaled = {
+            name: getattr(measured, name) * (own / of_runs if of_runs else 1) for name, (own, of_runs) in sizes.items()
+        }
+        return replace(measured, **scaled, in_a_row=assumed.in_a_row)
     ratio = assumed.calls / measured.calls
     inputs, outputs, seconds = measured.input_tokens, measured.output_tokens, measured.seconds
     return replace(assumed, input_tokens=inputs * ratio, output_tokens=outputs * ratio, seconds=seconds * ratio)

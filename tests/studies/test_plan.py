@@ -91,6 +91,25 @@ def test_where_a_kind_knows_its_calls_the_store_tells_what_a_call_takes(tmp_path
     assert (plan.calls, plan.input_tokens, plan.output_tokens) == (calls, calls * 100, calls * 10)
 
 
+def test_a_small_trial_run_is_scaled_to_the_size_of_the_study(tmp_path: Path) -> None:
+    store = Store(f"sqlite:///{tmp_path}/runs.db")
+    small = {"kind": "tournament", "models": ["openai:a"], "replicates": 1, "name": "t"}
+    fixed = {"structure": "ri", "rounds": 3, "team_size": 2}
+    trial = read_spec(Source("t", {**small, "fixed": fixed}, {}))
+    [(key, condition)] = each_condition(trial)
+    [assumed] = make_plan(trial, None).models
+    usage = Usage(llm_calls=assumed.calls, input_tokens=assumed.input_tokens, output_tokens=assumed.output_tokens)
+    values = condition.model_dump(mode="json")
+    run = RunRecord("r", "tournament", key, 0, 0, values, ["openai:a"], "completed", usage=usage, seconds=10.0)
+    store.create(run)
+    large = read_spec(Source("t", {**small, "fixed": {**fixed, "rounds": 20}}, {}))
+    [expected], [measured] = make_plan(large, None).models, make_plan(large, store).models
+    store.close()
+    assert (expected.basis, measured.basis) == ("assumed", "measured")
+    assert measured.calls == pytest.approx(expected.calls, rel=0.01)
+    assert measured.dollars == pytest.approx(expected.dollars, rel=0.01)
+
+
 def test_models_of_a_run_are_priced_each_by_its_own_price() -> None:
     prices = {"models": {"openai:a": {"input": "0", "output": "0"}, "openai:b": {"input": "10", "output": "10"}}}
     data = {
