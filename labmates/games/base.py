@@ -104,7 +104,8 @@ class Game(BaseModel, ABC):
         The rules in a sentence or two, for people.
     formal, prose
         The rules for players, as a list and as running text; ``$NAME`` is a placeholder for a rule's value (`figures`),
-        for further text (`wording`), or, as ``$players``, for the number of players in all groups.
+        for further text (`wording`), as ``$players`` for the number of players in all groups, or as ``$length`` for
+        the number of rounds with its noun.
     remarks
         Remarks of the paper's prompts beside the rules; used only in the paper's wording.
     primary
@@ -113,7 +114,7 @@ class Game(BaseModel, ABC):
         Name of the quantity that gets what the others leave of `total`; players are not asked for it. Empty without
         a total.
     span
-        The period that a strategy of the reduced game covers if not a round, for instance ``in all rounds together``.
+        ``in all rounds together`` if a strategy of the reduced game covers all rounds; empty if it covers one.
     source
         Where the game is from.
     people
@@ -210,15 +211,16 @@ class Game(BaseModel, ABC):
         """The probability that players keep their payoffs of all rounds at the end."""
         return Fraction(1)
 
-    def welfare(self, history: Array, payoffs: Array) -> float:
-        """The mean expected payoff of players, in the units of the reduced game; by default per round.
+    def cooperation(self, history: Array) -> float | None:
+        """Cooperation in all rounds, from what happened: 0 at the equilibrium, 1 at the social optimum.
 
-        Parameters
-        ----------
-        payoffs
-            Of all rounds, after sanctions, shape ``(rounds, groups, group_size)``.
+        None, the default, if it is the position of the mean level between both.
         """
-        return float(payoffs.mean()) * float(self.keeps(history))
+        return None
+
+    def doubts(self) -> tuple[str, ...]:
+        """Reasons why these rules make a degenerate game, beyond those that follow from payoffs."""
+        return ()
 
     def outcome(self, history: Array) -> dict[str, float]:
         """Game-specific outcomes of all rounds, as metrics by name."""
@@ -261,7 +263,8 @@ class Game(BaseModel, ABC):
         return f"your payoff in this round{after}: {in_figures(payoff)}; in all rounds so far: {in_figures(so_far)}"
 
     def _filled(self, text: str) -> str:
-        return Template(text).substitute(self.figures(), players=self.players, **self.wording())
+        length = counted(self.rounds, "round")
+        return Template(text).substitute(self.figures(), players=self.players, length=length, **self.wording())
 
     def levels(self, decisions: Array) -> Array:
         """The primary quantity of each decision."""
@@ -318,6 +321,11 @@ def balanced(total: int, players: int) -> list[int]:
 def in_figures(value: float) -> str:
     """A payoff as text for players."""
     return f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+def counted(number: object, noun: str) -> str:
+    """A number with its noun, in the singular or the plural."""
+    return f"{number} {noun}{'' if str(number) in ('1', '-1') else 's'}"
 
 
 def _figure(value: object) -> str:

@@ -25,8 +25,7 @@ class CollectiveRisk(Game):
         "misses a target, everybody loses all savings with a given probability."
     )
     formal: ClassVar[tuple[str, ...]] = (
-        "The $players players of all groups have a common target: to contribute $target units in total over "
-        "all $rounds rounds.",
+        "The $players players of all groups have a common target: to contribute $target units in total, over $length.",
         "In each round each player gets $allowance units, contributes a whole number of them, from 0 to $allowance, "
         "and saves the rest.",
         "If the target is reached by the end of round $rounds, every player keeps all of its savings.",
@@ -35,7 +34,7 @@ class CollectiveRisk(Game):
     )
     prose: ClassVar[str] = (
         "A danger threatens all $players players, in your group and in the others. It is averted if everybody together "
-        "sets aside $target units within $rounds rounds. Every round you receive $allowance units and decide how "
+        "sets aside $target units within $length. Every round you receive $allowance units and decide how "
         "many of them go to the common cause; the rest are your savings. If enough was set aside by the end of the "
         "last round, you keep your savings. If not, chance decides for all players at once: with a probability of "
         "$loss_probability, everybody's savings are lost."
@@ -99,9 +98,14 @@ class CollectiveRisk(Game):
         reached = bool(self.reached(history[..., 0].sum(axis=0)))
         return Fraction(1) if reached else 1 - self.loss_probability
 
-    def welfare(self, history: Array, payoffs: Array) -> float:
-        """The mean expected savings at the end."""
-        return float(payoffs.sum(axis=0).mean()) * float(self.keeps(history))
+    def cooperation(self, history: Array) -> float:
+        """Whether the target was reached."""
+        return float(self.reached(history[..., 0].sum(axis=0)))
+
+    def doubts(self) -> tuple[str, ...]:
+        """A target out of reach."""
+        most = self.players * self.rounds * self.allowance
+        return (f"the target is {self.target}, but all players together have {most}",) if most < self.target else ()
 
     def status(self, history: Array) -> tuple[str, ...]:
         """The contributed share of the target, the missing amount, and a warning in the last round."""
@@ -120,7 +124,7 @@ class CollectiveRisk(Game):
 
     def outcome(self, history: Array) -> dict[str, float]:
         """Whether the target was reached."""
-        return {"target_reached": float(self.reached(history[..., 0].sum(axis=0)))}
+        return {"target_reached": self.cooperation(history)}
 
     def decision_in(self, strategy: Decision, round_: int) -> Decision:
         """The contribution of a round, with the sum spread evenly over the rounds."""

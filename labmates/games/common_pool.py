@@ -33,9 +33,7 @@ class CommonPool(Game):
         "grows to $multiplier times its size and is then divided equally among all players, whatever they took. You "
         "keep what you took and also receive your share; the more is taken, the smaller the shares.$overdrawn"
     )
-    remarks: ClassVar[tuple[str, ...]] = (
-        "Taking too much exhausts the pool for everybody: the more is taken, the less is left to grow.",
-    )
+    remarks: ClassVar[tuple[str, ...]] = ("$exhausted",)
     primary: ClassVar[str] = "extraction"
     source: ClassVar[str] = "Cooperative profiles, section 3 and appendix C"
     people: ClassVar[tuple[People, ...]] = (
@@ -65,12 +63,16 @@ class CommonPool(Game):
         return np.asarray(np.maximum(decisions[..., 0].sum(axis=(-2, -1)) - self.pool, 0))
 
     def wording(self) -> dict[str, str]:
-        """The rule on an overdrawn pool, if the players together can overdraw it."""
-        possible = self.players * self.most_extraction > self.pool
+        """The rule on an overdrawn pool, if the players together can overdraw it, and the paper's remark."""
+        most = self.players * self.most_extraction
         overdrawn = (
             f" If more than {self.pool} units are taken, all keep what they took, and there is nothing to share."
         )
-        return {"overdrawn": overdrawn if possible else ""}
+        grows = "the more is taken, the less is left to grow."
+        exhausted = (
+            f"Taking too much exhausts the pool for everybody: {grows}" if most >= self.pool else grows.capitalize()
+        )
+        return {"overdrawn": overdrawn if most > self.pool else "", "exhausted": exhausted}
 
     @property
     def default_decision(self) -> Decision:

@@ -9,9 +9,8 @@ from typing import get_args
 
 import numpy as np
 
-from labmates.errors import LabmatesError
 from labmates.games.base import Array, Framing, Game
-from labmates.games.references import references
+from labmates.games.references import doubts, references_or_none
 
 _PLAYS = 50
 _TOLERANCE = 1e-9
@@ -21,9 +20,9 @@ def check_game(game: Game, *, seed: int = 0) -> list[str]:
     """The faults of a game; empty for a sound one.
 
     Random plays test that decisions are within bounds; that payoffs are finite, have the right shape, and agree between
-    one play and many, between exact and floating-point numbers, and between seats; that no play is better for all than
-    the optimum; that the rules can be rendered and name every value; that the default decision is allowed; and that
-    sanctions raise no payoff.
+    one play and many, between exact and floating-point numbers, and between seats; that the game is not degenerate;
+    that no play is better for all than the optimum; that the rules can be rendered and name every value; that the
+    default decision is allowed; and that sanctions raise no payoff.
 
     Parameters
     ----------
@@ -91,10 +90,8 @@ def _of_seats(game: Game, decisions: Array) -> Iterator[str]:
 
 
 def _of_references(game: Game, decisions: Array) -> Iterator[str]:
-    try:
-        plays = references(game)
-    except LabmatesError as error:
-        yield str(error)
+    yield from doubts(game)
+    if (plays := references_or_none(game)) is None:
         return
     if plays.optimum.payoff < plays.nash.payoff:
         yield "the optimum is worse for all than the equilibrium: the candidates lack the social optimum"

@@ -94,9 +94,13 @@ class ORing(Game):
         """The group's production."""
         return (f"your group produced {float(self.production(decisions)[group]):.4g} (needed: {self.threshold})",)
 
-    def outcome(self, history: Array) -> dict[str, float]:
+    def cooperation(self, history: Array) -> float:
         """The share of rounds in which every group has succeeded."""
-        return {"success_rate": float(self.succeeds(history).mean())}
+        return float(self.succeeds(history).mean())
+
+    def outcome(self, history: Array) -> dict[str, float]:
+        """The success rate."""
+        return {"success_rate": self.cooperation(history)}
 
     def candidates(self) -> Iterable[Array]:
         """Profiles with the same total withdrawal in all groups, each divided as evenly as possible.

@@ -81,6 +81,10 @@ class PublicGoods(Game):
         """The content of the group's pool."""
         return (f"in your group's pool: {int(decisions[group, :, 1].sum())}",)
 
+    def cooperation(self, history: Array) -> float:
+        """The share of the endowment given to either pool."""
+        return 1 - self.outcome(history)["kept_share"]
+
     def outcome(self, history: Array) -> dict[str, float]:
         """The mean shares of the endowment that are kept and that go to the global pool."""
         keep, _, common = (float(history[..., place].mean()) / self.endowment for place in range(3))

@@ -86,6 +86,20 @@ def references_or_none(game: Game) -> References | None:
         return None
 
 
+def doubts(game: Game) -> list[str]:
+    """Reasons why a game with these rules is degenerate; empty if it is not."""
+    try:
+        plays = references(game)
+    except NoEquilibriumError as error:
+        return [*game.doubts(), str(error)]
+    if plays.nash.payoff < plays.optimum.payoff:
+        return list(game.doubts())
+    return [
+        *game.doubts(),
+        "no play is better for all than the equilibrium, so cooperation and efficiency are undefined",
+    ]
+
+
 def equilibria(game: Game) -> list[Decision]:
     """The strategies of all symmetric equilibria in pure strategies, in order."""
     stable: list[Decision] = []

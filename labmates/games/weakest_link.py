@@ -69,6 +69,10 @@ class WeakestLink(Game):
         """The lowest effort of all players."""
         return (f"lowest effort of all {self.players} players: {history[-1].min()}",)
 
+    def cooperation(self, history: Array) -> float:
+        """The lowest effort of a round as a share of the maximum effort, mean over rounds."""
+        return self.outcome(history)["least_effort"] / self.most_effort
+
     def outcome(self, history: Array) -> dict[str, float]:
         """The mean over rounds of the lowest effort."""
         return {"least_effort": float(history[..., 0].min(axis=(-2, -1)).mean())}

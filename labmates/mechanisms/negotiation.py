@@ -89,8 +89,8 @@ class Negotiation(Mechanism):
         tie = "one of them is drawn" if self.ties == "random" else "each of them is played, and points are averaged"
         return (
             f"Before the game, players agree on a {self.thing}: each proposes one, and then all vote by approval. The "
-            f"proposal with the most approvals wins; if several are tied, {tie}. If nobody makes a valid proposal, "
-            f"the game is played without a {self.thing}."
+            f"proposal with the most approvals wins; if several are tied, {tie}. If nobody makes a valid proposal or "
+            f"approves of one, the game is played without a {self.thing}."
         )
 
     def calls(self, game: NormalForm, inner: Calls) -> Calls:
@@ -121,7 +121,8 @@ class Negotiation(Mechanism):
         if offered:
             votes = yield from self._vote(game, table, offered, proposals)
             approvals = {seat: sum(seat in vote for vote in votes) for seat in offered}
-            tied = [seat for seat in offered if approvals[seat] == max(approvals.values())]
+            most = max(approvals.values())
+            tied = [seat for seat in offered if approvals[seat] == most > 0]
         winners = tied
         if self.selection == "choice":
             winners = [seat for seat in tied if all(seat in vote for vote in votes)]

@@ -68,7 +68,7 @@ class Reputation(Repeated):
         totals = {agent: [0.0, 0.0] for agent in seats.agents}
         deeds: dict[int, str] = {}
         history: list[list[Encounter]] = []
-        names = self._names(seats)
+        names = {agent: f"agent {agent + 1}" for agent in seats.agents}
         for number, weight in enumerate(self.weights(), start=1):
             groups = [
                 self._seated(game, seats, group, history, names, number, weight * seats.weight)
@@ -89,12 +89,6 @@ class Reputation(Repeated):
 
     def _draws_places(self, game: NormalForm) -> bool:
         return self.pairing == "uniform" and game.is_symmetric
-
-    def _names(self, seats: Seats) -> dict[int, str]:
-        """A pseudonym for each agent."""
-        numbers = list(range(1, len(seats.agents) + 1))
-        random.Random(derive(seats.seed, "names")).shuffle(numbers)
-        return {agent: f"agent {number}" for agent, number in zip(seats.agents, numbers, strict=True)}
 
     def _groups(self, game: NormalForm, seats: Seats, number: int) -> list[list[int]]:
         """The random groups of a round."""
@@ -131,7 +125,7 @@ class Reputation(Repeated):
             rounds = tuple(tuple(record.match for record in records) for records in known)
             facts.append({"past": Past(names[agent], tuple(names[other] for other in others), rounds)})
         fresh = replace(seats, agents=tuple(group), roles=tuple(range(game.players)), told=(), facts=())
-        return fresh.telling(told, facts, step=f"{seats.step}{number}/{group[0]}/", round=number, weight=weight)
+        return fresh.telling(told, facts, step=f"{seats.step}{number}/{group[0] + 1}/", round=number, weight=weight)
 
     def _known(
         self, window: list[list[Encounter]], unfollowed: set[int], followed: set[int]

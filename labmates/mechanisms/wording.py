@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+from labmates.games.base import counted
+
 if TYPE_CHECKING:
     from labmates.games.normal_form import NormalForm
     from labmates.mechanisms.norms import Match
@@ -72,7 +74,7 @@ class Acquaintance:
 
     group: Sequence[int]
     seat: int
-    names: dict[int, str]
+    names: Mapping[int, str]
     known: Sequence[Sequence[Encounter]]
     order: int
     played: int
@@ -142,7 +144,8 @@ class Wording:
             [
                 "## Matches that you know of",
                 *(shown or ["There are none yet."]),
-                f"\n## This round\n{_played(knows.played)} You are {knows.me}. In this round {met}.",
+                f"\n## This round\n{_played(knows.played)} You are {knows.me}, one of {len(knows.names)} agents. "
+                f"In this round {met}.",
             ]
         )
 
@@ -176,8 +179,9 @@ class Wording:
         return f"Sign: do you sign the {mechanism.thing}? It takes effect only if all players sign it."
 
     def no_design(self, mechanism: Designed, *, proposed: bool) -> str:
-        """The notice that there are no proposals, or that choices differed."""
-        why = "Players did not all choose the same one" if proposed else "Nobody made a valid proposal"
+        """The notice that there are no proposals, that none was approved, or that choices differed."""
+        unselected = "Players did not all choose the same one" if mechanism.selection == "choice" else "Nobody approved"
+        why = unselected if proposed else "Nobody made a valid proposal"
         return f"## The {mechanism.thing}\n{why}; the game continues without a {mechanism.thing}."
 
     def design(self, mechanism: Designed, game: NormalForm, design: Answer, proposers: Sequence[int], me: int) -> str:
@@ -228,5 +232,5 @@ def _encounter(game: NormalForm, encounter: Encounter, me: str) -> str:
     for deed, payoff in zip(encounter.match, encounter.payoffs, strict=True):
         who = f"{deed.agent}{' (you)' if deed.agent == me else ''}"
         role = "" if game.is_symmetric else f" as player {deed.seat + 1}"
-        parts.append(f"{who}{role}: {deed.action}, {payoff:g} points")
+        parts.append(f"{who}{role}: {deed.action}, {counted(f'{payoff:g}', 'point')}")
     return "; ".join(parts)

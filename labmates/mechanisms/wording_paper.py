@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
+from labmates.games.base import counted
 from labmates.mechanisms.wording import (
     Acquaintance,
     Answer,
@@ -71,8 +72,8 @@ class PaperWording(Wording):
         lines = ["## What has been played", "Your own matches:", *tree.of(knows.group[knows.seat])]
         for agent in others:
             lines += [f"\nMatches of {knows.names[agent]}:", *tree.of(agent)]
-        now = f"\n{_played(knows.played)}\nYou are {knows.me}. In this round you play with {names}."
-        return "\n".join([*lines, now])
+        me = f"You are {knows.me}, one of {len(knows.names)} agents."
+        return "\n".join([*lines, f"\n{_played(knows.played)}\n{me} In this round you play with {names}."])
 
     def proposal(self, mechanism: Designed, game: NormalForm, *, once: bool) -> str:
         """The request for a proposal."""
@@ -190,19 +191,20 @@ def _selection(mechanism: Described) -> str:
             f"{_PROPOSALS}All are shown, every player chooses one or none, and a proposal is adopted if all choose it"
         )
     tie = _TIES[getattr(mechanism, "ties", "random")]
-    return f"{_PROPOSALS}All players decide by approval vote; {tie}"
+    return f"{_PROPOSALS}All players decide by approval vote; {tie}, and if nobody approves of any, there is none"
 
 
 def _payment(points: int, players: int) -> str:
     others = "the other player" if players == 2 else "the other players, in equal parts"
     if not points:
         return "a player who takes it receives and pays nothing extra."
-    way = f"receives {points} extra points from" if points > 0 else f"pays {-points} extra points to"
+    extra = counted(abs(points), "extra point")
+    way = f"receives {extra} from" if points > 0 else f"pays {extra} to"
     return f"a player who takes it {way} {others}."
 
 
 def _played(played: int) -> str:
-    return f"You have played this game for {played} round{'' if played == 1 else 's'} so far."
+    return f"You have played this game for {counted(played, 'round')} so far."
 
 
 class _Tree:

@@ -193,7 +193,12 @@ class Session:
     def _answerable(self, conditions: Iterable[Condition]) -> Iterator[Condition]:
         """Yield the conditions; requests for approval without an approver are an error."""
         has_named_viewer = has_named_people = False
+        doubts: set[str] = set()
         for condition in conditions:
+            for doubt in condition.doubts():
+                if self._notify and doubt not in doubts:
+                    self._notify(doubt)
+                doubts.add(doubt)
             if condition.approvals and self._approver is None:
                 points = ", ".join(condition.approvals)
                 raise UsageError(f"this organisation requires a person's approval of each {points}, but {NOBODY}")

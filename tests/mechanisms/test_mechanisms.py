@@ -245,11 +245,16 @@ def _run(mechanism: Mechanism, game: NormalForm, **answers: Any) -> tuple[Any, l
     return play_with(mechanism, game, respond)
 
 
+def approve_all(question: Question) -> Answer:
+    return dict.fromkeys(question.sheet.fallback, True)
+
+
 def test_a_contract_that_one_does_not_sign_does_not_hold() -> None:
     result, log, _ = _run(
         Contract(),
         PRISONERS,
         propose={"A0": 5, "A1": 0},
+        vote=approve_all,
         sign=lambda question: {"sign": question.seat == 0},
         choose={"A0": 100, "A1": 0},
     )
@@ -265,6 +270,16 @@ def test_without_any_proposal_nobody_votes_and_the_game_is_played_as_it_is() -> 
     assert "Nobody made a valid proposal" in asked[-1].told[0]
 
 
+@pytest.mark.parametrize("ties", ["random", "all"])
+def test_a_proposal_that_nobody_approves_does_not_take_effect(ties: Any) -> None:
+    result, log, asked = _run(Contract(ties=ties), PRISONERS, propose={"A0": 5, "A1": 0}, choose={"A0": 0, "A1": 100})
+    assert result.payoffs == (1.0, 1.0)
+    assert [question.stage for question in asked] == ["propose"] * 2 + ["vote"] * 2 + ["choose"] * 2
+    [agreement] = [one for one in log if isinstance(one, Negotiated)]
+    assert (agreement.winners, agreement.tied) == ((), 0)
+    assert "Nobody approved; the game continues without a contract." in asked[-1].told[-1]
+
+
 def test_all_tied_winners_are_played_and_averaged_each_design_once() -> None:
     def propose(question: Question) -> Answer:
         return {"A0": 5, "A1": 0} if question.seat < 2 else {"A0": 0, "A1": 6}
@@ -274,6 +289,7 @@ def test_all_tied_winners_are_played_and_averaged_each_design_once() -> None:
         Contract(ties="all"),
         public,
         propose=propose,
+        vote=approve_all,
         sign={"sign": True},
         choose=lambda question: {"A0": 100, "A1": 0} if question.seat == 0 else {"A0": 0, "A1": 100},
     )

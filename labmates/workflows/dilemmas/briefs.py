@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache, partial
 from typing import Any, Literal, Self
@@ -32,6 +32,7 @@ from labmates.workflows.play.wordings import (
     reasoning_request,
     renamed,
     replaced,
+    reversal,
     word_count,
 )
 
@@ -139,23 +140,30 @@ class Labels:
         Displayed names by the labels in texts, which a wording may have replaced already.
     vocabulary
         Replacements of words in texts.
+    reversed
+        The labels that forms list in reverse.
     """
 
     names: Mapping[str, str]
     in_text: Mapping[str, str]
     vocabulary: Mapping[str, str]
+    reversed: Collection[str] = ()
 
     @classmethod
-    def of(cls, table: PayoffTable, words: MechanismWording, ablation: Ablation) -> Labels:
+    def of(cls, table: PayoffTable, words: MechanismWording, ablation: Ablation, *, is_reversed: bool) -> Labels:
         """The labels of a game in a wording under an ablation; a `UsageError` if its actions have no real words."""
-        worded = words.labels(table.game())
+        game = table.game()
+        worded = words.labels(game)
+        labels = max(game.labels, key=len) if is_reversed else ()
+        # Players with different actions share labels, which then keep their names.
+        swapped = reversal(labels) if len(set(game.labels)) == 1 else {}
         if ablation == "real-words":
             meanings = table.meanings()
             numbered = {label: DELEGATE for name, label in worded.items() if name == DELEGATE}
-            return cls(meanings, {**meanings, **numbered}, {})
+            return cls(meanings, {**meanings, **numbered}, {}, labels)
         if ablation == "neutral":
-            return cls({DELEGATE: HAND_OVER, **worded}, {}, NEUTRAL)
-        return cls(worded, {}, {})
+            return cls({DELEGATE: HAND_OVER, **worded, **swapped}, swapped, NEUTRAL, labels)
+        return cls({**worded, **swapped}, swapped, {}, labels)
 
     def text(self, text: str) -> str:
         """A text with displayed names."""
@@ -164,10 +172,17 @@ class Labels:
 
     def sheet(self, sheet: Sheet) -> Sheet:
         """A form with displayed names."""
-        return replace(sheet, blanks=tuple(map(self._blank, sheet.blanks)), fallback=self.data(sheet.fallback))
+        by_name = {blank.name: blank for blank in sheet.blanks}
+        blanks = tuple(self._blank(by_name[name]) for name in self._listed(tuple(by_name)))
+        return replace(sheet, blanks=blanks, fallback=self.data(sheet.fallback))
+
+    def _listed(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        """Names in the order of forms: those of reversed actions change places."""
+        turned = (name for name in reversed(names) if name in self.reversed)
+        return tuple(next(turned) if name in self.reversed else name for name in names)
 
     def _blank(self, blank: Blank) -> Blank:
-        allowed = self.data(blank.allowed) if isinstance(blank.allowed, tuple) else blank.allowed
+        allowed = self.data(self._listed(blank.allowed)) if isinstance(blank.allowed, tuple) else blank.allowed
         return Blank(self.data(blank.name), allowed, self.text(blank.about))
 
     def data(self, value: Any) -> Any:
@@ -204,14 +219,15 @@ class Briefing:
         *,
         wording: Wording = "ours",
         ablation: Ablation = "none",
+        is_reversed: bool = False,
     ) -> None:
         self.words = WORDINGS[wording]
         self._table = table
         self._mechanisms = mechanisms
         self._wording: Wording = wording
         self._ablation = ablation
-        self._labels = Labels.of(table, self.words, ablation)
-        self._description = cache(partial(DESCRIPTIONS[wording], table))
+        self._labels = Labels.of(table, self.words, ablation, is_reversed=is_reversed)
+        self._description = cache(partial(DESCRIPTIONS[wording], table, is_reversed=is_reversed))
         self._system = self._make_system()
 
     def ask(self, question: Question, reasoning: str) -> list[BaseMessage]:

@@ -188,6 +188,15 @@ class DilemmaCondition(AblatedCondition):
         default = super().longest_reply(model)
         return max(entrant.max_output_tokens or default for entrant in self.entrants if entrant.model == model)
 
+    def doubts(self) -> list[str]:
+        """Why reputation means little: all agents meet in every round."""
+        if self.mechanisms()[0].seats_itself and len(self.entrants) == 1:
+            return [
+                f"{self.mechanism}: one model makes a single group, so co-players never change; give several models "
+                "(one model may be given several times)"
+            ]
+        return []
+
     @property
     def labels(self) -> tuple[str, ...]:
         """Tags of its traces."""

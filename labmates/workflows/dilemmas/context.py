@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -90,7 +91,13 @@ class DilemmaContext:
     @cached_property
     def _briefing(self) -> Briefing:
         condition = self.condition
-        return Briefing(condition.table, self.mechanisms, wording=condition.wording, ablation=condition.ablation)
+        return Briefing(
+            condition.table,
+            self.mechanisms,
+            wording=condition.wording,
+            ablation=condition.ablation,
+            is_reversed=condition.reverses_options(self.services.seed),
+        )
 
     @cached_property
     def _tables(self) -> list[Table]:
@@ -178,7 +185,7 @@ class DilemmaContext:
             payoffs={str(seat + 1): payoff for seat, payoff in enumerate(entry.payoffs)},
             details={
                 "entrants": entrants,
-                "agents": list(entry.agents),
+                "agents": [agent + 1 for agent in entry.agents],
                 "actions": list(entry.actions),
                 "mixes": [list(mix) for mix in entry.mixes],
                 "expected": list(entry.expected),
@@ -192,8 +199,10 @@ class DilemmaContext:
     def _make_matches(self, seed: int) -> Iterator[Match]:
         players = self.game.players
         if self.mechanisms[0].seats_itself:
-            entrants = tuple(place for place in range(len(self.names)) for _ in range(players))
-            roles = tuple(seat for _ in self.names for seat in range(players))
+            # In random order, so that an agent's number, which all learn, does not tell its model.
+            agents = [(place, seat) for place in range(len(self.names)) for seat in range(players)]
+            random.Random(derive(seed, "agents")).shuffle(agents)
+            entrants, roles = zip(*agents, strict=True)
             yield self._match(EVERYBODY, entrants, roles, seed)
             return
         for seating in self.condition.seatings():

@@ -8,6 +8,7 @@ from fractions import Fraction
 from itertools import product
 from typing import Any
 
+from labmates.games.base import counted
 from labmates.games.normal_form import NormalForm
 from labmates.games.payoff_table import Claims, PayoffTable, Pool
 from labmates.workflows.play.wordings import Wording
@@ -23,28 +24,32 @@ class Description:
     facts: Facts
 
 
-def ours(table: PayoffTable, seat: int) -> Description:
-    """The game as a table of all combinations, from a player's view."""
+def ours(table: PayoffTable, seat: int, *, is_reversed: bool = False) -> Description:
+    """The game as a table of all combinations, from a player's view, optionally with actions in reverse."""
     game = table.game()
     names = _others(game, seat)
     heads = ["you", *names, "your points", *(f"points of {name}" for name in names)]
     rows = payoff_rows(game, seat)
-    text = "\n".join(map(_row, [heads, ["---"] * len(heads), *rows]))
-    return Description({"actions": ", ".join(game.labels[seat]), "payoffs": text}, {"table": rows})
+    step = -1 if is_reversed else 1
+    text = "\n".join(map(_row, [heads, ["---"] * len(heads), *rows[::step]]))
+    return Description({"actions": ", ".join(game.labels[seat][::step]), "payoffs": text}, {"table": rows})
 
 
-def paper(table: PayoffTable, seat: int) -> Description:
-    """The game in sentences: one for each combination, or its formula."""
-    game = table.game()
-    payoffs, facts = _payoffs_in_words(table, seat)
+def paper(table: PayoffTable, seat: int, *, is_reversed: bool = False) -> Description:
+    """The game in sentences: one for each combination, or its formula; optionally with actions in reverse."""
+    game, step = table.game(), -1 if is_reversed else 1
+    lines, facts = _payoffs_in_words(table, seat)
     actions: Sequence[str] = game.labels[seat]
     if table.formula is not None and table.formula.kind == "claims":
         numbers = zip(actions, table.actions[seat], strict=True)
         actions = [f"{label}: stands for the number {number}" for label, number in numbers]
-    return Description({"actions": "\n".join(f"- {action}" for action in actions), "payoffs": payoffs}, facts)
+    listed = "\n".join(f"- {action}" for action in actions[::step])
+    payoffs = "\n".join(lines[::step] if "table" in facts else lines)
+    return Description({"actions": listed, "payoffs": payoffs}, facts)
 
 
-DESCRIPTIONS: Mapping[Wording, Callable[[PayoffTable, int], Description]] = {"ours": ours, "paper": paper}
+DESCRIPTIONS: Mapping[Wording, Callable[..., Description]] = {"ours": ours, "paper": paper}
+"""The description of a table from a seat, by wording."""
 
 
 def payoff_rows(game: NormalForm, seat: int) -> list[list[str]]:
@@ -59,32 +64,33 @@ def payoff_rows(game: NormalForm, seat: int) -> list[list[str]]:
     ]
 
 
-def _payoffs_in_words(table: PayoffTable, seat: int) -> tuple[str, Facts]:
+def _payoffs_in_words(table: PayoffTable, seat: int) -> tuple[list[str], Facts]:
+    """The lines on payoffs, and the facts behind them."""
     game = table.game()
     match table.formula:
         case Pool() as pool:
             gives, keeps = game.labels[0]
             factor, kept = _number(pool.factor), _number(pool.kept)
             facts = {"gives": gives, "keeps": keeps, "factor": factor, "kept": kept, "players": game.players}
-            return (
-                f"Let k be the number of players, of all {game.players}, who play {gives}.\n"
-                f"- A player who plays {gives} gets {factor} × k / {game.players} points.\n"
+            lines = [
+                f"Let k be the number of players, of all {game.players}, who play {gives}.",
+                f"- A player who plays {gives} gets {factor} × k / {game.players} points.",
                 f"- A player who plays {keeps} gets {kept} + ({factor} × k / {game.players}) points.",
-                {"pool": facts},
-            )
+            ]
+            return lines, {"pool": facts}
         case Claims() as claims:
             bonus = _number(claims.bonus)
             numbers = dict(zip(game.labels[0], table.actions[0], strict=True))
-            return (
-                "Let X be the number that you choose, and Y the number of the other player.\n"
-                "- If X = Y: you get X points, and the other player as many.\n"
-                f"- If X < Y: you get X + {bonus} points, and the other player X - {bonus}.\n"
+            lines = [
+                "Let X be the number that you choose, and Y the number of the other player.",
+                "- If X = Y: you get X points, and the other player as many.",
+                f"- If X < Y: you get X + {bonus} points, and the other player X - {bonus}.",
                 f"- If X > Y: you get Y - {bonus} points, and the other player Y + {bonus}.",
-                {"claims": {"numbers": numbers, "bonus": bonus}},
-            )
+            ]
+            return lines, {"claims": {"numbers": numbers, "bonus": bonus}}
     rows = payoff_rows(game, seat)
     names = _others(game, seat)
-    return "\n".join(_sentence(row, names) for row in rows), {"table": rows}
+    return [_sentence(row, names) for row in rows], {"table": rows}
 
 
 def _others(game: NormalForm, seat: int) -> list[str]:
@@ -97,8 +103,8 @@ def _others(game: NormalForm, seat: int) -> list[str]:
 def _sentence(row: Sequence[str], others: Sequence[str]) -> str:
     (action, *actions), (points, *theirs) = row[: len(others) + 1], row[len(others) + 1 :]
     chosen = " and ".join(f"{name} chooses {label}" for name, label in zip(others, actions, strict=True))
-    got = ", ".join(f"{name} gets {number} points" for name, number in zip(others, theirs, strict=True))
-    return f"- If you choose {action} and {chosen}: you get {points} points, {got}."
+    got = ", ".join(f"{name} gets {counted(number, 'point')}" for name, number in zip(others, theirs, strict=True))
+    return f"- If you choose {action} and {chosen}: you get {counted(points, 'point')}, {got}."
 
 
 def _row(cells: Sequence[str]) -> str:

@@ -29,13 +29,13 @@ _WHO = ["mechanism", "game", "model"]
 def actions_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
     """The probability of each action: a row for each mechanism, game, model and action.
 
-    Columns: ``mechanism``, ``game``, ``model``, ``action``, ``share`` (mean of the players' distributions, in [0, 1],
-    with its interval over runs), ``choices`` (number of distributions) and ``failed`` (share of the model's failed
-    decisions there, which are excluded).
+    Columns: ``mechanism``, ``game``, ``model``, ``action``, ``share`` (mean of the players' distributions, weighted as
+    payoffs are, in [0, 1], with its interval over runs), ``choices`` (number of distributions) and ``failed`` (share of
+    the model's failed decisions there, which are excluded).
     """
     plays = list(plays)
     rows = [{**_who(play, entrant), **row} for play in plays for entrant, row in _choices(play)]
-    means_of = _counted(_frame(rows, [*_WHO, "run", "action", "share"]), [*_WHO, "action"])
+    means_of = _counted(_frame(rows, [*_WHO, "run", "action", "share", "weight"]), [*_WHO, "action"])
     counts = failures_frame(plays).groupby(_WHO, sort=False)[["asked", "failed"]].sum()
     rates = (counts["failed"] / counts["asked"]).rename("failed")
     return means_of.merge(rates.reset_index(), how="left", on=_WHO)
@@ -85,7 +85,7 @@ def pooled_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
     Columns as in `actions_frame`, without ``model`` and ``failed``.
     """
     rows = [{**_who(play, entrant), **row} for play in plays for entrant, row in _choices(play)]
-    return _counted(_frame(rows, [*_WHO, "run", "action", "share"]), ["mechanism", "game", "action"])
+    return _counted(_frame(rows, [*_WHO, "run", "action", "share", "weight"]), ["mechanism", "game", "action"])
 
 
 def evolution_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
@@ -99,13 +99,13 @@ def evolution_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
         play = whole.without(invalid(whole.failures))
         if not play.has_metagame or play.table.game().cooperate is None:
             continue
-        matches: dict[tuple[int, ...], list[float]] = {}
+        matches: dict[tuple[int, ...], list[tuple[float, float]]] = {}
         for round_ in play.rounds:
             made = [
                 likely for likely, failed in zip(play.cooperation(round_), round_.failed, strict=True) if not failed
             ]
             if made:
-                matches.setdefault(round_.entrants, []).append(fmean(made))
+                matches.setdefault(round_.entrants, []).append((fmean(made), round_.weight))
         if not matches:
             continue
         population = replicator_dynamics(play.cell().payoffs).path[-1]
@@ -113,7 +113,8 @@ def evolution_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
         for name, shares in (("uniform", np.full(len(population), 1 / len(population))), ("evolved", population)):
             # A multiset that was played once represents all of its orders.
             weights = [_likely(shares, entrants, matches) for entrants in matches]
-            row[name] = float(np.average([fmean(values) for values in matches.values()], weights=weights))
+            rates = [fmean(*zip(*values, strict=True)) for values in matches.values()]
+            row[name] = float(np.average(rates, weights=weights))
         rows.append(row)
     columns = ["uniform", "evolved"]
     return _shares(_frame(rows, ["mechanism", "game", "run", *columns]), ["mechanism", "game"], columns)
@@ -252,13 +253,13 @@ def _counted(frame: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
 
 
 def _choices(play: CrossPlay) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Entrant, action and share of every action of every usable distribution."""
+    """Entrant, action, share and weight of every action of every usable distribution."""
     for round_ in play.rounds:
         for entrant, labels, mix, failed in zip(
             round_.entrants, round_.labels, round_.mixes, round_.failed, strict=True
         ):
             for label, share in () if failed else zip(labels, mix, strict=True):
-                yield entrant, {"action": label, "share": share / 100}
+                yield entrant, {"action": label, "share": share / 100, "weight": round_.weight}
 
 
 def _who(play: CrossPlay, entrant: int) -> dict[str, str]:
@@ -266,18 +267,29 @@ def _who(play: CrossPlay, entrant: int) -> dict[str, str]:
 
 
 def _shares(frame: pd.DataFrame, keys: list[str], columns: Sequence[str]) -> pd.DataFrame:
-    """The means of shares by keys, with intervals over runs (`NAME_low`, `NAME_high`) or the reason for none."""
-    frame_of_means = frame.groupby(keys, sort=False)[list(columns)].mean()
+    """The means of shares over runs by keys, with intervals (`NAME_low`, `NAME_high`) or the reason for none.
+
+    The share of a run is weighted by the column ``weight``, if there is one.
+    """
+    frame_of_means = frame.groupby(keys, sort=False).size().to_frame("size")
+    weights = frame.get("weight", 1.0)
     for name in columns:
-        by_run = frame.groupby([*keys, "run"], sort=False)[name].mean().dropna()
+        products = frame.assign(product=frame[name] * weights, weight=frame[name].notna() * weights)
+        sums = products.astype({"product": float}).groupby([*keys, "run"], sort=False)[["product", "weight"]].sum()
+        by_run = (sums["product"] / sums["weight"]).dropna()
         runs = grouped(
             (row[: len(keys)], float(row[-1])) for row in by_run.reset_index().itertuples(index=False, name=None)
         )
         estimates = dict(zip(runs, means(list(runs.values()), SHARE), strict=True))
         by_row = [estimates.get(key if isinstance(key, tuple) else (key,)) for key in frame_of_means.index]
-        for end in ("low", "high", "reason"):
-            frame_of_means[f"{name}_{end}"] = [None if each is None else getattr(each, end) for each in by_row]
-    return frame_of_means.reset_index()
+        for end, column in (
+            ("value", name),
+            ("low", f"{name}_low"),
+            ("high", f"{name}_high"),
+            ("reason", f"{name}_reason"),
+        ):
+            frame_of_means[column] = [None if each is None else getattr(each, end) for each in by_row]
+    return frame_of_means.drop(columns="size").reset_index()
 
 
 def _frame(rows: list[dict[str, Any]], columns: list[str]) -> pd.DataFrame:

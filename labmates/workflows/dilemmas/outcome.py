@@ -46,20 +46,20 @@ def _mean(payoffs: Array) -> Array:
 
 
 def _of_choices(play: CrossPlay) -> dict[str, float]:
-    """The probabilities of the cooperative action, own or by a mediator, and of delegation.
+    """The probabilities of the cooperative action, own or by a mediator, and of delegation, weighted as payoffs are.
 
     Failed choices are excluded; as are failed votes and signatures in `_of_agreements`.
     """
-    cooperative: list[float] = []
-    delegated: list[float] = []
+    cooperative: list[tuple[float, float]] = []
+    delegated: list[tuple[float, float]] = []
     for round_ in play.rounds:
         made = [not failed for failed in round_.failed]
-        cooperative += compress(play.cooperation(round_), made)
+        cooperative += [(likely, round_.weight) for likely in compress(play.cooperation(round_), made)]
         for labels, mix in compress(zip(round_.labels, round_.mixes, strict=True), made):
             shares = dict(zip(labels, mix, strict=True))
-            delegated += [shares[DELEGATE] / 100] if DELEGATE in shares else []
+            delegated += [(shares[DELEGATE] / 100, round_.weight)] if DELEGATE in shares else []
     values_of = {"cooperation_rate": cooperative, "delegation_rate": delegated}
-    return {name: fmean(values) for name, values in values_of.items() if values}
+    return {name: fmean(*zip(*values, strict=True)) for name, values in values_of.items() if values}
 
 
 def _of_agreements(play: CrossPlay) -> dict[str, float]:

@@ -473,14 +473,14 @@ def _round(game: NormalForm, event: PayoffEvent, failed: Collection[str]) -> Rou
         match=event.match,
         number=event.round,
         entrants=tuple(details["entrants"]),
-        agents=tuple(details["agents"]),
+        agents=tuple(agent - 1 for agent in details["agents"]),
         labels=labels,
         mixes=mixes,
         actions=tuple(details["actions"]),
         payoffs=tuple(event.payoffs.values()),
         expected=tuple(details["expected"]),
         weight=details["weight"],
-        failed=tuple(f"{choose}/{agent + 1}" in failed for agent in details["agents"]),
+        failed=tuple(f"{choose}/{agent}" in failed for agent in details["agents"]),
     )
 
 

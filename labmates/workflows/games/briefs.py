@@ -9,7 +9,7 @@ import numpy as np
 from langchain_core.messages import BaseMessage
 
 from labmates.agents.prompts import Prompts
-from labmates.games.base import Array, Game, in_figures
+from labmates.games.base import Array, Game, counted, in_figures
 from labmates.models.orders import Order
 from labmates.workflows.calls.remarks import form_text
 from labmates.workflows.games.condition import GameCondition
@@ -149,7 +149,8 @@ class Briefing:
             figures="\n".join(f"- {name}: {value}" for name, value in named.items()),
             groups="is 1 group" if game.groups == 1 else f"are {game.groups} groups",
             steps="\n\n".join(self._steps()),
-            **{name: figures[name] for name in ("group_size", "rounds")},
+            group_size=game.group_size,
+            length=counted(game.rounds, "round"),
         )
         return Order(KIND, {"figures": named}, text).system()
 
@@ -197,11 +198,21 @@ class Briefing:
         last, played, size = rounds[-1], history(rounds), self._game.group_size
         assert last.payoffs is not None
         members = self._names[group * size : (group + 1) * size]
+        for player, text in last.said.get(members[0][0], ()):
+            yield f"- {player} said: {text}"
         for place, member in enumerate(members):
             numbers = zip(self._game.quantities, played[-1, group, place], strict=True)
             what = ", ".join(f"{quantity.name} {number}" for quantity, number in numbers)
+            if last.usable is not None and not last.usable[group, place]:
+                what = f"no valid decision; played for it: {what}"
             yield f"- {member}: {what}" + (f", payoff {in_figures(last.payoffs[group, place])}" if payoffs else "")
         if last.tokens is not None:
+            spent = [True] * size if last.spent is None else last.spent[group]
+            yield from (
+                f"- {member}: no valid answer on tokens"
+                for member, made in zip(members, spent, strict=True)
+                if not made
+            )
             yield from _sanctions(members, last.tokens[group])
         facts = (*self._game.group_facts(played[-1], group), *self._game.public(played))
         yield from (f"- {fact}" for fact in facts)

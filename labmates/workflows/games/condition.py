@@ -108,6 +108,12 @@ class GameCondition(WordedCondition):
             return [self.model]
         return list(dict.fromkeys(self.model_of(group, player) for group, player in self.seats()))
 
+    def doubts(self) -> list[str]:
+        """Reasons why the game is degenerate with these rules."""
+        from labmates.games.references import doubts
+
+        return [f"{self.game}: {doubt}" for doubt in doubts(self.make_game())]
+
     @property
     def labels(self) -> tuple[str, ...]:
         """Tags of its traces."""

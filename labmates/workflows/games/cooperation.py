@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from labmates.games.base import Array, Game
     from labmates.games.references import References
 
 AXES: Final = {
@@ -15,15 +16,21 @@ AXES: Final = {
 """Axis labels of these metrics, with their direction."""
 
 
-def cooperation(proximity: float) -> float:
-    """The closeness of the primary metric to the social optimum: 1 there, 0 at the equilibrium or beyond.
+def cooperation(game: Game, history: Array, proximity: float) -> float:
+    """Cooperation in a game: 1 at the social optimum, 0 at the equilibrium.
+
+    From what happened in games with a threshold or several pools (`Game.cooperation`); in others, one less the
+    distance of the mean level from the optimum.
 
     Parameters
     ----------
+    history
+        The decisions of all rounds, shape ``(rounds, groups, group_size, quantities)``.
     proximity
         The paper's Pareto proximity (`pareto_proximity`), which is a distance.
     """
-    return 1.0 - proximity
+    happened = game.cooperation(history)
+    return 1.0 - proximity if happened is None else happened
 
 
 def pareto_proximity(level: float, plays: References) -> float | None:
@@ -41,8 +48,9 @@ def pareto_proximity(level: float, plays: References) -> float | None:
 
     Notes
     -----
-    It measures actions and not their effect: a contribution of twice the need is as far from the optimum as none.
-    `efficiency` distinguishes them.
+    It measures mean actions and not their effect: a contribution of twice the need is as far from the optimum as none,
+    and in games with a threshold uneven actions with the right mean miss it. `cooperation` and `efficiency` tell these
+    apart.
     """
     optimum, nash = float(plays.optimum.level), float(plays.nash.level)
     if optimum == nash:

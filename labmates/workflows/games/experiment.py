@@ -17,7 +17,8 @@ METRICS = (
     ),
     Metric(
         "cooperation",
-        "1 at the social optimum, 0 at the equilibrium or beyond",
+        "1 at the social optimum, 0 at the equilibrium: share of rounds (or games) in which a threshold was met, of "
+        "the maximum lowest effort, or of the endowment given; else by the mean decision",
         SHARE,
         "higher",
         headline=True,
@@ -30,17 +31,19 @@ METRICS = (
         headline=True,
     ),
     Metric("action_gap", "level minus the level of the social optimum"),
-    Metric("welfare", "welfare of all players", better="higher"),
-    Metric("payoff", "mean payoff of a player", better="higher", headline=True),
+    Metric("welfare", "expected payoff of a player in all rounds", better="higher"),
+    Metric(
+        "payoff", "payoff of a player in all rounds, after a possible loss at the end", better="higher", headline=True
+    ),
     Metric("failed_decision_rate", "share of decisions without a usable reply", SHARE, "lower", headline=True),
     Metric("sanctions", "mean tokens a player spends on sanctions", COUNT),
-    Metric("least_effort", "lowest effort of a group", COUNT, "higher"),
+    Metric("least_effort", "lowest effort of all players, mean over rounds", COUNT, "higher"),
     Metric("overdrawn_rate", "share of rounds with an overdrawn pool", SHARE, "lower"),
-    Metric("target_reached", "share of groups that reached the target", SHARE, "higher"),
-    Metric("success_rate", "share of projects that succeeded", SHARE, "higher"),
+    Metric("target_reached", "whether the target was reached", SHARE, "higher"),
+    Metric("success_rate", "share of rounds in which every group succeeded", SHARE, "higher"),
     Metric("kept_share", "share of the endowment kept", SHARE),
     Metric("global_share", "share given to the global account", SHARE),
-    Metric("pareto_proximity", "the paper's distance from the optimum, 1 less cooperation", SHARE, "lower"),
+    Metric("pareto_proximity", "the paper's distance of the mean decision from the optimum", SHARE, "lower"),
 )
 """The primary metric and its derivatives, then metrics of single games; the paper's distance at the end."""
 

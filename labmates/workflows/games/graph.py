@@ -77,18 +77,9 @@ class GameContext:
 
 
 class GameState(TypedDict):
-    """The rounds of the game.
-
-    Attributes
-    ----------
-    rounds
-        All rounds so far, the present one last.
-    kept
-        Whether the players keep their payoffs at the end.
-    """
+    """All rounds of the game so far, the present one last."""
 
     rounds: Sequence[Round]
-    kept: bool
 
 
 Update = dict[str, Any]
@@ -201,16 +192,21 @@ async def settle(state: GameState, runtime: Runtime[GameContext]) -> Update:
 async def finish(state: GameState, runtime: Runtime[GameContext]) -> Update:
     """Draw whether the players keep their payoffs, if the rules leave it to chance."""
     ctx, rounds = runtime.context, state["rounds"]
-    chance = ctx.game.keeps(history(rounds))
-    kept = random.Random(derive(ctx.seed, "draw")).random() < chance
+    chance = float(ctx.game.keeps(history(rounds)))
+    kept = is_kept(ctx.seed, chance)
     ctx.table.recorder.once(
         PayoffEvent(
             step="end",
             payoffs=ctx.by_player(payoffs(rounds).sum(axis=0) * kept),
-            details={} if chance == 1 else {"kept_with_probability": float(chance), "kept": kept},
+            details={} if chance == 1 else {"kept_with_probability": chance, "kept": kept},
         )
     )
-    return {"kept": kept}
+    return {}
+
+
+def is_kept(seed: int, chance: float) -> bool:
+    """Whether the players of a run keep their payoffs, given the probability."""
+    return random.Random(derive(seed, "draw")).random() < chance
 
 
 async def _talk(ctx: GameContext, group: str, past: Sequence[Round]) -> list[Said]:
@@ -291,7 +287,7 @@ GameGraph = CompiledStateGraph[GameState, GameContext, GameState, GameState]
 
 def first_state(_condition: GameCondition, _seed: int) -> GameState:
     """The state in which a run starts."""
-    return {"rounds": (), "kept": True}
+    return {"rounds": ()}
 
 
 def graph(_condition: GameCondition) -> GameGraph:

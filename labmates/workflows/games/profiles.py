@@ -22,7 +22,7 @@ from labmates.util.display_names import labels_apart
 _OF_MODELS = frozenset({"model", "model_for", "game", "prices"})
 METRICS = ("level", "cooperation", "efficiency")
 NEAR = 0.2
-"""Maximum distance (`pareto_proximity`) of play near the optimum in the paper (appendix G)."""
+"""Maximum share of the possible welfare gain that play near the optimum misses (the limit of the paper, appendix G)."""
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,9 @@ class GameProfile:
     level
         The primary metric; like the others, None if undefined.
     cooperation, efficiency, pareto_proximity
-        See `labmates.workflows.games.cooperation`; the last is the paper's distance, 1 less cooperation.
+        See `labmates.workflows.games.cooperation`; the last is the paper's distance of mean decisions.
     near_best
-        Share of simulations within the distance `NEAR` of the social optimum.
+        Share of simulations with an efficiency of at least 1 - `NEAR`.
     failed_rate
         Share of decisions without a usable reply.
     calls, input_tokens, output_tokens, seconds
@@ -170,8 +170,8 @@ def profiles_table(profiles: Sequence[Profile]) -> Table:
     played = [game for profile in profiles for game in profile.games if not game.excluded]
     remarks = [
         "Level: the game's primary metric. Cooperation (of actions) and efficiency (of welfare) are 1 at the social "
-        "optimum and 0 at the equilibrium. Near the best: share of simulations within "
-        f"{NEAR:.0%} of the way to the equilibrium.",
+        "optimum and 0 at the equilibrium. Near the best: share of simulations with an efficiency of at least "
+        f"{1 - NEAR}.",
         *notes(getattr(game, name) for game in played for name in METRICS),
     ]
     remarks += [text for profile in profiles for text in exclusion_notes(profile)]
@@ -183,13 +183,13 @@ def games_table(profiles: Sequence[Profile]) -> Table:
     played: dict[str, dict[str, list[tuple[Estimate, Estimate]]]] = defaultdict(lambda: defaultdict(list))
     for profile in profiles:
         for game in profile.games:
-            if not game.excluded and game.near_best is not None and game.pareto_proximity is not None:
-                played[game.game][profile.model].append((game.near_best, game.pareto_proximity))
+            if not game.excluded and game.near_best is not None and game.efficiency is not None:
+                played[game.game][profile.model].append((game.near_best, game.efficiency))
     rows = []
     for name, models in played.items():
         # A model's settings are no further models.
         shares = [fmean(near.value for near, _ in settings) for settings in models.values()]
-        close = [fmean(proximity.value for _, proximity in settings) <= NEAR for settings in models.values()]
+        close = [fmean(share.value for _, share in settings) >= 1 - NEAR for settings in models.values()]
         people = "; ".join(f"{people.about} ({people.source})" for people in make_game(name).people) or None
         row = {"game": name, "models": len(models), "near_models": fmean(close), "people": people}
         row["simulations"] = sum(near.n for settings in models.values() for near, _ in settings)
@@ -203,9 +203,8 @@ def games_table(profiles: Sequence[Profile]) -> Table:
         Column("people"),
     ]
     remarks = [
-        f"Near the best: within {NEAR:.0%} of the way from the social optimum to the equilibrium, of simulations (mean "
-        "over models, with its interval) and of models' means. Games in which both plays are equal are left out. "
-        "People: as reported in the cooperative-profiles paper."
+        f"Near the best: an efficiency of at least {1 - NEAR}, of simulations (mean over models, with its interval) "
+        "and of models' means. Degenerate games are left out. People: as reported in the cooperative-profiles paper."
     ]
     return Table("profiles-games", "Play near the best for all, by game", columns, rows, remarks)
 
@@ -252,7 +251,7 @@ def _of_game(game: str, runs: list[RunRecord], costs: Mapping[str, int]) -> Game
     def metric(name: str, domain: Domain = SHARE) -> Estimate | None:
         return mean(known, domain) if (known := values(name)) else None
 
-    near = [float(distance <= NEAR) for distance in values("pareto_proximity")]
+    near = [float(share >= 1 - NEAR) for share in values("efficiency")]
     return GameProfile(
         game=game,
         simulations=n,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import cycle
 from typing import Any, Literal
 
@@ -50,7 +50,13 @@ class WordedCondition(DecisionCondition, ABC):
 
 
 class AblatedCondition(WordedCondition, ABC):
-    """A condition under which something may be taken away from the prompts."""
+    """A condition of a game with named actions, under which something may be taken away from the prompts."""
+
+    option_order: Literal["by-seed", "fixed"] = Field(
+        "by-seed",
+        description="Order of the actions that prompts offer: by-seed (as listed for even seeds of runs, reversed and "
+        "renamed for odd ones) or fixed.",
+    )
 
     ablation: Ablation = Field(
         "none",
@@ -58,6 +64,15 @@ class AblatedCondition(WordedCondition, ABC):
         "teams), length-matched (equally long rules of all mechanisms or structures), no-aim (no aim is given), "
         "real-words (actions are named by their meaning).",
     )
+
+    def reverses_options(self, seed: int) -> bool:
+        """Whether prompts of a run with this seed list actions in reverse."""
+        return self.option_order == "by-seed" and seed % 2 == 1
+
+
+def reversal(labels: Sequence[str]) -> dict[str, str]:
+    """The displayed name of each label if actions are listed in reverse."""
+    return dict(zip(labels, reversed(labels), strict=True))
 
 
 def replaced(text: str, words: Mapping[str, str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -65,6 +65,10 @@ class Condition(BaseModel, ABC):
     def interrupts(self) -> bool:
         """Whether code of the user's may interrupt the graph of a run to ask a person."""
         return False
+
+    def doubts(self) -> Sequence[str]:
+        """Reasons why results under this condition mean little, for people; told at the start and recorded."""
+        return ()
 
     def twin(self) -> Condition | None:
         """The single-agent condition on equal terms, and vice versa the team's; None if there is none."""

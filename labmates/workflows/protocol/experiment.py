@@ -18,6 +18,7 @@ from pydantic import ValidationError
 from labmates.budgets.ledger import InsufficientFundsError
 from labmates.budgets.money import show_dollars
 from labmates.errors import UsageError, explain, unknown_name
+from labmates.records.events import WarningEvent
 from labmates.records.run import STOPPED, RunRecord
 from labmates.registry import Registry, lazy
 from labmates.stats.domains import ANY, Domain
@@ -299,6 +300,8 @@ class Experiment(Generic[C]):
         from labmates.workflows.people.answered import invoke_answered
 
         state = self.start(condition, services.seed)
+        for number, doubt in enumerate(condition.doubts(), start=1):
+            services.recorder.once(WarningEvent(step=f"doubt/{number}", text=doubt))
         try:
             async with _entered(self.context(condition, services)) as context:
                 config = self._config(condition, services)

@@ -31,7 +31,10 @@ from labmates.records.store import Store
 from labmates.workflows.dilemmas.briefs import form_of
 from labmates.workflows.dilemmas.condition import DilemmaCondition
 from labmates.workflows.dilemmas.experiment import estimate
-from labmates.workflows.dilemmas.records import read_cross_play
+from labmates.workflows.dilemmas.frames import actions_frame
+from labmates.workflows.dilemmas.records import cross_plays, read_cross_play
+from labmates.workflows.protocol.analysis import Runs
+from labmates.workflows.protocol.experiment import make_condition
 
 DILEMMAS = ("prisoners", "public-goods", "travellers", "trust")
 MIX = form_of(mixture(("A0", "A1")))
@@ -102,6 +105,64 @@ def test_other_words_change_prompts_and_keys_but_not_play_nor_records(
     assert runs[0].metrics == runs[1].metrics
     assert label in texts[1]
     assert label not in texts[0]
+
+
+def _seeded(url: str, seed: int, **condition: Any) -> tuple[RunRecord, str, list[Any]]:
+    [run] = asyncio.run(arun("dilemma", store=url, seed=seed, **condition))
+    with Store(url) as store:
+        decided = [event.decision for event in store.events(run.id) if isinstance(event, DecisionEvent)]
+        return run, _sent(store, run), decided
+
+
+@pytest.mark.parametrize(
+    ("game", "mechanism", "words"),
+    [
+        ("prisoners", "contract", {}),
+        ("travellers", "mediation", {"wording": "paper"}),
+        ("public-goods", "repetition(rounds=2)", {"wording": "paper"}),
+        ("prisoners", "none", {"ablation": "real-words"}),
+    ],
+)
+def test_runs_of_odd_seeds_list_actions_in_reverse_under_other_names(
+    url: str, game: str, mechanism: str, words: dict[str, str]
+) -> None:
+    condition = {"game": game, "mechanism": mechanism, "entrants": ["scripted:equilibrium"], **words}
+    fixed = _seeded(url, 3, **condition, option_order="fixed")
+    turned = _seeded(url, 3, **condition)
+    even = _seeded(url, 2, **condition)
+    assert (fixed[0].metrics, fixed[2]) == (turned[0].metrics, turned[2]), "the record keeps the game's names"
+    assert fixed[1] != turned[1]
+    assert even[1] == _seeded(url, 2, **condition, option_order="fixed")[1]
+
+
+def test_the_reversed_table_is_the_same_game(url: str) -> None:
+    _, text, _ = _seeded(url, 1, game="prisoners", mechanism="none", entrants=["scripted:cooperate"])
+    rows = ["| A0 | A0 | 1 | 1 |", "| A0 | A1 | 3 | 0 |", "| A1 | A0 | 0 | 3 |", "| A1 | A1 | 2 | 2 |"]
+    assert "\\n".join(rows) in text
+    assert "Your actions: A0, A1" in text
+
+
+def test_one_model_under_reputation_is_told_that_co_players_never_change() -> None:
+    condition = make_condition("dilemma", {"game": "prisoners", "mechanism": "reputation", "entrants": "scripted:grim"})
+    assert "co-players never change" in condition.doubts()[0]
+    several = make_condition(
+        "dilemma", {"game": "prisoners", "mechanism": "reputation", "entrants": "scripted:grim,scripted:grim"}
+    )
+    assert not several.doubts()
+
+
+def test_cooperation_is_weighted_as_payoffs_are(url: str) -> None:
+    # Grim against a defector cooperates in the first of three rounds, which weigh .2, .16 and .64.
+    run = play(url, game="prisoners", mechanism="repetition(rounds=3)", entrants=["scripted:grim", "scripted:defect"])
+    grim_with_itself, grim, defects = 1.0, 0.2, 0.0
+    rate = (2 * grim_with_itself + 2 * (grim + defects) + 2 * defects) / 8
+    assert run.metrics["cooperation_rate"] == pytest.approx(rate)
+    [row] = [
+        row
+        for row in actions_frame(cross_plays(Runs(url))).to_dict("records")
+        if (row["model"], row["action"]) == ("scripted:grim", "A0")
+    ]
+    assert row["share"] == pytest.approx((2 * grim_with_itself + 2 * grim) / 4)
 
 
 def test_six_copies_of_the_equilibrium_cooperate_as_well(url: str) -> None:
@@ -214,7 +275,10 @@ def test_delegating_is_as_cooperative_as_what_the_mediator_does(
     likely = [found.cooperation(one) for one in found.rounds]
     # Each cooperation is worth half a point to the group, whoever acts.
     assert [3 + sum(each) / 2 for each in likely] == pytest.approx([sum(one.expected) for one in found.rounds])
-    assert run.metrics["cooperation_rate"] == pytest.approx(sum(map(sum, likely)) / (3 * len(likely)))
+    assert run.metrics["cooperation_rate"] == pytest.approx(
+        sum(one.weight * sum(each) for one, each in zip(found.rounds, likely, strict=True))
+        / (3 * sum(one.weight for one in found.rounds))
+    )
 
 
 def test_terms_in_brackets_are_those_that_are_given_apart() -> None:

@@ -21,10 +21,17 @@ from labmates.games.conformance import check_game
 from labmates.games.registry import GAMES
 from labmates.models.scripted import BASELINES
 from labmates.models.scripted.base import Draft, Heard
-from labmates.records.events import ChargeEvent, DecisionEvent, LLMCallEvent, MessageEvent, PayoffEvent
+from labmates.records.events import (
+    ChargeEvent,
+    DecisionEvent,
+    LLMCallEvent,
+    MessageEvent,
+    PayoffEvent,
+    WarningEvent,
+)
 from labmates.records.run import RunRecord
 from labmates.records.store import Store
-from labmates.studies.runs import stopped_run
+from labmates.studies.runs import new_runs, stopped_run
 from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings
 from labmates.workflows.games.experiment import GAME
@@ -79,6 +86,77 @@ async def test_the_best_play_has_cooperation_1_and_the_equilibrium_0(store: Stor
         assert run.metrics["pareto_proximity"] == 1 - run.metrics["cooperation"], "the paper's distance"
     assert best.metrics["action_gap"] == pytest.approx(0, abs=1e-12)
     assert best.metrics["failed_decision_rate"] == worst.metrics["failed_decision_rate"] == 0
+
+
+@pytest.mark.parametrize(
+    ("game", "more", "uneven", "safe", "cooperation"),
+    [
+        # Mean withdrawal 2.25 in both; the second group's product is 2 / 10 · 2 / 10, too little for the project.
+        ("o-ring", {}, (3, 2, 2, 2), (3, 3, 3, 3), (0, 1)),
+        ("weakest-link", {}, (10, 10, 10, 0), (4, 4, 4, 4), (0, 0.4)),
+        # Missed by one, and met beyond need.
+        ("collective-risk", {"rules": {"target": 12}}, (6, 5, 0, 0), (10, 10, 10, 10), (0, 1)),
+    ],
+)
+async def test_cooperation_in_threshold_games_is_what_happened(
+    store: Store, game: str, more: Any, uneven: Any, safe: Any, cooperation: Any
+) -> None:
+    found = []
+    for played in (uneven, safe):
+        by_player = dict(zip(("A1", "A2", "B1", "B2"), played, strict=True))
+
+        def answer(heard: Heard, by_player: dict[str, int] = by_player) -> Draft:
+            [key] = KEY.findall(text_of(heard.messages[1].content))
+            return Draft(json.dumps({key: by_player[player_of(heard)]}))
+
+        with puppet(answer) as model:
+            found.append(await play(store, game, model, group_size=2, groups=2, rounds=1, **more))
+    assert tuple(run.metrics["cooperation"] for run in found) == pytest.approx(cooperation)
+
+
+async def test_what_is_given_to_any_pool_is_cooperation(store: Store) -> None:
+    with puppet(answering(group=2, **{"global": 3})) as model:
+        run = await play(store, "public-goods", model)
+    assert (run.metrics["level"], run.metrics["cooperation"]) == (2, pytest.approx(0.5))
+
+
+async def test_a_degenerate_game_says_why_it_has_no_cooperation(store: Store) -> None:
+    said: list[str] = []
+    condition = make_condition(
+        "game", {"game": "collective-risk", "model": "scripted:defect", "group_size": 2, "rounds": 2}
+    )
+    runs = new_runs(condition, seed=0, replicates=1, settings=RunSettings())
+    [run] = await Session(store, RunSettings(), notify=said.append).execute(runs)
+    assert "cooperation" not in run.metrics
+    told = [
+        "collective-risk: the target is 100, but all players together have 80",
+        "collective-risk: no play is better for all than the equilibrium, so cooperation and efficiency are undefined",
+    ]
+    assert said == told
+    assert [event.text for event in store.events(run.id) if isinstance(event, WarningEvent)] == told
+
+
+async def test_the_others_see_that_a_decision_was_substituted_and_what_was_said_before(store: Store) -> None:
+    seen: list[str] = []
+
+    def refuse(heard: Heard) -> Draft:
+        order = text_of(heard.messages[1].content)
+        if player_of(heard) == "A2":
+            seen.append(order)
+        if step_of(heard) == "deliberation":
+            return Draft(f"{player_of(heard)} speaks in {re.findall('deliberation, (round [0-9])', order)[-1]}")
+        if player_of(heard) == "A1":
+            return Draft("no")
+        return answering(extraction=3)(heard)
+
+    with puppet(refuse) as model:
+        rules: dict[str, Any] = {"group_size": 2, "rounds": 2, "repair_turns": 0, "deliberation": True}
+        await play(store, "common-pool-sanctions", model, **rules)
+    last = seen[-1]
+    assert "- A1: no valid decision; played for it: extraction 10\n- A2: extraction 3\n" in last
+    assert "- A1: no valid answer on tokens\n- nobody in your group spent a token" in last
+    for round_ in (1, 2):
+        assert last.count(f"A1 said: A1 speaks in round {round_}") == 1
 
 
 @pytest.mark.parametrize("size", [3, 4, 5, 7, 8, 10])
@@ -144,14 +222,14 @@ async def test_players_see_their_own_group_alone_and_only_rounds_that_are_over(s
         in_first_round = "round 1 of" in order
         assert ("Round 1" in order) == (not in_first_round)
         if step == "decide":
-            assert order.count("Secret of group") == 3
+            assert order.count("Secret of group") == (3 if in_first_round else 6), "what was said stays"
             assert f"trust {player}" in order
         if not in_first_round:
             assert "taken by all 6 players: 42 of 100; left: 58" in order
             assert "spent 1 on" in order
     # In deliberation each hears those who spoke before.
     talks = [order.count("Secret") for player, step, order in prompts if step == "deliberation" and player[0] == "A"]
-    assert talks == [0, 1, 2] * 2
+    assert talks == [0, 1, 2, 3, 4, 5]
 
 
 GOOD = '{"effort": 4}'
@@ -207,12 +285,10 @@ async def test_a_decision_that_never_comes_is_counted_and_the_secure_play_stands
     assert run.status == "completed"
     assert run.metrics["failed_decision_rate"] == 2 / 8
     assert run.metrics["level"] == 4, "the fallback is no decision of the model"
-    assert run.metrics["least_effort"] == 0, "but it is what was played"
-    assert run.metrics["welfare"] == -3
     with puppet(lambda _heard: Draft(GOOD)) as model:
         whole = await play(store, "weakest-link", model, group_size=2, rounds=2)
-    for near in ("cooperation", "efficiency"):
-        assert run.metrics[near] == whole.metrics[near], "both are of the decisions that were made"
+    expected = {**whole.metrics, "failed_decision_rate": 2 / 8}
+    assert run.metrics == pytest.approx(expected), "all are of the decisions that were made"
     failed = [event for event in store.events(run.id) if isinstance(event, DecisionEvent) and event.failed]
     assert [(event.agent, event.round, event.decision) for event in failed] == [
         ("A1", 1, {"effort": 0}),
@@ -232,7 +308,7 @@ async def test_the_fallback_does_not_enter_the_welfare_of_what_was_decided(store
     assert run.metrics["failed_decision_rate"] == 2 / 8
     assert run.metrics["level"] == 10
     assert run.metrics["cooperation"] == run.metrics["efficiency"] == 1
-    assert run.metrics["kept_share"] > 0, "what was played had the fallback in it"
+    assert run.metrics["kept_share"] == 0
 
 
 async def test_sanctions_that_failed_do_not_enter_the_welfare_of_what_was_decided(store: Store) -> None:
@@ -250,9 +326,7 @@ async def test_sanctions_that_failed_do_not_enter_the_welfare_of_what_was_decide
             found.append(await play(store, "common-pool-sanctions", model, **rules))
     whole, broken = (run.metrics for run in found)
     assert (whole["failed_decision_rate"], broken["failed_decision_rate"]) == (0, 1 / 12)
-    assert broken["sanctions"] < whole["sanctions"]
-    assert broken["welfare"] > whole["welfare"]
-    assert broken["efficiency"] == pytest.approx(whole["efficiency"])
+    assert {**broken, "failed_decision_rate": 0} == pytest.approx(whole)
 
 
 @given(st.integers(2, 5), st.integers(0, 2**32 - 1))
@@ -275,9 +349,7 @@ def test_tokens_by_distance_come_back_and_own_ones_stay_first(size: int, seed: i
 async def test_a_split_that_is_off_is_told_so(store: Store, split: dict[str, int], said: str) -> None:
     with puppet(lambda _heard: Draft(f"```json\n{json.dumps(split)}\n```")) as model:
         run = await play(store, "public-goods", model, group_size=2, rounds=1, repair_turns=1)
-    assert run.metrics["failed_decision_rate"] == 1
-    assert "level" not in run.metrics
-    assert run.metrics["kept_share"] == 1
+    assert run.metrics == {"failed_decision_rate": 1}
     sent = Counter(event.reason for event in store.events(run.id) if event.type == "failed_reply")
     [(reason, times)] = sent.items()
     assert said in reason

@@ -124,7 +124,7 @@ def test_every_text_renders_all_facts_and_players_read_them(
     ("game", "said"),
     [
         ("weakest-link", "requires trust that nobody chooses less"),
-        ("common-pool-sanctions", "exhausts the pool for everybody"),
+        ("common-pool-sanctions", "The more is taken, the less is left to grow"),
         ("collective-risk", "contributed by all so far: 20 of 100 (20%)\n- still needed from all players together: 80"),
         (
             "collective-risk",

@@ -13,7 +13,7 @@ from labmates.games.references import references
 from labmates.games.registry import make_game
 from labmates.records.run import RunRecord, Usage
 from labmates.stats.validity import MOST_FAILED
-from labmates.workflows.games.cooperation import cooperation, efficiency, pareto_proximity
+from labmates.workflows.games.cooperation import efficiency, pareto_proximity
 from labmates.workflows.games.profile_figures import profile_figure
 from labmates.workflows.games.profiles import games_of, games_table, profiles, profiles_table
 
@@ -40,7 +40,6 @@ def test_proximity_of_the_paper_counts_actions_and_ours_what_comes_of_them() -> 
     assert pareto_proximity(0.0, plays) == 1
     assert pareto_proximity(2.1, plays) == 1, "an over-contributor counts as one who gives nothing"
     assert pareto_proximity(0.5, plays) == 0.5
-    assert (cooperation(0.0), cooperation(1.0)) == (1, 0)
     assert efficiency(90.0, plays) == 1
     assert efficiency(50.0, plays) == 0
     assert efficiency(79.0, plays) == pytest.approx(0.725), "what 2.1 in each round brings"
@@ -102,7 +101,7 @@ def test_a_game_in_which_almost_all_decisions_failed_is_excluded_and_the_others_
 
 def test_the_share_of_play_near_the_best_is_told_by_model_and_by_game() -> None:
     runs = [
-        record(f"m:{model}", "weakest-link", i, level=10 * (1 - distance), pareto_proximity=distance)
+        record(f"m:{model}", "weakest-link", i, level=10 * (1 - distance), efficiency=1 - distance)
         for model, distances in (("a", (0.0, 0.1, 0.2, 0.9)), ("b", (0.21, 0.3, 0.5, 0.6)))
         for i, distance in enumerate(distances)
     ]

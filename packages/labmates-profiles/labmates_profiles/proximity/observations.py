@@ -15,14 +15,13 @@ from labmates.errors import UsageError
 from labmates.models.roster import KnownModel, known_model, traits_of
 from labmates.records.run import ENDED, RunRecord
 from labmates.util.csv_rows import finite, read_rows
-from labmates.workflows.games.cooperation import cooperation
 from labmates_profiles.exported import exported_runs, is_export
 
 if TYPE_CHECKING:
     import pandas as pd
 
 OUTCOMES: Final = {"cooperation": "cooperation", "efficiency": "efficiency", "proximity": "pareto_proximity"}
-"""The columns of the outcomes; the last is the paper's distance, 1 - cooperation."""
+"""The columns of the outcomes; the last is the paper's distance of mean decisions."""
 _DISTANCES: Final = {"cooperation": "pareto_proximity", "efficiency": "welfare_proximity"}
 """Alternative columns of measures as distances, with 0 for the best; the latter in files of earlier versions."""
 _GIVEN: Final = (*_DISTANCES, *_DISTANCES.values())
@@ -153,7 +152,7 @@ def _measures(given: Mapping[str, float]) -> dict[str, float]:
     """Cooperation, efficiency and the paper's proximity, each from its opposite if only that is given."""
     measures = {}
     for name, distance in _DISTANCES.items():
-        measures[name] = cooperation(given[distance]) if math.isnan(given[name]) else given[name]
+        measures[name] = 1.0 - given[distance] if math.isnan(given[name]) else given[name]
     proximity = given["pareto_proximity"]
     return {**measures, "pareto_proximity": 1.0 - measures["cooperation"] if math.isnan(proximity) else proximity}
 
