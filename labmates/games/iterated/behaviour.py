@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
-from labmates.games.iterated.match import Payoffs, Round
+from labmates.games.iterated.match import Action, Payoffs, Round
 from labmates.games.iterated.strategies import STRATEGIES
 
 TRAITS = {
@@ -45,27 +44,46 @@ class Profile:
     affinity: Mapping[str, float | None]
 
 
-def profile(matches: Iterable[Sequence[Round]], payoffs: Payoffs | None = None) -> Profile:
-    """The behaviour of a player over matches, with its moves first in each round."""
+def profile(
+    matches: Iterable[Sequence[Round]],
+    payoffs: Payoffs | None = None,
+    chosen: Iterable[Sequence[Action]] | None = None,
+) -> Profile:
+    """The behaviour of a player over matches.
+
+    Parameters
+    ----------
+    matches
+        The executed moves, the player's first in each round.
+    chosen
+        The player's chosen moves in each match, which are what counts; by default the executed ones.
+    """
     payoffs = payoffs or Payoffs()
-    played = [match for match in matches if match]
+    both = (
+        [(match, [own for own, _ in match]) for match in matches]
+        if chosen is None
+        else zip(matches, chosen, strict=True)
+    )
+    played = [(match, moves) for match, moves in both if match]
     hits: Counter[str] = Counter()
     occasions: Counter[str] = Counter()
-    for match in played:
-        for name, hit in _occasions(match, payoffs):
+    for match, moves in played:
+        for name, hit in _occasions(match, moves, payoffs):
             occasions[name] += 1
             hits[name] += hit
     shares = {name: hits[name] / occasions[name] if occasions[name] else None for name in (*TRAITS, *LIKE)}
     return Profile(
-        sum(map(len, played)), {name: shares[name] for name in TRAITS}, {name: shares[name] for name in LIKE}
+        sum(len(match) for match, _ in played),
+        {name: shares[name] for name in TRAITS},
+        {name: shares[name] for name in LIKE},
     )
 
 
-def _occasions(match: Sequence[Round], payoffs: Payoffs) -> Iterable[tuple[str, bool]]:
-    """Each occasion for a trait or strategy, and whether the player showed it."""
-    yield "nice", _is_nice(match)
-    yield "troublemaking", match[0][0] == "D"
-    for number, ((_, other), (own, _)) in enumerate(pairwise(match)):
+def _occasions(match: Sequence[Round], moves: Sequence[Action], payoffs: Payoffs) -> Iterable[tuple[str, bool]]:
+    """Each occasion for a trait or strategy, and whether the player's move showed it."""
+    yield "nice", _is_nice(match, moves)
+    yield "troublemaking", moves[0] == "D"
+    for number, ((_, other), own) in enumerate(zip(match, moves[1:], strict=False)):
         if other == "D":
             yield "forgiving", own == "C"
             if number == 0 or match[number - 1][0] == "C":
@@ -73,11 +91,11 @@ def _occasions(match: Sequence[Round], payoffs: Payoffs) -> Iterable[tuple[str, 
         else:
             yield "troublemaking", own == "D"
         yield "emulative", own == other
-    for number, (own, _) in enumerate(match):
+    for number, own in enumerate(moves):
         for name in LIKE:
             yield name, STRATEGIES[name].action(match[:number], payoffs, 0.5) == own
 
 
-def _is_nice(match: Sequence[Round]) -> bool:
-    first = next((number for number, (own, _) in enumerate(match) if own == "D"), None)
+def _is_nice(match: Sequence[Round], moves: Sequence[Action]) -> bool:
+    first = next((number for number, own in enumerate(moves) if own == "D"), None)
     return first is None or any(other == "D" for _, other in match[:first])

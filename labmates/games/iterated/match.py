@@ -77,11 +77,13 @@ class Match:
     players, teams
         Names of both players and of their teams.
     rounds
-        The moves of each round, in the order of `players`.
+        The executed moves of each round, in the order of `players`.
     end
         Why it ended.
     by
         The players who ended it: those who left, had no rounds left, or made no usable move.
+    chosen
+        The chosen moves, if noise may have flipped them; by default those executed.
     """
 
     number: int
@@ -90,6 +92,7 @@ class Match:
     rounds: tuple[Round, ...]
     end: End
     by: tuple[str, ...] = ()
+    chosen: tuple[Round, ...] = ()
 
     @property
     def within_team(self) -> bool:
@@ -101,5 +104,10 @@ class Match:
         return self.players[1 - self.players.index(player)]
 
     def seen_by(self, player: str) -> tuple[Round, ...]:
-        """The rounds with the moves of `player` first."""
+        """The rounds as executed, with the moves of `player` first."""
         return self.rounds if player == self.players[0] else turned(self.rounds)
+
+    def chosen_by(self, player: str) -> tuple[Action, ...]:
+        """The moves that `player` chose."""
+        seat = self.players.index(player)
+        return tuple(both[seat] for both in self.chosen or self.rounds)

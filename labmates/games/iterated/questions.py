@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -69,18 +69,35 @@ QUESTIONS = (
 """The keys of all questions, in order."""
 
 
-def questions(rounds: Sequence[Round], payoffs: Payoffs, *, seed: int) -> list[Question]:
+def questions(rounds: Sequence[Round], payoffs: Payoffs, *, has_noise: bool = False, seed: int) -> list[Question]:
     """The questions to one player after a match of at least one round.
 
     Parameters
     ----------
     rounds
-        The match, with the player's moves first.
+        The match as executed, with the player's moves first.
+    has_noise
+        Whether executed moves may differ from chosen ones; questions are then on executed ones in words, too.
     seed
         Determines the actions, rounds and players in the questions.
     """
     rng = random.Random(seed)
-    return [*_on_rules(payoffs, rng), *_on_time(rounds, payoffs, rng), *_on_state(rounds, payoffs, rng), *_on(rounds)]
+    asked = [*_on_rules(payoffs, rng), *_on_time(rounds, payoffs, rng), *_on_state(rounds, payoffs, rng), *_on(rounds)]
+    return [replace(question, text=_executed(question)) for question in asked] if has_noise else asked
+
+
+def _executed(question: Question) -> str:
+    """A question's text, on the actions that were carried out."""
+    who, action = question.facts.get("who"), question.facts.get("action")
+    match question.id:
+        case "action":
+            return f"Which action was carried out for {who} in round {question.facts['round']}?"
+        case "count":
+            return f"How often was {action} carried out for {who} in this match?"
+        case "tit_for_tat" | "forgiving":
+            return f"{question.text} Take the actions that were carried out."
+        case _:
+            return question.text
 
 
 def plays_tit_for_tat(rounds: Sequence[Round], payoffs: Payoffs) -> bool:

@@ -217,7 +217,7 @@ def outcomes_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
             counts = [sum(seat in vote for vote in agreement.votes) for seat in range(len(agreement.proposals))]
             signed = [all(signed) for signed in agreement.signed]
             row: dict[str, Any] = {"mechanism": play.mechanism, "game": play.game, "run": play.run}
-            if agreement.tied:
+            if any(design is not None for design in agreement.proposals):
                 row["unanimous"] = float(max(counts) == len(agreement.votes))
                 row["tied"] = float(agreement.tied > 1)
             row["adopted"] = sum(signed) / len(signed) if signed else float(agreement.place in delegated)

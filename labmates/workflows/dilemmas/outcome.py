@@ -81,7 +81,7 @@ def _of_agreements(play: CrossPlay) -> dict[str, float]:
     ]
     values_of: dict[str, Sequence[float]] = {
         "approval_rate": approved,
-        "tie_rate": [agreement.tied > 1 for agreement in play.agreements if agreement.tied],
+        "tie_rate": [agreement.tied > 1 for agreement in play.agreements if any(agreement.proposals)],
         "signature_rate": signed,
         "adoption_rate": [all(signatures) for agreement in play.agreements for signatures in agreement.signed],
         "stable_proposal_rate": [nash for nash, _ in stable],

@@ -31,7 +31,7 @@ def _players(run: str, play: CrossPlay) -> Iterator[Player]:
     for agent, (entrant, payoff) in play.totals("expected").items():
         values: dict[str, float] = {}
         if agent in cooperation:
-            values["cooperation_rate"] = fmean(cooperation[agent])
+            values["cooperation_rate"] = fmean(*zip(*cooperation[agent], strict=True))
         if scale is not None:
             values["normalised"] = (payoff - scale.defect) / (scale.cooperate - scale.defect)
         seat, entrants = seats[agent]
@@ -39,10 +39,10 @@ def _players(run: str, play: CrossPlay) -> Iterator[Player]:
         yield Player(run, play.models[entrant], (seat, others), values)
 
 
-def _cooperation(play: CrossPlay) -> dict[tuple[str, int], list[float]]:
-    """The probabilities of the cooperative action of each agent of each match, without failed decisions."""
+def _cooperation(play: CrossPlay) -> dict[tuple[str, int], list[tuple[float, float]]]:
+    """The probabilities, with weights, of the cooperative action of each agent of each match, if not failed."""
     return grouped(
-        ((round_.match, round_.agents[seat]), likely)
+        ((round_.match, round_.agents[seat]), (likely, round_.weight))
         for round_ in play.rounds
         for seat, likely in enumerate(play.cooperation(round_))
         if not round_.failed[seat]

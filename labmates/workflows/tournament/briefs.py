@@ -13,7 +13,8 @@ from pydantic import create_model
 
 from labmates.agents.decisions import Form
 from labmates.agents.prompts import Prompts
-from labmates.games.iterated.match import LABELS, Match, Round
+from labmates.games.base import counted
+from labmates.games.iterated.match import LABELS, Action, Match, Round
 from labmates.games.iterated.questions import OPPONENT, UNDECIDABLE, Question
 from labmates.models.orders import Order
 from labmates.workflows.calls.remarks import form_text
@@ -23,6 +24,9 @@ from labmates.workflows.tournament.wordings import NEUTRAL, WORDINGS
 
 render = Prompts(__package__).render
 
+_PAYOFFS = ("reward", "punishment", "sucker", "temptation")
+_REVERSED = ("punishment", "reward", "temptation", "sucker")
+"""The same, if the rules list the actions in reverse."""
 _FIRST = "the first round of a match"
 KIND = "tournament"
 """The kind of the orders."""
@@ -41,7 +45,7 @@ _HINTS = {
 
 @lru_cache
 def move_form(actions: tuple[str, ...], *, may_leave: bool) -> type[Form]:
-    """The form of a move: an action or, from the second round, leaving the match; and the reasoning.
+    """The form of a move: the reasoning, then an action or, from the second round, leaving the match.
 
     Parameters
     ----------
@@ -50,14 +54,14 @@ def move_form(actions: tuple[str, ...], *, may_leave: bool) -> type[Form]:
     """
     move: Any = Literal[(*actions, LABELS["leave"])] if may_leave else Literal[actions]
     name, when = ("LaterMove", "a later round, when a player may leave") if may_leave else ("FirstMove", _FIRST)
-    return create_model(name, __base__=Form, __doc__=f"A move in {when}.", move=(move, ...), reasoning=(str, ""))
+    return create_model(name, __base__=Form, __doc__=f"A move in {when}.", reasoning=(str, ""), move=(move, ...))
 
 
 @lru_cache
 def wishes_form(others: tuple[str, ...]) -> type[Form]:
-    """The form of wishes: the desired teammates, and the reasoning."""
+    """The form of wishes: the reasoning, then the desired teammates."""
     player: Any = Literal[others]
-    return create_model("Wishes", __base__=Form, __doc__="Wishes.", wanted=(list[player], ...), reasoning=(str, ""))
+    return create_model("Wishes", __base__=Form, __doc__="Wishes.", reasoning=(str, ""), wanted=(list[player], ...))
 
 
 def answers_form(questions: Sequence[Question], actions: tuple[str, ...]) -> type[Form]:
@@ -84,7 +88,7 @@ class View:
     memory
         Its completed matches.
     rounds
-        The present match, with its moves first.
+        The present match as executed, with its moves first.
     opponent
         Name of the opponent; empty before the first round, when it is unknown.
     left
@@ -95,6 +99,8 @@ class View:
         Its own and its opponent's messages in the present match, with the number of the following round.
     reputation
         The opponent's cooperative moves and all moves in its earlier matches; None if not shown.
+    chosen
+        The moves that it chose in the present match, if noise may have flipped them; by default those executed.
     """
 
     player: str
@@ -105,6 +111,7 @@ class View:
     plan: str
     messages: tuple[tuple[int, str, str], ...] = ()
     reputation: tuple[int, int] | None = None
+    chosen: tuple[Action, ...] = ()
 
 
 class Briefing:
@@ -116,21 +123,31 @@ class Briefing:
 
     Attributes
     ----------
+    listed
+        Both actions in the order of the rules.
     labels
         Displayed names of actions, by label.
     """
 
-    def __init__(self, condition: TournamentCondition) -> None:
+    def __init__(self, condition: TournamentCondition, *, is_reversed: bool = False) -> None:
         self._condition = condition
         self._words = WORDINGS[condition.wording](condition)
-        self.labels = REAL_WORDS if condition.ablation == "real-words" else {}
-        self._vocabulary = {**self.labels, **(NEUTRAL if condition.ablation == "neutral" else {})}
+        self.listed: tuple[Action, Action] = ("D", "C") if is_reversed else ("C", "D")
+        places = [LABELS["C"], LABELS["D"]]
+        names = [REAL_WORDS[LABELS[action]] for action in self.listed] if condition.ablation == "real-words" else places
+        self.labels = dict(zip((LABELS[action] for action in self.listed), names, strict=True))
+        neutral = NEUTRAL if condition.ablation == "neutral" else {}
+        # Rules name actions by their place in the list; all other texts by their label.
+        self._of_rules = {**dict(zip(places, names, strict=True)), **neutral}
+        self._vocabulary = {**self.labels, **neutral}
         self._system = self._rules()
 
     def move(self, view: View) -> list[BaseMessage]:
         """The prompt for a move."""
-        moves = [LABELS["C"], LABELS["D"], *([LABELS["leave"]] if view.rounds else [])]
-        more = {"moves": " or ".join(f'"{move}"' for move in moves), "form": form_text(("move", "reasoning"))}
+        moves = [LABELS[action] for action in self.listed] + ([LABELS["leave"]] if view.rounds else [])
+        more = {"moves": " or ".join(f'"{move}"' for move in moves), "form": form_text(("reasoning", "move"))}
+        if self._condition.critique_turns:
+            more["memory"] = "Your plan is renewed from them from time to time."
         return self._in_match(view, "move", **more)
 
     def message(self, view: View) -> list[BaseMessage]:
@@ -148,11 +165,11 @@ class Briefing:
         text = self._text(
             step,
             {"plan": view.plan or "You have none yet.", "messages": "\n".join(messages)},
-            history=self._history(view.rounds),
+            history=self._history(view.rounds, view.chosen),
             told="".join(f"## {head}\n${name}\n\n" for name, head in parts.items()),
             now=self._now(view, step),
             round=len(view.rounds) + 1,
-            **more,
+            **{"memory": "", **more},
         )
         return self._order(view, step, text)
 
@@ -165,7 +182,7 @@ class Briefing:
         """The prompt for the desired teammates of a player, with the introductions of all players."""
         others = {other: text for other, text in introductions.items() if other != player}
         most = len(self._condition.players_of["A"]) - 1
-        form = form_text(("wanted", "reasoning"))
+        form = form_text(("reasoning", "wanted"))
         text = replaced(
             render("wishes", introductions="$introductions", most=most, who=self._who(player), form=form),
             self._team_words,
@@ -203,7 +220,7 @@ class Briefing:
             number=len(view.memory) + 1,
             matches=self._condition.matches_of(view.player),
             who=self._who(view.player),
-            history=self._history(view.rounds),
+            history=self._history(view.rounds, view.chosen),
             questions="\n".join(lines),
             form=form_text(question.id for question in questions),
         )
@@ -214,7 +231,7 @@ class Briefing:
         situation = render(
             f"situation_{self._condition.wording}",
             memory="\n\n".join(self._remembered(view.player, match) for match in view.memory) or "None yet.",
-            history=self._history(view.rounds),
+            history=self._history(view.rounds, view.chosen),
         )
         blanks = {name: f"${name}" for name in written}
         now = self._now(view, step)
@@ -232,7 +249,7 @@ class Briefing:
 
     def _rules(self) -> BaseMessage:
         condition = self._condition
-        payoffs = {name: getattr(condition, name) for name in ("reward", "punishment", "sucker", "temptation")}
+        payoffs = {name: getattr(condition, name) for name in _PAYOFFS}
         text = self._system_text(condition)
         if condition.ablation == "length-matched":
             structures = ("ri", "gc", "sa") if condition.teams > 1 else ("ri", "sa")
@@ -240,7 +257,7 @@ class Briefing:
             text = lengthened(text, max(word_count(self._system_text(other)) for other in others))
         length = condition.rounds if condition.continuation == 1 else None
         facts = {"length": length, "payoffs": payoffs, "labels": [LABELS["C"], LABELS["D"]]}
-        return Order(KIND, self._reworded(facts), replaced(text, self._vocabulary)).system()
+        return Order(KIND, self._reworded(facts), replaced(text, self._of_rules)).system()
 
     def _reworded(self, facts: Mapping[str, Any]) -> dict[str, Any]:
         reworded: dict[str, Any] = renamed(facts, {name: replaced(name, self._vocabulary) for name in _IN_FACTS})
@@ -261,13 +278,18 @@ class Briefing:
             f"system_{wording}",
             players=len(condition.players),
             opponents=_opponents(condition),
-            rounds=condition.rounds,
-            **{name: getattr(condition, name) for name in ("reward", "punishment", "sucker", "temptation")},
-            total_rounds=condition.total_rounds,
-            further_rules=_further_rules(condition),
+            rounds=counted(condition.rounds, "round"),
+            **self._points(),
+            total_rounds=counted(condition.total_rounds, "round"),
+            further_rules=_further_rules(condition, LABELS["C" if self.listed[0] == "C" else "D"]),
             team_rules=teams,
             aim="" if condition.ablation == "no-aim" else render(f"aim_{wording}", goal=goal),
         )
+
+    def _points(self) -> dict[str, str]:
+        """The points of the rules, by the places of both actions in the list."""
+        places = _PAYOFFS if self.listed[0] == "C" else _REVERSED
+        return {name: counted(getattr(self._condition, of), "point") for name, of in zip(_PAYOFFS, places, strict=True)}
 
     def _who(self, player: str) -> str:
         """A player's name and its team, as far as teams exist and matter."""
@@ -297,24 +319,26 @@ class Briefing:
         )
 
     def _remembered(self, player: str, match: Match) -> str:
-        return "\n".join([self._words.match(player, match), *self._lines(match.seen_by(player))])
+        lines = self._lines(match.seen_by(player), match.chosen_by(player))
+        return "\n".join([self._words.match(player, match), *lines])
 
-    def _history(self, rounds: Sequence[Round]) -> str:
-        return "\n".join(self._lines(rounds)) or "No round has been played yet."
+    def _history(self, rounds: Sequence[Round], chosen: Sequence[Action]) -> str:
+        return "\n".join(self._lines(rounds, chosen)) or "No round has been played yet."
 
-    def _lines(self, rounds: Sequence[Round]) -> list[str]:
-        return [self._words.round(number, round_) for number, round_ in enumerate(rounds, start=1)]
+    def _lines(self, rounds: Sequence[Round], chosen: Sequence[Action]) -> list[str]:
+        both = zip(rounds, chosen or [own for own, _ in rounds], strict=True)
+        return [self._words.round(number, round_, move) for number, (round_, move) in enumerate(both, start=1)]
 
 
-def _further_rules(condition: TournamentCondition) -> str:
-    """The rules on noise, the end of a match and reputation, where they apply."""
+def _further_rules(condition: TournamentCondition, cooperation: str) -> str:
+    """The rules on noise, the end of a match and reputation, where they apply; `cooperation` is named as in rules."""
     rules = ""
     if condition.continuation < 1:
         rules += "\n" + render("end_rule", probability=f"{condition.continuation:g}")
     if condition.noise:
         rules += "\n" + render("noise_rule", probability=f"{condition.noise:g}")
     if condition.reputation == "shown":
-        rules += "\n" + render("reputation_rule")
+        rules += "\n" + render("reputation_rule", action=cooperation)
     return rules
 
 
@@ -324,9 +348,9 @@ def _record(view: View) -> str:
         return ""
     cooperated, moves = view.reputation
     return (
-        f"; of its {moves} choices in earlier matches, {cooperated} were {LABELS['C']}"
+        f"; its moves in earlier matches: {moves}, of which {LABELS['C']}: {cooperated}"
         if moves
-        else "; it has not chosen before"
+        else "; it has not moved before"
     )
 
 

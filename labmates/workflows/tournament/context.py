@@ -33,6 +33,7 @@ class MatchData(TypedDict):
     number: int
     players: list[str]
     rounds: list[list[Action]]
+    chosen: list[list[Action]]
     end: End
     by: list[str]
 
@@ -82,8 +83,8 @@ class MatchState(TypedDict):
     ----------
     memory
         Completed matches of either player.
-    rounds
-        Both moves of each round so far.
+    rounds, chosen
+        Both moves of each round so far, as executed and as chosen.
     moves
         Both moves of the present round; None for a player without a usable move.
     messages
@@ -96,6 +97,7 @@ class MatchState(TypedDict):
     players: list[str]
     memory: list[MatchData]
     rounds: list[list[Action]]
+    chosen: list[list[Action]]
     moves: list[Move | None]
     messages: list[tuple[int, str, str]]
     plans: Annotated[dict[str, str], operator.or_]
@@ -121,6 +123,7 @@ class PlanState(TypedDict):
     player: str
     memory: list[MatchData]
     rounds: list[list[Action]]
+    chosen: list[Action]
     opponent: str
     plan: str
     left: int
@@ -148,6 +151,7 @@ def match_of(data: MatchData, team_of: dict[str, str]) -> Match:
         tuple((first_move, second_move) for first_move, second_move in data["rounds"]),
         data["end"],
         tuple(data["by"]),
+        tuple((first_move, second_move) for first_move, second_move in data["chosen"]),
     )
 
 
@@ -175,12 +179,12 @@ class TournamentContext:
     @cached_property
     def briefing(self) -> Briefing:
         """The prompts of the tournament."""
-        return Briefing(self.condition)
+        return Briefing(self.condition, is_reversed=self.condition.reverses_options(self.seed))
 
     @cached_property
     def actions(self) -> tuple[str, ...]:
-        """Displayed names of both actions."""
-        return tuple(self.briefing.labels.get(LABELS[action], LABELS[action]) for action in ("C", "D"))
+        """Displayed names of both actions, as listed."""
+        return tuple(self.briefing.labels[LABELS[action]] for action in self.briefing.listed)
 
     def meant(self, answer: Form) -> dict[str, Any]:
         """A player's answer with the labels of records."""
@@ -202,11 +206,18 @@ class TournamentContext:
         return self._speakers[player]
 
     def view(
-        self, player: str, memory: Sequence[MatchData], rounds: Sequence[Round], opponent: str, left: int, plan: str
+        self,
+        player: str,
+        memory: Sequence[MatchData],
+        rounds: Sequence[Round],
+        opponent: str,
+        left: int,
+        plan: str,
+        chosen: Sequence[Action] = (),
     ) -> View:
         """A player's knowledge: its own matches, and before a round nothing of its opponent."""
         matches = (match_of(data, self.condition.players) for data in memory if player in data["players"])
-        return View(player, tuple(matches), tuple(rounds), opponent if rounds else "", left, plan)
+        return View(player, tuple(matches), tuple(rounds), opponent if rounds else "", left, plan, chosen=tuple(chosen))
 
     def left(self, player: str, played: dict[str, int]) -> int:
         """Number of rounds left to a player."""

@@ -8,7 +8,8 @@ from labmates.workflows.protocol.experiment import Estimate, Experiment, Metric
 from labmates.workflows.tournament.condition import TournamentCondition
 
 METRICS = (
-    Metric("cooperation", "share of moves that cooperate", SHARE, headline=True),
+    Metric("cooperation", "share of a player's chosen moves that cooperate, mean over players", SHARE, headline=True),
+    Metric("executed_cooperation", "the same of executed moves, which noise may flip", SHARE),
     Metric("one_shot_cooperation", "share of first moves that cooperate", SHARE, headline=True),
     Metric("within_team_cooperation", "share of moves that cooperate with one's own team", SHARE),
     Metric("between_team_cooperation", "share of moves that cooperate with another team", SHARE),
@@ -32,7 +33,7 @@ def estimate(condition: TournamentCondition) -> Estimate:
     players, total = len(condition.players), condition.total_rounds
     # A player's last match may end when its rounds are used up; it gets questions on that match, too.
     matches = min(-(-total // condition.rounds), max(map(condition.matches_of, condition.players)))
-    loops = (total - 1) // condition.plan_every * (condition.critique_turns > 0)
+    loops = max(0, total - 2) // condition.plan_every * (condition.critique_turns > 0)
     planning = loops * (1 + 2 * condition.critique_turns)
     asked = matches * (condition.comprehension == "asked")
     written = {"none": 0, "each-match": matches, "each-round": total}[condition.messages]

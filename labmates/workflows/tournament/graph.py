@@ -31,7 +31,9 @@ async def pairing(state: TournamentState, runtime: Runtime[TournamentContext]) -
     """Begin a round of the schedule; matches of players without rounds left are recorded as not played."""
     ctx = runtime.context
     off = [
-        MatchData(number=number, players=list(pair), rounds=[], end="not_played", by=_spent(ctx, state, pair))
+        MatchData(
+            number=number, players=list(pair), rounds=[], chosen=[], end="not_played", by=_spent(ctx, state, pair)
+        )
         for number, pair in ctx.schedule[state["turn"]]
         if _spent(ctx, state, pair)
     ]
@@ -91,6 +93,7 @@ def _match(state: TournamentState, number: int, pair: Pairing) -> Send:
             players=list(pair),
             memory=[match for match in state["matches"] if not set(pair).isdisjoint(match["players"])],
             rounds=[],
+            chosen=[],
             messages=[],
             moves=[],
             plans={player: state["plans"][player] for player in pair if player in state["plans"]},

@@ -65,18 +65,21 @@ async def payoffs(state: MatchState, runtime: Runtime[TournamentContext]) -> Upd
     """The result of both moves: points, or the end of the match."""
     ctx, condition = runtime.context, runtime.context.condition
     played = [_executed(ctx, state, seat, move) for seat, move in enumerate(state["moves"]) if move in ("C", "D")]
-    rounds, counts = state["rounds"], state["played"]
+    rounds, chosen, counts = state["rounds"], state["chosen"], state["played"]
     _record_moves(ctx, state)
     if len(played) == 2:
         first, second = played
         rounds = [*rounds, [first, second]]
+        chosen = [*chosen, [move for move in state["moves"] if move in ("C", "D")]]
         counts = {player: counts.get(player, 0) + 1 for player in state["players"]}
         points = [condition.payoffs.of(first, second), condition.payoffs.of(second, first)]
         _record_payoff(ctx, state, played, points)
     end, by = _end(ctx, state, rounds, counts)
-    update: Update = {"rounds": rounds, "played": counts}
+    update: Update = {"rounds": rounds, "chosen": chosen, "played": counts}
     if end is not None:
-        match = MatchData(number=state["number"], players=state["players"], rounds=rounds, end=end, by=by)
+        match = MatchData(
+            number=state["number"], players=state["players"], rounds=rounds, chosen=chosen, end=end, by=by
+        )
         record_match(ctx, match)
         update["matches"] = [match]
     await ctx.table.recorder.flush()
@@ -169,12 +172,13 @@ def _with_messages(view: View, messages: Sequence[tuple[int, str, str]], seat: i
 
 
 def _is_due(ctx: TournamentContext, state: MatchState, seat: int) -> bool:
-    """Whether a player plans now: after every `plan_every` rounds played."""
+    """Whether a player plans now: after every `plan_every` rounds played, if more than one is left."""
     player, condition = state["players"][seat], ctx.condition
     played = state["played"].get(player, 0)
     # After an abandoned match, the count is unchanged since the player's last plan.
     is_new = played > state["planned"].get(player, 0)
-    return condition.critique_turns > 0 and is_new and played % condition.plan_every == 0
+    is_time = played % condition.plan_every == 0 and ctx.left(player, state["played"]) > 1
+    return condition.critique_turns > 0 and is_new and is_time
 
 
 def _planning(ctx: TournamentContext, state: MatchState, seat: int) -> Send:
@@ -186,6 +190,7 @@ def _planning(ctx: TournamentContext, state: MatchState, seat: int) -> Send:
             player=view.player,
             memory=[match for match in state["memory"] if view.player in match["players"]],
             rounds=[list(both) for both in view.rounds],
+            chosen=list(view.chosen),
             opponent=view.opponent,
             plan=view.plan,
             left=view.left,
@@ -201,7 +206,8 @@ def _planning(ctx: TournamentContext, state: MatchState, seat: int) -> Send:
 def _view(ctx: TournamentContext, state: MatchState, seat: int) -> View:
     player, opponent = state["players"][seat], state["players"][1 - seat]
     plan, left = state["plans"].get(player, ""), ctx.left(player, state["played"])
-    view = ctx.view(player, state["memory"], seen_by(state["rounds"], seat), opponent, left, plan)
+    chosen = [both[seat] for both in state["chosen"]]
+    view = ctx.view(player, state["memory"], seen_by(state["rounds"], seat), opponent, left, plan, chosen)
     if ctx.condition.reputation == "none":
         return view
     moves = [
@@ -278,7 +284,8 @@ def _record_payoff(ctx: TournamentContext, state: MatchState, executed: list[Act
 
 async def _examine(ctx: TournamentContext, state: MatchState, seat: int) -> None:
     view, step = _view(ctx, state, seat), f"{state['number']}/{state['players'][seat]}/questions"
-    asked = questions(view.rounds, ctx.condition.payoffs, seed=derive(ctx.seed, step))
+    has_noise = ctx.condition.noise > 0
+    asked = questions(view.rounds, ctx.condition.payoffs, has_noise=has_noise, seed=derive(ctx.seed, step))
     decided = await ctx.table.decide(
         step,
         ctx.speaker(view.player),

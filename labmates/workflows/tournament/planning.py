@@ -93,7 +93,8 @@ def read_text(most: int) -> Callable[[Reply, bool], str]:
 
 def _view(ctx: TournamentContext, state: PlanState) -> View:
     rounds = [(own, other) for own, other in state["rounds"]]
-    return ctx.view(state["player"], state["memory"], rounds, state["opponent"], state["left"], state["plan"])
+    left, plan, chosen = state["left"], state["plan"], state["chosen"]
+    return ctx.view(state["player"], state["memory"], rounds, state["opponent"], left, plan, chosen)
 
 
 async def _say(ctx: TournamentContext, state: PlanState, stage: str, messages: list[BaseMessage]) -> str:

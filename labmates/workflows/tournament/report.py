@@ -8,20 +8,28 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain, groupby
 from statistics import fmean
 from typing import Any
 
-from labmates.games.iterated.match import Action, Match
+from labmates.games.iterated.match import Action
 from labmates.games.iterated.questions import QUESTIONS
 from labmates.stats.advantages import advantage
 from labmates.stats.domains import SHARE
 from labmates.stats.intervals import Estimate, mean
 from labmates.stats.validity import Tally
 from labmates.util.display_names import labels_apart
-from labmates.workflows.tournament.results import Tournament, rate
+from labmates.workflows.tournament.results import (
+    Measure,
+    Tournament,
+    answered,
+    between_teams,
+    cooperation,
+    one_shot,
+    within_team,
+)
 
 STRUCTURES = {"ri": "repeated interaction", "gc": "group competition", "sa": "super-additive"}
 _TOTAL = "rounds_per_player"
@@ -184,8 +192,8 @@ def report(tournaments: Sequence[Tournament]) -> Report:
             }
             groups += [_group(name, model, among, settings, members) for name, members in by_structure.items()]
             hypotheses += [
-                _hypothesis("H1", "cooperation", model, among, settings, by_structure, _cooperation),
-                _hypothesis("H2", "one-shot cooperation", model, among, settings, by_structure, _one_shot),
+                _hypothesis("H1", "cooperation", model, among, settings, by_structure, cooperation),
+                _hypothesis("H2", "one-shot cooperation", model, among, settings, by_structure, one_shot),
             ]
     return Report(tuple(groups), tuple(hypotheses))
 
@@ -196,38 +204,6 @@ def rate_of(values: Sequence[Sequence[float]]) -> Rate | None:
     if not by_tournament:
         return None
     return Rate(mean([*chain(*by_tournament)], SHARE), mean([fmean(players) for players in by_tournament], SHARE))
-
-
-Measure = Callable[[Tournament, str], float | None]
-
-
-def _cooperation(tournament: Tournament, player: str) -> float | None:
-    return rate(tournament.moves(player))
-
-
-def _one_shot(tournament: Tournament, player: str) -> float | None:
-    return rate(tournament.first_moves(player))
-
-
-def _of_matches(wanted: Callable[[Match], bool]) -> Measure:
-    def measure(tournament: Tournament, player: str) -> float | None:
-        return rate([own for match in tournament.of(player) if wanted(match) for own, _ in match.seen_by(player)])
-
-    return measure
-
-
-def _answered(question: str | None) -> Measure:
-    def measure(tournament: Tournament, player: str) -> float | None:
-        marks = [
-            bool(row["right"])
-            for name, rows in tournament.answers
-            if name == player
-            for key, row in rows.items()
-            if question in (None, key) and row["right"] is not None
-        ]
-        return fmean(marks) if marks else None
-
-    return measure
 
 
 def _values(tournaments: Sequence[Tournament], model: str, measure: Measure) -> list[list[float]]:
@@ -245,7 +221,7 @@ def _group(
     def rates(measure: Measure) -> Rate | None:
         return rate_of(_values(members, model, measure))
 
-    by_question = {question: rates(_answered(question)) for question in QUESTIONS}
+    by_question = {question: rates(answered(question)) for question in QUESTIONS}
     has_teams = structure != "ri"
     players = [(tournament, player) for tournament in members for player in _players(tournament, model)]
     profiles = ((tournament, player, tournament.profile([player])) for tournament, player in players)
@@ -255,13 +231,13 @@ def _group(
         among=among,
         settings=settings,
         runs=tuple(tournament.run_id for tournament in members),
-        cooperation=rates(_cooperation),
-        one_shot=rates(_one_shot),
-        within=rates(_of_matches(lambda match: match.within_team)) if has_teams else None,
-        between=rates(_of_matches(lambda match: not match.within_team)) if has_teams else None,
+        cooperation=rates(cooperation),
+        one_shot=rates(one_shot),
+        within=rates(within_team) if has_teams else None,
+        between=rates(between_teams) if has_teams else None,
         curve=_curve(tournament.moves(player) for tournament, player in players),
         one_shot_curve=_curve(tournament.first_moves(player) for tournament, player in players),
-        comprehension=rates(_answered(None)),
+        comprehension=rates(answered(None)),
         questions={question: rate for question, rate in by_question.items() if rate is not None},
         profiles=tuple(
             PlayerProfile(tournament.run_id, player, profile.rounds, profile.traits, profile.affinity)

@@ -1,13 +1,14 @@
 """Tournaments of the iterated prisoner's dilemma from their record: matches, moves, answers, metrics.
 
-A rate is the share of moves that cooperate. Rates of players and of tournaments count only played rounds: after a
-failed move nothing is played, and only the failure counts.
+A rate is the share of a player's moves that cooperate, as it chose them: noise may flip what is executed. The rate of a
+tournament is the mean over its players. Only played rounds count: after a failed move nothing is played, and only the
+failure counts.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean
@@ -76,35 +77,36 @@ class Tournament:
         return [match for match in self.played if player in match.players]
 
     def moves(self, player: str) -> list[Action]:
-        """All moves of a player, in order."""
-        return [own for match in self.of(player) for own, _ in match.seen_by(player)]
+        """All chosen moves of a player, in order."""
+        return [move for match in self.of(player) for move in match.chosen_by(player)]
 
     def first_moves(self, player: str) -> list[Action]:
-        """A player's moves in the first rounds of its matches, in order."""
-        return [match.seen_by(player)[0][0] for match in self.of(player)]
+        """A player's chosen moves in the first rounds of its matches, in order."""
+        return [match.chosen_by(player)[0] for match in self.of(player)]
 
     def profile(self, players: Iterable[str]) -> Profile:
         """The joint behaviour of players."""
-        return profile((match.seen_by(player) for player in players for match in self.of(player)), self.payoffs)
+        played = [(match, player) for player in players for match in self.of(player)]
+        executed = [match.seen_by(player) for match, player in played]
+        return profile(executed, self.payoffs, [match.chosen_by(player) for match, player in played])
 
-    def cooperation(self, matches: Sequence[Match]) -> float | None:
-        """The rate of cooperation over matches; None without rounds."""
-        return rate([action for match in matches for both in match.rounds for action in both])
+    def mean(self, measure: Measure) -> float | None:
+        """The mean of a measure over players; None without values."""
+        values = [value for player in self.models if (value := measure(self, player)) is not None]
+        return fmean(values) if values else None
 
     def metrics(self) -> dict[str, float]:
         """The metrics of the run by name, without those that had no occasion."""
         played, ends = self.played, Counter(match.end for match in self.matches)
-        rounds = sum(len(match.rounds) for match in played)
-        points = sum(self.payoffs.total(match.seen_by(player)) for match in played for player in match.players)
-        right = [row["right"] for _, rows in self.answers for row in rows.values() if row["right"] is not None]
         metrics: dict[str, float | None] = {
-            "cooperation": self.cooperation(played),
-            "one_shot_cooperation": rate([action for match in played for action in match.rounds[0]]),
-            "within_team_cooperation": self.cooperation([match for match in played if match.within_team]),
-            "between_team_cooperation": self.cooperation([match for match in played if not match.within_team]),
-            "comprehension": fmean(right) if right else None,
-            "points_per_round": points / (2 * rounds) if rounds else None,
-            "rounds": rounds,
+            "cooperation": self.mean(cooperation),
+            "executed_cooperation": self.mean(executed_cooperation) if self.condition.get("noise") else None,
+            "one_shot_cooperation": self.mean(one_shot),
+            "within_team_cooperation": self.mean(within_team),
+            "between_team_cooperation": self.mean(between_teams),
+            "comprehension": self.mean(answered(None)),
+            "points_per_round": self.mean(points_per_round),
+            "rounds": sum(len(match.rounds) for match in played),
             "matches": len(played),
             "matches_not_played": ends["not_played"],
             "matches_left": ends["leave"],
@@ -114,6 +116,57 @@ class Tournament:
         if self.structure == "ri":  # without teams for players
             metrics["within_team_cooperation"] = metrics["between_team_cooperation"] = None
         return {name: value for name, value in metrics.items() if value is not None}
+
+
+Measure = Callable[[Tournament, str], float | None]
+"""A measure of a player; None without an occasion."""
+
+
+def cooperation(tournament: Tournament, player: str) -> float | None:
+    """The share of a player's chosen moves that cooperate."""
+    return rate(tournament.moves(player))
+
+
+def executed_cooperation(tournament: Tournament, player: str) -> float | None:
+    """The share of a player's executed moves that cooperate."""
+    return rate([own for match in tournament.of(player) for own, _ in match.seen_by(player)])
+
+
+def one_shot(tournament: Tournament, player: str) -> float | None:
+    """The share of first moves that cooperate."""
+    return rate(tournament.first_moves(player))
+
+
+def within_team(tournament: Tournament, player: str) -> float | None:
+    """Cooperation in matches with its own team."""
+    return rate([m for match in tournament.of(player) if match.within_team for m in match.chosen_by(player)])
+
+
+def between_teams(tournament: Tournament, player: str) -> float | None:
+    """Cooperation in matches with other teams."""
+    return rate([m for match in tournament.of(player) if not match.within_team for m in match.chosen_by(player)])
+
+
+def points_per_round(tournament: Tournament, player: str) -> float | None:
+    """The points of a player per round."""
+    rounds = [both for match in tournament.of(player) for both in match.seen_by(player)]
+    return tournament.payoffs.total(rounds) / len(rounds) if rounds else None
+
+
+def answered(question: str | None) -> Measure:
+    """The measure of the share of right answers to a question; None means all questions."""
+
+    def measure(tournament: Tournament, player: str) -> float | None:
+        marks = [
+            bool(row["right"])
+            for name, rows in tournament.answers
+            if name == player
+            for key, row in rows.items()
+            if question in (None, key) and row["right"] is not None
+        ]
+        return fmean(marks) if marks else None
+
+    return measure
 
 
 @dataclass(frozen=True)
@@ -223,8 +276,9 @@ def _match(details: Mapping[str, Any]) -> Match:
     first, second = details["players"]
     first_team, second_team = details["teams"]
     rounds = tuple((own, theirs) for own, theirs in details["rounds"])
+    chosen = tuple((own, theirs) for own, theirs in details.get("chosen", ()))
     teams = first_team, second_team
-    return Match(details["number"], (first, second), teams, rounds, details["end"], tuple(details["by"]))
+    return Match(details["number"], (first, second), teams, rounds, details["end"], tuple(details["by"]), chosen)
 
 
 def _is_first_of_planning(step: str) -> bool:

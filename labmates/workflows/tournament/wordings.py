@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from labmates.games.iterated.match import LABELS, Match, Payoffs, Round
+from labmates.games.base import counted
+from labmates.games.iterated.match import LABELS, Action, Match, Payoffs, Round
 from labmates.workflows.play.wordings import Wording
 from labmates.workflows.tournament.condition import TournamentCondition
 
@@ -23,7 +24,7 @@ NEUTRAL: Mapping[str, str] = {
 }
 """Words that suggest teams or contest, with neutral replacements."""
 _ENDS = {
-    "length": "it had all its rounds",
+    "length": "all its rounds were played",
     "chance": "no further round was drawn",
     "rounds": "a player had no rounds left",
     "forfeit": "a player gave no valid move",
@@ -57,12 +58,14 @@ class Ours:
             return f"player {opponent}, of your own team"
         return f"player {opponent}, of {'the other team' if condition.teams == 2 else f'team {team}'}"
 
-    def round(self, number: int, round_: Round) -> str:
-        """A round of the present or a completed match."""
+    def round(self, number: int, round_: Round, chosen: Action) -> str:
+        """A round of the present or a completed match, with the player's choice if noise flipped it."""
         own, other = round_
+        points = [counted(self._payoffs.of(*pair), "point") for pair in ((own, other), (other, own))]
+        flipped = f" (you chose {LABELS[chosen]})" if chosen != own else ""
         return (
-            f"Round {number}: you {LABELS[own]}, opponent {LABELS[other]}; "
-            f"you {self._payoffs.of(own, other)} points, opponent {self._payoffs.of(other, own)} points"
+            f"Round {number}: you {LABELS[own]}{flipped}, opponent {LABELS[other]}; you {points[0]}, "
+            f"opponent {points[1]}"
         )
 
     def match(self, player: str, match: Match) -> str:
@@ -71,17 +74,12 @@ class Ours:
         own, other = (self._payoffs.total(seen) for seen in (rounds, match.seen_by(opponent)))
         # Without rounds the opponent stays unknown.
         against = self.opponent(player, opponent) if rounds else "an unknown opponent"
-        end = _end(player, match)
-        return f"## Against {against}: {len(rounds)} rounds, you {own} points, opponent {other} points; {end}"
+        length, mine, theirs = counted(len(rounds), "round"), counted(own, "point"), counted(other, "point")
+        return f"## Against {against}: {length}, you {mine}, opponent {theirs}; {_end(player, match)}"
 
 
 class Paper(Ours):
     """The content of the prompts of the super-additive paper, section 3.4, in sentences of our own."""
-
-    @property
-    def unknown(self) -> str:
-        """The opponent before the first round of a match."""
-        return "player unknown" if self._condition.structure == "ri" else "player unknown of group unknown"
 
     def own_team(self, player: str) -> str:
         """The name of the player's group."""
@@ -92,17 +90,18 @@ class Paper(Ours):
         """An opponent with its group."""
         return f"player {opponent}{self.own_team(opponent)}"
 
-    def round(self, number: int, round_: Round) -> str:
+    def round(self, number: int, round_: Round, chosen: Action) -> str:
         """Actions and points of a round."""
         own, other = round_
+        flipped = f", which was carried out as {LABELS[own]}" if chosen != own else ""
         return (
-            f"Round {number}: you chose {LABELS[own]}, your opponent {LABELS[other]}. Points: "
+            f"Round {number}: you chose {LABELS[chosen]}{flipped}, your opponent {LABELS[other]}. Points: "
             f"{self._payoffs.of(own, other):+d} for you, {self._payoffs.of(other, own):+d} for your opponent"
         )
 
     def match(self, player: str, match: Match) -> str:
         """The heading of a match: its players and its end."""
-        against = self.opponent(player, match.opponent(player)) if match.rounds else self.unknown
+        against = self.opponent(player, match.opponent(player)) if match.rounds else "an unknown opponent"
         return f"## Match between you (player {player}) and {against}; {_end(player, match)}"
 
 

@@ -61,7 +61,8 @@ async def test_a_tournament_takes_exactly_the_calls_that_its_rules_say(arena: Ar
 
 
 @pytest.mark.parametrize(
-    ("words", "name"), [({"ablation": "real-words"}, "cooperate"), ({"wording": "paper"}, "group")]
+    ("words", "name"),
+    [({"ablation": "real-words"}, "cooperate"), ({"wording": "paper"}, "group"), ({"seed": 1}, "action_a")],
 )
 async def test_other_words_change_prompts_and_keys_but_not_play_nor_records(
     arena: Arena, words: dict[str, Any], name: str
@@ -72,7 +73,8 @@ async def test_other_words_change_prompts_and_keys_but_not_play_nor_records(
         "critique_turns": 0,
         **SHORT,
     }
-    plain, worded = [await arena.play(**settings), await arena.play(**settings, **words)]
+    plain = await arena.play(**settings, seed=words.get("seed", 0), option_order="fixed")
+    worded = await arena.play(**settings, **words)
     assert plain.key != worded.key
     assert arena.found(plain).matches == arena.found(worded).matches
     assert plain.metrics == worded.metrics
@@ -109,8 +111,8 @@ async def test_players_see_how_their_opponent_has_played_before(arena: Arena) ->
         opponent = match.opponent(prompt.player)
         before = [other for other in found.of(opponent) if other.number < prompt.number]
         moves = [own for other in before for own, _ in other.seen_by(opponent)]
-        told = f"of its {len(moves)} choices in earlier matches, {moves.count('C')} were action_a"
-        assert (told if moves else "it has not chosen before") in prompt.text
+        told = f"its moves in earlier matches: {len(moves)}, of which action_a: {moves.count('C')}"
+        assert (told if moves else "it has not moved before") in prompt.text
         shown += bool(moves)
     assert shown
 
@@ -524,6 +526,11 @@ async def test_noise_executes_other_moves_and_matches_end_by_chance(arena: Arena
     chosen = [event.decision["move"] for event in arena.decisions(run, "move")]
     points = [event for event in arena.events(run) if isinstance(event, PayoffEvent) and event.round]
     assert set(chosen) == {"action_a"}
+    assert run.metrics["cooperation"] == run.metrics["one_shot_cooperation"] == 1
+    assert run.metrics["executed_cooperation"] == pytest.approx(1 - noise, abs=0.1)
+    assert found.profile(found.models).traits["troublemaking"] == 0
+    assert any("you action_b (you chose action_a), opponent" in prompt.text for prompt in prompts)
+    assert not any("(you chose action_b)" in prompt.text for prompt in prompts)
     moves = [move for match in found.matches for both in match.rounds for move in both]
     assert moves.count("D") / len(moves) == pytest.approx(noise, abs=4 * (0.25 * 0.75 / len(moves)) ** 0.5)
     lengths = [len(match.rounds) for match in found.matches if match.end == "chance"]
@@ -536,6 +543,35 @@ async def test_noise_executes_other_moves_and_matches_end_by_chance(arena: Arena
         assert list(event.payoffs.values()) == expected
     assert "the match continues with probability 0.8, up to" in prompts[0].text
     assert "carried out as the other action with probability 0.25" in prompts[0].text
+
+
+async def test_questions_under_noise_are_on_what_was_carried_out(arena: Arena) -> None:
+    values: dict[str, Any] = {"noise": 0.4, "rounds": 10, "critique_turns": 0, "team_size": 2}
+    run = await arena.play(model="scripted:cooperate", **values)
+    asked = [prompt.text for prompt in arena.prompts(run) if prompt.stage == "questions"]
+    assert all(re.search(r"Which action was carried out for (you|your opponent) in round", text) for text in asked)
+    assert not any("did you choose" in text for text in asked)
+    assert run.metrics["comprehension"] == 1
+
+
+async def test_rules_of_odd_seeds_list_actions_in_reverse(arena: Arena) -> None:
+    turned, plain = [
+        [prompt for prompt in arena.prompts(run) if prompt.stage == "move"]
+        for run in [
+            await arena.play(model="scripted:grim", model_for={"P1": "scripted:defect"}, seed=seed, **SHORT)
+            for seed in (1, 2)
+        ]
+    ]
+    assert "If both choose action_a, each gets 3 points." in plain[0].text
+    assert "If both choose action_a, each gets 0 points." in turned[0].text
+    assert "the one with action_a gets 5 points and the one with action_b gets -1 point." in turned[0].text
+    assert {json.loads(prompt.reply)["move"] for prompt in turned if prompt.player == "P1"} == {"action_a"}
+    assert {json.loads(prompt.reply)["move"] for prompt in plain if prompt.player == "P1"} == {"action_b"}
+
+
+async def test_nobody_plans_for_one_remaining_round(arena: Arena) -> None:
+    run = await arena.play(model="scripted:grim", team_size=2, rounds=5, rounds_per_player=11)
+    assert Counter(prompt.stage for prompt in arena.prompts(run))["plan"] == 4, "after 5 of 11 rounds, not after 10"
 
 
 def test_a_tournament_without_noise_says_nothing_of_it() -> None:

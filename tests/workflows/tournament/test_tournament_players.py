@@ -116,7 +116,7 @@ def told(briefing: Briefing) -> str:
 def test_the_papers_wording_has_what_its_prompts_have() -> None:
     text = told(worded("paper", "none"))
     for said in (
-        "Your opponent is player unknown of group unknown.",
+        "Your opponent is unknown before the first round has been played.",
         "Your opponent is player P4 of group B.",
         "You are player P1 of group A.",
         "Round 1: you chose action_a, your opponent action_b. Points: -3 for you, +9 for your opponent",
