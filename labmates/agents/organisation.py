@@ -82,7 +82,13 @@ class Organisation(Part):
         description="Points that need a person's approval: plan (before it is carried out), request (before another "
         "team gets it), write (before a version of an artifact is kept).",
     )
-    size: int = Field(2, ge=1, le=MOST_SEATS, description="Seats of each team in use, unless --team-size is given.")
+    size: int = Field(
+        2,
+        ge=1,
+        le=MOST_SEATS,
+        description="Seats of each team in use, unless --team-size is given. Default: those of the largest team.",
+    )
+    code: dict[str, str] = Field({}, description="SHA-256 of the files that it executes, by path; computed.")
     flow: tuple[FlowPhase, ...] = Field(
         description="The phases in order: each a team, or TEAM: [steps] with steps of its own."
     )
@@ -102,6 +108,7 @@ class Organisation(Part):
             data["flow"] = [_phase(phase, steps) for phase in data["flow"]]
         if isinstance(data.get("teams"), Mapping):
             data["teams"] = {name: _with_names(team, name) for name, team in data["teams"].items()}
+            data.setdefault("size", max([2, *map(_seats_in, data["teams"].values())]))
         return data
 
     @field_validator("name")
@@ -282,7 +289,6 @@ def _of_graph(data: dict[str, Any]) -> dict[str, Any]:
     if isinstance(seats, Mapping):
         usual = next(iter(OWN_TEAM["seats"].values()))
         seats = {name: {**usual, **seat} if isinstance(seat, Mapping) else seat for name, seat in seats.items()}
-        data["size"] = max(2, len(seats))
     team = {**OWN_TEAM, "seats": seats}
     rest = {key: value for key, value in data.items() if key != "seats"}
     return {"flow": ["lab"], "steps": ["write"], "teams": {"lab": team}, **rest}
@@ -295,6 +301,11 @@ def _with_names(team: Any, name: str) -> Any:
     if isinstance(seats, Mapping):
         seats = {name: seat for stem, value in seats.items() for name, seat in _numbered(stem, value).items()}
     return {**team, "name": name, **({"seats": seats} if seats is not None else {})}
+
+
+def _seats_in(team: Any) -> int:
+    seats = team.get("seats") if isinstance(team, Mapping) else None
+    return min(len(seats), MOST_SEATS) if isinstance(seats, Mapping) else 0
 
 
 def _numbered(stem: str, seat: Any) -> dict[str, Any]:

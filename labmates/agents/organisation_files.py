@@ -15,11 +15,12 @@ from operator import getitem
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, SerializerFunctionWrapHandler, ValidationError, WrapSerializer
+from pydantic import AfterValidator, BeforeValidator, SerializerFunctionWrapHandler, ValidationError, WrapSerializer
 
 from labmates.agents.mcp_servers import McpServer
 from labmates.agents.organisation import Organisation
 from labmates.agents.organisation_parts import GRAPH, Channels, Seat, Team, Tokens
+from labmates.agents.own_code import with_code
 from labmates.errors import UsageError, did_you_mean, plain_fault, unknown_name
 from labmates.registry import Registry
 from labmates.util.bounded_yaml import Source, read_source
@@ -60,10 +61,14 @@ def _resolved(value: object) -> object:
 
 def _recorded(value: Organisation, dump: SerializerFunctionWrapHandler) -> Any:
     # Records hold the content of users' files; built-in organisations are fixed by the version of labmates.
-    return value.name if ORGANISATIONS.is_own(value.name) and value == ORGANISATIONS.get(value.name) else dump(value)
+    if ORGANISATIONS.is_own(value.name) and value == ORGANISATIONS.get(value.name):
+        return value.name
+    return {name: part for name, part in dump(value).items() if name != "code" or part}
 
 
-OrganisationRef = Annotated[Organisation, BeforeValidator(_resolved), WrapSerializer(_recorded)]
+OrganisationRef = Annotated[
+    Organisation, BeforeValidator(_resolved), AfterValidator(with_code), WrapSerializer(_recorded)
+]
 """An organisation as a parameter: given by name, as a file, or as its content."""
 
 
@@ -134,7 +139,8 @@ def read_organisation(path: Traversable) -> Organisation:
     if not isinstance(path, Path):
         return organisation
     servers = {name: server.beside(path.parent) for name, server in organisation.mcp.items()}
-    organisation = organisation.model_copy(update={"mcp": servers, "teams": _beside(organisation.teams, path.parent)})
+    moved = {"mcp": servers, "teams": _beside(organisation.teams, path.parent)}
+    organisation = with_code(organisation.model_copy(update=moved))
     _READ[organisation.name] = organisation, source
     return organisation
 

@@ -24,7 +24,7 @@ MOST_TOKENS: Final = 100_000_000
 Verb = Literal["read", "tell", "ask"]
 Approval = Literal["plan", "request", "write"]
 
-GRAPH = re.compile(r"[^:]+(\.py|[A-Za-z_][\w.]*):[A-Za-z_]\w*|[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+GRAPH = re.compile(r"[^:]*[\w.]:[A-Za-z_]\w*")
 """References to users' functions."""
 
 

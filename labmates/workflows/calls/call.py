@@ -27,6 +27,8 @@ from labmates.records.events import ChargeEvent, Event, LLMCallEvent, WarningEve
 from labmates.records.recorder import Recorder
 from labmates.util.grouping import grouped
 
+UNPAID = "the agent ended when its budget could not pay another model call"
+"""Begins the note on a seat that failed for lack of money, which is no fault of the seat."""
 _TOO_LONG, _LOST, _INNER = "/too_long", "/lost/", "/model/"
 
 

@@ -55,7 +55,7 @@ from labmates.workflows.science.lab.context import LabContext, warm_up
 from labmates.workflows.science.lab.coordination import coordination
 from labmates.workflows.science.lab.evidence import Materials, held_part, prepare
 from labmates.workflows.science.lab.findings import findings_form
-from labmates.workflows.science.lab.outside import SeatAgents
+from labmates.workflows.science.lab.outside import SeatAgents, failed_seats
 from labmates.workflows.science.lab.state import LabState
 from labmates.workflows.science.lab.tool_servers import tool_servers
 
@@ -262,6 +262,7 @@ async def scored(
         recorder.emit(*verdict_events(verdict, recorder.bodies))
     recorder.emit(*mean_events(_scores(recorder)))
     invalid = invalid_work(_newest(report.trail), *_replies(recorder), exhausted=exhausted)
+    invalid = failed_seats(recorder.events) or invalid
     # Other runs continue while those of a long run are computed.
     metrics = await in_thread(partial(_metrics, recorder, ctx.organisation), unless=recorder.length <= FEW_EVENTS)
     return Outcome("exhausted" if exhausted else "completed", metrics, invalid)

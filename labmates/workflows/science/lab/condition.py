@@ -20,6 +20,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 from labmates.agents.organisation import Organisation
 from labmates.agents.organisation_files import OrganisationRef, find_organisation, seat_fault
 from labmates.agents.organisation_parts import Seat, Team
+from labmates.agents.own_code import check_code, without_folders
 from labmates.agents.sections import Excerpt
 from labmates.budgets.dollars import Dollars
 from labmates.budgets.money import format_dollars
@@ -129,6 +130,15 @@ class ScienceCondition(Condition):
         "with the readings). A single agent has no organisation.",
     )
 
+    @classmethod
+    def key_of(cls, values: Mapping[str, Any]) -> str:
+        """The key of the condition with these JSON values; code counts by its content, not by its place."""
+        organisation = values.get("organisation")
+        if isinstance(organisation, Mapping) and (code := organisation.get("code")):
+            told = {name: part for name, part in organisation.items() if name != "code"}
+            values = {**values, "organisation": without_folders(told, code)}
+        return super().key_of(values)
+
     @model_validator(mode="before")
     @classmethod
     def _one_organisation(cls, data: Any) -> Any:
@@ -143,8 +153,10 @@ class ScienceCondition(Condition):
             return {**data, "organisation": ALONE} if str(data.get("solo")).lower() in ("true", "1") else data
         if given == ALONE:
             return {**data, "solo": True}
-        with suppress(UsageError):  # the field reports it
+        with suppress(UsageError, ValidationError):  # the field reports it
             organisation = find_organisation(given) if isinstance(given, str) else given
+            if isinstance(given, Mapping) and "size" not in given:
+                organisation = Organisation.model_validate(given)
             if isinstance(organisation, Organisation) and organisation.has_colleagues:
                 return {"team_size": organisation.size, **data, "organisation": organisation}
         return data
@@ -190,6 +202,11 @@ class ScienceCondition(Condition):
             if self.team_size > self.organisation.most_seats:
                 most = f"the largest team of {self.organisation.name} has {self.organisation.most_seats} seats"
                 faults.append(("team_size", self.team_size, most))
+            for name, (team, seat) in seats.items():
+                if (seat.outside or seat.human) and name not in self.crew.seats:
+                    own = [*teams[team].seats].index(name) + 1
+                    why = f"the seat {name}, an agent of your own, would be left out; give at least {own}"
+                    faults.append(("team_size", self.team_size, why))
         else:
             given = [name for name in TEAM_FIELDS if name in self.model_fields_set and getattr(self, name)]
             why = f"one agent alone ({self.organisation.name}) has no teammates; leave it out"
@@ -333,6 +350,7 @@ class ScienceCondition(Condition):
                     )
         for name, server in self.organisation.mcp.items():
             server.check(name)
+        check_code(self.organisation)
         for name, (_, seat) in self.crew.seats.items():
             if seat.model and self.model_of(name) == seat.model:
                 try:

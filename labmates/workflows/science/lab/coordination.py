@@ -39,7 +39,7 @@ _REQUESTS: Final = ("request_additional_work", "request_team_redo")
 _HANDING_OVER: Final = re.compile(r"transfer_(back_)?to_")
 _READ: Final = "read_artifact"
 _TOKEN: Final = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d+)?(?!\w)|[^\W\d]\w*")
-_TASK: Final = re.compile(r"^[\s*\-#>`_]*\w+[`*_]*\s*:[*_]*\s*(\S.{20,})$", flags=re.MULTILINE)
+_TASK: Final = re.compile(r"^[ \t*\-#>`_]*+\w++[`*]*+[ \t]*+:[*_]*+\s*+(\S.{20,})$", flags=re.MULTILINE)
 _PROPER: Final = re.compile(r"(?<=[a-z,;:(] )[A-Z][a-z]{3,}\b")
 
 

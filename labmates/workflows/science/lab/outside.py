@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Protocol, cast
 
@@ -11,13 +12,15 @@ from langgraph.errors import GraphInterrupt
 from labmates.agents.organisation import Organisation
 from labmates.agents.organisation_parts import Seat
 from labmates.agents.steps import kinds_by_label, label_of
+from labmates.budgets.money import show_dollars
 from labmates.budgets.visibility import Visibility
 from labmates.errors import UsageError
 from labmates.models.names import HUMAN, SEAT
+from labmates.records.events import ChargeEvent, Event, LLMCallEvent
 from labmates.records.recorder import Recorder
 from labmates.registry import Registry
 from labmates.tasks.registry import import_place
-from labmates.workflows.calls.call import Call, Outsider, Speaker
+from labmates.workflows.calls.call import UNPAID, Call, Outsider, Speaker, outer_step
 from labmates.workflows.calls.caller import Caller, RecordedOutsider
 from labmates.workflows.people.answerers import Person, seconds_of
 from labmates.workflows.people.live import Live
@@ -133,6 +136,29 @@ def check_seats(organisation: Organisation) -> None:
     for name, (_, seat) in organisation.seats.items():
         if seat.outside:
             SEATS.get(seat.outside).check(name, seat)
+
+
+def failed_seats(events: Iterable[Event]) -> str | None:
+    """Why the work of the external agents is unusable: a step of one ended with a failure. None if none did."""
+    last: dict[str, LLMCallEvent] = {}
+    charged: dict[str, list[ChargeEvent]] = defaultdict(list)
+    for event in events:
+        if isinstance(event, ChargeEvent):
+            charged[event.agent].append(event)
+        elif isinstance(event, LLMCallEvent) and event.model.startswith(f"{SEAT}:"):
+            last[event.step.rpartition("/")[0]] = event
+    failed = [event for event in last.values() if event.faults and not any(UNPAID in note for note in event.notes)]
+    if not failed:
+        return None
+    first = failed[0]
+    steps = [event.agent for event in last.values()].count(first.agent)
+    times = [event.agent for event in failed].count(first.agent)
+    calls = [charge for charge in charged[first.agent] if outer_step(charge.step)]
+    spent = show_dollars(sum(charge.amount for charge in charged[first.agent]))
+    return (
+        f"the agent of the seat {first.agent} failed in {times} of {steps} steps ({len(calls)} model calls, {spent}): "
+        f"{'; '.join(first.notes) or 'it gave no answer'}"
+    )
 
 
 def _forms(call: Call) -> Sequence[dict[str, Any]]:

@@ -63,6 +63,7 @@ async def check_organisation(condition: ScienceCondition, seed: int = 0) -> list
         Rule("ends", "it ends before its pool is empty", "the pool ran out" if first.status == "exhausted" else ""),
         Rule("delivers", "every artifact is written", f"not written: {', '.join(missing)}" if missing else ""),
         Rule("states", "the findings of the paper are stated", "" if stated else "no findings were stated"),
+        Rule("seats", "every seat works", next(_idle(condition, recorder), "")),
         Rule("valid", "the run is valid", first.invalid or ""),
         Rule("pays", "it spends no more than its pool", over),
         Rule("shares", "no seat spends more than its share", next(_overspent(condition, recorder), "")),
@@ -89,6 +90,14 @@ def _overspent(condition: ScienceCondition, recorder: Recorder) -> Iterator[str]
     for seat, share in condition.crew.share_of_seats().items():
         if spent[seat] > share * condition.pool:
             yield f"{seat}: {show_dollars(spent[seat])} of {show_dollars(int(share * condition.pool))}"
+
+
+def _idle(condition: ScienceCondition, recorder: Recorder) -> Iterator[str]:
+    """Seats that no step asks."""
+    asked = {event.agent for event in recorder.events if isinstance(event, LLMCallEvent)}
+    for seat in condition.crew.seats if condition.organisation.declares_seats else ():
+        if seat not in asked:
+            yield f"{seat}: no step of the flow asks it"
 
 
 def _misdeeds(condition: ScienceCondition, recorder: Recorder) -> Iterator[str]:

@@ -21,7 +21,7 @@ from labmates.workflows.science.lab.outside import load_function
 from labmates.workflows.science.lab.own_graph import SeatModel, message_of
 from labmates_doors.seats.a2a_agents import run_a2a
 from labmates_doors.seats.programs import check_command, run_command
-from labmates_doors.seats.session import Agent, SeatAgent, SeatSession, SeatTerms
+from labmates_doors.seats.session import Agent, SeatAgent, SeatError, SeatSession, SeatTerms
 
 
 @dataclass(frozen=True)
@@ -57,11 +57,13 @@ class PythonSeat:
         The system prompt and the agent's order.
     name
         Name of the seat.
+    step
+        What this step is, for instance ``plan``, ``work`` or ``review``.
     """
 
     def __init__(self, session: SeatSession) -> None:
         self.messages: list[BaseMessage] = list(session.opening)
-        self.name = session.speaker.agent
+        self.name, self.step = session.speaker.agent, session.step
         self._session = session
 
     @property
@@ -97,7 +99,14 @@ async def _run_python(session: SeatSession, place: str) -> str:
     if isawaitable(made):
         made = await cast(Awaitable[object], made)
     if isinstance(made, Runnable):
-        ended = await made.ainvoke({"messages": list(session.opening)})
-        messages = ended.get("messages", []) if isinstance(ended, Mapping) else [ended]
-        made = messages[-1] if messages else ""
-    return str(made.text) if isinstance(made, BaseMessage) else "" if made is None else str(made)
+        made = await made.ainvoke({"messages": list(session.opening)})
+    if isinstance(made, Mapping) and (messages := made.get("messages")):
+        made = messages[-1]
+    if isinstance(made, BaseMessage):
+        made = str(made.text)
+    if not isinstance(made, str | None):
+        raise SeatError(
+            f"the agent ended with a {type(made).__name__}; a text, a message, a state with 'messages' or a compiled "
+            "graph is needed"
+        )
+    return made or ""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import secrets
 from collections import Counter, deque
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -31,6 +32,7 @@ from labmates.models.orders import order_of, with_orders
 from labmates.models.reply import Reply, ToolCall
 from labmates.records.events import LLMCallEvent
 from labmates.workflows.calls.call import (
+    UNPAID,
     Call,
     CallOptions,
     Speaker,
@@ -43,10 +45,16 @@ from labmates.workflows.calls.caller import Caller
 from labmates_doors.memory import Memory
 from labmates_doors.protocols.base import RefusedRequestError
 
+_log = logging.getLogger("labmates.seats")
+
 MOST_WAITING = 16
 """Most waiting tool calls, and most waiting model calls; more are refused."""
+MOST_MODEL_CALLS = 200
+"""Most model calls in a step: far more than a reply of a model seat takes, and an end for a loop without one."""
 MOST_TEXT_CHARS = 60_000
 CLOSING = "mark_complete"
+LAST_SECONDS = 5
+"""Time for an agent to end by itself after it has marked its step complete."""
 BUDGET = "budget"
 """The tool that shows the seat's view of the pool; free and not recorded."""
 _OVER = "your step is over; the lab answers no further call"
@@ -113,10 +121,13 @@ class SeatSession:
         The system prompt and the agent's order.
     tools
         Its tools, as OpenAI schemas.
+    step
+        What the step is, for instance ``work`` or ``plan``.
     """
 
     def __init__(self, place: str, call: Call, caller: Caller, terms: SeatTerms) -> None:
         self.place, self.key = place, f"lm-{secrets.token_urlsafe(24)}"
+        self.step = label_of(f"{place}/0")
         self.opening, self._past = _opening(call.messages)
         self.tools = list(call.tools)
         self._caller, self._terms = caller, terms
@@ -125,7 +136,8 @@ class SeatSession:
         self._turn = asyncio.Event()
         self._asked: asyncio.Queue[_Asked] = asyncio.Queue()
         self._waiting: list[_Asked] = []
-        self._replied: _Asked | None = None
+        self._replied: list[_Asked] = []
+        self._is_broke = False
         self._models: set[asyncio.Task[Reply]] = set()
         self._memory = Memory()
         self._recorded = _recorded_models(caller, place)
@@ -194,6 +206,9 @@ class SeatSession:
         if len(self._models) >= MOST_WAITING:
             self.note(f"the agent made more than {MOST_WAITING} model calls at once; the rest were refused")
             raise RefusedRequestError(f"{MOST_WAITING} model calls are under way already; wait for their replies", 429)
+        if self._made_models.total() >= MOST_MODEL_CALLS:
+            self.note(f"the agent made {MOST_MODEL_CALLS} model calls in one step; the rest were refused")
+            raise RefusedRequestError(f"your step has had {MOST_MODEL_CALLS} model calls; end it")
         await self._turn.wait()
         call = self._call
         if call is None:
@@ -207,7 +222,8 @@ class SeatSession:
         try:
             return await asyncio.shield(task)
         except InsufficientFundsError as error:
-            raise RefusedRequestError("the budget of this seat can't pay another model call", 402) from error
+            self._is_broke = True
+            raise RefusedRequestError(f"the budget of this seat can't pay another model call: {error}", 402) from error
         except ContextOverflowError as error:
             raise RefusedRequestError("context_length_exceeded: the transcript is too long") from error
         except LabmatesError as error:
@@ -218,7 +234,7 @@ class SeatSession:
             raise RefusedRequestError("the model can't be reached", 502) from error
 
     async def reply(self, call: Call) -> Reply:
-        """The agent's next reply: a call of a tool, or its last text.
+        """The agent's next reply: the calls of tools that it made at once, or its last text.
 
         Raises
         ------
@@ -238,37 +254,41 @@ class SeatSession:
         finally:
             self._turn.clear()
             self._call = None
-        if asked is not None:
-            self._waiting.remove(asked)
+        if asked:
             self._replied = asked
-            return self._made("", asked)
+            return self._made("", *asked)
         await self.close()
-        kind = kinds_by_label().get(label_of(self.place))
+        if not text:
+            return await self._failed("the agent ended without a text")
+        kind = kinds_by_label().get(self.step)
         if kind is not None and kind.does == "work":
-            return self._made("", _Asked(CLOSING, {"summary": text or "The agent ended without a summary."}))
-        return self._made(text) if text else await self._failed("the agent ended without an answer")
+            return self._made("", _Asked(CLOSING, {"summary": text}))
+        return self._made(text)
 
     async def close(self) -> None:
         """End the agent, after its open model calls, which are paid."""
         self._is_over = True
-        if self._replied is not None:
-            self._replied.reply("It is kept; your step is over.")
+        is_closing = any(asked.name == CLOSING for asked in self._replied)
+        for asked in self._replied:
+            asked.reply("It is kept; your step is over.")
         for asked in self._waiting:
             asked.reply(f"Error: {_OVER}")
         self._turn.set()
         await asyncio.gather(*self._models, return_exceptions=True)
+        if is_closing:
+            await asyncio.wait({self._running}, timeout=LAST_SECONDS)
         self._running.cancel()
         with suppress(asyncio.CancelledError, Exception):
             await self._running
 
-    async def _next(self) -> tuple[str, _Asked | None]:
-        """The next unrecorded tool call, or the agent's last text."""
+    async def _next(self) -> tuple[str, list[_Asked]]:
+        """The next unrecorded tool calls, or the agent's last text."""
         while True:
             asking = asyncio.ensure_future(self._asked.get())
             try:
                 await asyncio.wait({asking, self._running}, return_when=asyncio.FIRST_COMPLETED)
                 if not asking.done():
-                    return self.clean(await self._ended())[:MOST_TEXT_CHARS].strip(), None
+                    return self.clean(await self._ended())[:MOST_TEXT_CHARS].strip(), []
                 asked = asking.result()
             finally:
                 asking.cancel()
@@ -277,7 +297,11 @@ class SeatSession:
                 self._waiting.remove(asked)
                 continue
             self._past.clear()
-            return "", asked
+            batch = [asked]
+            while not self._asked.empty():
+                batch.append(self._asked.get_nowait())
+            self._waiting = [each for each in self._waiting if each not in batch]
+            return "", batch
 
     async def _ended(self) -> str:
         try:
@@ -289,20 +313,26 @@ class SeatSession:
                 "the agent's graph asks a person by an interrupt, which only an organisation as code can"
             ) from error
         except Exception as error:
+            _log.info("the agent of the seat %s failed in %s", self.speaker.agent, self.place, exc_info=error)
             raise SeatError(f"the agent failed: {type(error).__name__}: {error}") from error
 
     def _answer(self, messages: Sequence[BaseMessage]) -> None:
-        """Answer the tool call of the last reply with its result, or with the lab's remark."""
-        if self._replied is None:
+        """Answer the tool calls of the last reply with their results, or with the lab's remark."""
+        if not self._replied:
             return
-        text = text_of(messages[-1])
-        if not isinstance(messages[-1], ToolMessage):
-            text = text.removeprefix(text_of(self.opening[-1])).strip()
-        self._replied.reply(text)
-        self._replied = None
+        results = [text_of(message) for message in messages[-len(self._replied) :] if isinstance(message, ToolMessage)]
+        if not results:
+            results = [text_of(messages[-1]).removeprefix(text_of(self.opening[-1])).strip()] * len(self._replied)
+        for asked, text in zip(self._replied, results, strict=True):
+            asked.reply(text)
+        self._replied = []
 
-    def _made(self, text: str, asked: _Asked | None = None) -> Reply:
-        calls = (ToolCall(self._newest.step, asked.name, asked.arguments),) if asked else ()
+    def _made(self, text: str, *asked: _Asked) -> Reply:
+        step = self._newest.step
+        calls = [
+            ToolCall(f"{step}/{number}" if number else step, each.name, each.arguments)
+            for number, each in enumerate(asked)
+        ]
         notes, self._notes = tuple(self._notes), []
         return outside_reply(text, calls, notes)
 
@@ -310,7 +340,7 @@ class SeatSession:
         await self.close()
         if self._fault is not None:
             raise self._fault
-        self.note(reason)
+        self.note(f"{UNPAID}: {reason}" if self._is_broke else reason)
         return self._made("")
 
     async def _paid(self, call: Call, messages: list[BaseMessage], options: CallOptions) -> Reply:

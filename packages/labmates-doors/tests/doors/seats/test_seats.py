@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
 import textwrap
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -16,6 +18,7 @@ from langgraph.types import interrupt
 
 from labmates.agents.organisation_files import find_organisation
 from labmates.agents.organisation_parts import Seat
+from labmates.agents.own_code import check_code
 from labmates.api import arun
 from labmates.errors import UsageError
 from labmates.models.options import ModelOptions
@@ -27,6 +30,7 @@ from labmates.workflows.calls.call import outer_step
 from labmates.workflows.science.lab.condition import ScienceCondition
 from labmates.workflows.science.verbs.check import check_organisation
 from labmates_doors.protocols.base import RefusedRequestError
+from labmates_doors.seats import session
 from labmates_doors.seats.adapters import PythonSeat
 from labmates_doors.seats.programs import check_command
 from tests.doors.seats import test_conformance as conformance
@@ -142,6 +146,109 @@ async def test_an_agent_at_a_dead_address_is_told_and_the_run_ends(lab: Lab) -> 
     warnings = [event.text for event in lab.events(run) if isinstance(event, WarningEvent)]
     assert warnings
     assert all("the agent at http://127.0.0.1:1/agent failed: " in text for text in warnings)
+
+
+async def raising(seat: PythonSeat) -> str:
+    """Ask its model, and fail in every step."""
+    await seat.model.ainvoke(seat.messages)
+    raise RuntimeError("out of luck")
+
+
+async def silent(seat: PythonSeat) -> None:
+    """End without a text."""
+    del seat
+
+
+async def stating(seat: PythonSeat) -> Any:
+    """Return what is no text."""
+    return StateGraph(Asking) if seat.step == "work" else {"messages": [f"All is said in {seat.step}."]}
+
+
+@pytest.mark.parametrize(
+    ("function", "told"),
+    [
+        ("raising", "failed in [1-9] of [1-9] steps .[1-9] model calls, .*: the agent failed: RuntimeError: out of l"),
+        ("silent", "failed in .*: the agent ended without a text"),
+        ("stating", "failed in .*: the agent ended with a StateGraph; a text, .* or a compiled graph is needed"),
+    ],
+)
+async def test_a_run_whose_agent_fails_in_a_step_is_invalid_and_says_why(
+    lab: Lab, function: str, told: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", logger="labmates")
+    run = await lab.play(dutiful, organisation=seated(python=f"{__file__}:{function}"), repair_turns=0)
+    assert re.search(f"^the agent of the seat researcher {told}", run.invalid or "")
+    assert ("Traceback" in caplog.text) == (function == "raising")  # with -v
+
+
+async def several(seat: PythonSeat) -> str:
+    """Call three tools at once in its work."""
+    tools = {tool.name: tool for tool in seat.tools}
+    if seat.step == "work":
+        codes = [f"print({number})" for number in range(3)]
+        told = await asyncio.gather(*(tools["run_code"].ainvoke({"code": code}) for code in codes))
+        assert [str(number) in text for number, text in enumerate(told)] == [True] * 3
+    return "All is said, and this is the whole story of how it came about, with all of its details."
+
+
+async def test_calls_of_tools_at_once_are_one_reply(lab: Lab) -> None:
+    run = await lab.play(dutiful, organisation=seated(python=f"{__file__}:several"), max_turns=2)
+    events = lab.events(run)
+    assert [event.step for event in events if isinstance(event, ToolCallEvent) and event.tool == "run_code"] == [
+        f"solo/0/researcher/work/0/{number}" for number in range(3)
+    ]
+    assert run.invalid is None
+
+
+async def looping(seat: PythonSeat) -> str:
+    """Ask the model again and again."""
+    with suppress(RefusedRequestError):
+        while True:
+            await seat.model.ainvoke(seat.messages)
+    return "All is said."
+
+
+async def test_model_calls_of_a_step_are_limited(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "MOST_MODEL_CALLS", 3)
+    run = await lab.play(dutiful, organisation=seated(python=f"{__file__}:looping"))
+    calls = Counter(
+        event.step.rpartition("/model/")[0].rpartition("/")[0]
+        for event in lab.events(run)
+        if isinstance(event, LLMCallEvent) and outer_step(event.step)
+    )
+    assert set(calls.values()) == {3}
+
+
+async def test_code_of_an_agent_counts_by_its_content_and_a_changed_file_is_refused(tmp_path: Path) -> None:
+    def condition(folder: str, code: str) -> ScienceCondition:
+        (tmp_path / folder).mkdir(exist_ok=True)
+        (tmp_path / folder / "agent.py").write_text(code)
+        place = str(tmp_path / folder / "agent.py")
+        organisation = seated(command=(sys.executable, place))
+        return ScienceCondition.model_validate({"task": "anomaly", "model": "scripted:x", "organisation": organisation})
+
+    first, moved = condition("a", "print(1)"), condition("b", "print(1)")
+    assert first.key == moved.key
+    recorded = ScienceCondition.model_validate(first.model_dump(mode="json"))
+    assert recorded.key == first.key
+    check_code(recorded.organisation)
+    assert condition("a", "print(2)").key != first.key
+    with pytest.raises(UsageError, match=r"its code '.*agent.py' has changed \(SHA-256 .*; restore it, or start a new"):
+        check_code(recorded.organisation)
+
+
+def test_a_seat_of_an_own_agent_beyond_the_team_size_is_refused() -> None:
+    peers = find_organisation("decentralised").model_dump()
+    team = peers["teams"]["group"]
+    mine = {"title": "t", "part": "p", "python": f"{__file__}:silent", "id": "mine"}
+    seats = {**dict(list(team["seats"].items())[:2]), "mine": mine}
+    organisation = {**peers, "name": "mine", "teams": {"group": {**team, "seats": seats}}}
+    values = {"task": "anomaly", "model": "scripted:x", "organisation": organisation}
+    with pytest.raises(ValueError, match="the seat mine, an agent of your own, would be left out; give at least"):
+        ScienceCondition.model_validate({**values, "team_size": 2})
+    del organisation["size"]
+    condition = ScienceCondition.model_validate(values)
+    assert [*condition.crew.seats] == [*seats]
 
 
 @pytest.mark.parametrize(
