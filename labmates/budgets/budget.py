@@ -387,7 +387,8 @@ class CallMeter:
         entry = credits.charge(bill if is_billed and bill is not None else usage.cost(self.price), usage, note)
         self.cost -= entry.amount
         if money is not None:
-            self.excess += money.charge(-entry.amount if bill is None else bill).uncovered
+            # Without a bill, what the pool could not pay is spent nevertheless.
+            self.excess += money.charge(entry.uncovered - entry.amount if bill is None else bill).uncovered
         elif is_billed:
             self.excess += entry.uncovered
         return entry

@@ -11,6 +11,7 @@ from langchain_core.outputs import ChatResult
 from langgraph.types import Command
 
 from labmates.budgets.budget import Budget, Hold, ReplyHold
+from labmates.budgets.ledger import InsufficientFundsError
 from labmates.budgets.prices import Price
 from labmates.budgets.tokens import LIMIT_FIELDS, estimate_messages, limited, read_usage, token_bound
 
@@ -53,13 +54,13 @@ class ModelCall(ReplyHold):
         return self.request.model_settings
 
     def failed(self, error: BaseException) -> None:
-        """Charge an error that a provider may bill; release the hold for all other errors."""
+        """Release the hold if the provider bills nothing; charge all other errors, since a reply may have been lost."""
         if isinstance(reply := getattr(error, "ai_message", None), AIMessage):
             self._settle_reply(reply)  # The reply arrived, in another format than requested.
-        elif not isinstance(error, Exception) or "Timeout" in type(error).__name__:
-            self.lost(self._inputs(), type(error).__name__)
-        else:
+        elif _is_unbilled(error):
             super().failed(error)
+        else:
+            self.lost(self._inputs(), type(error).__name__)
 
     def _settle_reply(self, reply: AIMessage) -> None:
         reported = cast("Mapping[str, Any] | None", reply.usage_metadata)
@@ -74,6 +75,24 @@ class ModelCall(ReplyHold):
 
     def _inputs(self) -> int:
         return estimate_messages(self.prompt, self._tools)
+
+
+_MAY_BE_BILLED = (408, 504, 524)
+"""Error statuses of servers that stopped waiting for a model, which may have worked."""
+
+
+def _is_unbilled(error: BaseException) -> bool:
+    """Whether a provider answered with an error status, no connection came about, or the pool could not pay."""
+    reason: BaseException | None = error
+    while reason is not None:
+        named = (getattr(reason, name, None) for name in ("status_code", "status", "code"))
+        if status := next((code for code in named if isinstance(code, int) and 400 <= code < 600), 0):
+            return status not in _MAY_BE_BILLED
+        is_refused = isinstance(reason, ConnectionRefusedError | InsufficientFundsError)
+        if is_refused or type(reason).__name__ in ("ConnectError", "ConnectTimeout"):
+            return True
+        reason = reason.__cause__ or reason.__context__
+    return False
 
 
 def settled_tool(hold: Hold, result: ToolMessage | Command[Any]) -> ToolMessage | Command[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import asyncio
 import itertools
+import json
 import random
 import subprocess
 import sys
@@ -16,6 +17,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, cast
 
+import httpx2
+import openai
 import pandas as pd
 import pytest
 from hypothesis import given, settings
@@ -157,8 +160,35 @@ async def test_a_stream_that_is_cancelled_is_charged_in_full() -> None:
     balanced(budget)
 
 
-@pytest.mark.parametrize(("error", "end"), [(ValueError("no"), "release"), (TimeoutError("late"), "charge")])
-def test_an_error_gives_the_hold_back_and_a_timeout_does_not(error: Exception, end: str) -> None:
+def answered(status: int) -> Exception:
+    response = httpx2.Response(status, request=httpx2.Request("POST", "http://provider"))
+    return openai.APIStatusError("no", response=cast(Any, response), body=None)
+
+
+def caused(error: Exception, cause: Exception) -> Exception:
+    error.__cause__ = cause
+    return error
+
+
+@pytest.mark.parametrize(
+    ("error", "end"),
+    [
+        (answered(400), "release"),
+        (answered(503), "release"),
+        (answered(504), "charge"),
+        (answered(200), "charge"),
+        (caused(RuntimeError("no"), httpx2.ConnectError("refused")), "release"),
+        (ConnectionRefusedError(), "release"),
+        (InsufficientFundsError("no"), "release"),
+        (caused(RuntimeError("no"), httpx2.RemoteProtocolError("300 headers")), "charge"),
+        (ConnectionResetError(), "charge"),
+        (json.JSONDecodeError("no JSON", "", 0), "charge"),
+        (TimeoutError("late"), "charge"),
+    ],
+)
+def test_only_an_error_of_the_provider_and_a_connection_that_never_was_give_the_hold_back(
+    error: Exception, end: str
+) -> None:
     budget = SharedBudget("1")
     agent = create_agent(chat(error), [], middleware=[budget])
     with pytest.raises(type(error)):
@@ -171,10 +201,10 @@ def test_an_error_gives_the_hold_back_and_a_timeout_does_not(error: Exception, e
 def test_each_retry_is_held_and_settled_by_itself() -> None:
     budget = SharedBudget("1")
     retry = ModelRetryMiddleware(max_retries=2, initial_delay=0.0, jitter=False)
-    model = chat(ConnectionError("lost"), ConnectionError("lost"), said("2", (10, 1)))
+    model = chat(ConnectionRefusedError("no"), ConnectionRefusedError("no"), said("2", (10, 1)))
     assert last(create_agent(model, [], middleware=[retry, budget]).invoke(QUESTION)["messages"]) == "2"
     assert kinds(budget) == ["hold", "release"] * 3 + ["charge"]
-    assert [line.note for line in budget.journal if line.kind == "release"] == ["ConnectionError"] * 2 + [""]
+    assert [line.note for line in budget.journal if line.kind == "release"] == ["ConnectionRefusedError"] * 2 + [""]
 
 
 def test_a_reply_of_the_wrong_format_is_paid_all_the_same() -> None:

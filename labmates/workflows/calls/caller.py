@@ -298,7 +298,8 @@ class Caller:
     def _affordable(self, call: Call) -> Call:
         """The call with an affordable output limit, stated in the transcript if necessary.
 
-        A bound reserves an upper limit of the prompt's tokens, a pool of credits their estimate.
+        A pool of credits reserves an estimate of the prompt's tokens where a bound of money stands behind it, by the
+        provider's price, or there is no provider; all else reserves an upper limit.
         """
         terms = self._terms_of(call.speaker)
         wanted = call.limit or terms.output
@@ -320,7 +321,8 @@ class Caller:
 
     def _reserved(self, call: Call) -> int:
         """The input tokens to reserve for a call."""
-        return call.inputs if self._lowers_limit else token_bound(call.messages, call.tools)
+        is_backed = self._terms_of(call.speaker).billed is not None or parse_model(call.speaker.model).scripted
+        return call.inputs if self._lowers_limit and is_backed else token_bound(call.messages, call.tools)
 
     async def _paid(self, call: Call) -> Exchange:
         """Make a call: the meter reserves before each attempt, and the reply is charged and recorded."""
