@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
+from labmates.errors import LabmatesError
+
 Media = Literal["json", "text", "png", "bytes"]
 Value = dict[str, Any] | list[Any] | str | bytes
 """A body: JSON data, text, or bytes (of a PNG picture or any file)."""
@@ -45,6 +47,10 @@ class Body:
         return self.content if self.before is None else _compress(self.content, self.before)
 
 
+class UnreadableBodyError(LabmatesError, ValueError):
+    """A stored text or file can't be unpacked: the store is damaged."""
+
+
 class Unpacker:
     """Unpacks the stored bodies of a run, in order; to start later, pass an earlier unpacker's `before`."""
 
@@ -52,14 +58,17 @@ class Unpacker:
         self.before = before
 
     def raw(self, body: Body) -> bytes:
-        """The bytes of the next body."""
-        raw = body.data if body.media == "png" else _decompress(body.data, self.before)
+        """The bytes of the next body; raises `UnreadableBodyError`."""
+        try:
+            raw = body.data if body.media == "png" else _decompress(body.data, self.before)
+        except zlib.error as error:
+            raise _unreadable(body, error) from error
         self.before = _followed(self.before, body.media, raw)
         return raw
 
     def value(self, body: Body) -> Value:
-        """The next body."""
-        return _decode(body.media, self.raw(body))
+        """The next body; raises `UnreadableBodyError`."""
+        return _decoded(body, self.raw(body))
 
 
 class Bodies:
@@ -75,7 +84,7 @@ class Bodies:
         unpacker = Unpacker()
         for body in stored:
             raw = unpacker.raw(body)
-            self._take(body.number, (body.media, raw), _decode(body.media, raw))
+            self._take(body.number, (body.media, raw), _decoded(body, raw))
         self._before = unpacker.before
 
     def keep(self, value: Value) -> int:
@@ -137,7 +146,17 @@ def _followed(before: bytes, media: Media, raw: bytes) -> bytes:
 
 def _decompress(data: bytes, before: bytes) -> bytes:
     unpacker = zlib.decompressobj(zdict=before)  # ignored by texts stored without a dictionary
-    return unpacker.decompress(data) + unpacker.flush()
+    raw = unpacker.decompress(data) + unpacker.flush()
+    if not unpacker.eof or unpacker.unused_data:
+        raise zlib.error("it is cut, or has bytes after its end")
+    return raw
+
+
+def _unreadable(body: Body, error: Exception) -> UnreadableBodyError:
+    return UnreadableBodyError(
+        f"its text or file {body.number} can't be read ({error}): the store is damaged; take the run from a copy "
+        "(labmates store copy)"
+    )
 
 
 def _compress(raw: bytes, before: bytes) -> bytes:
@@ -148,11 +167,14 @@ def _compress(raw: bytes, before: bytes) -> bytes:
     return packer.compress(raw) + packer.flush()
 
 
-def _decode(media: Media, raw: bytes) -> Value:
-    if media in ("png", "bytes"):
+def _decoded(body: Body, raw: bytes) -> Value:
+    if body.media in ("png", "bytes"):
         return raw
-    text = raw.decode("utf-8")
-    return text if media == "text" else json.loads(text)
+    try:
+        text = raw.decode("utf-8")
+        return text if body.media == "text" else json.loads(text)
+    except ValueError as error:
+        raise _unreadable(body, error) from error
 
 
 def _encode(value: Value) -> tuple[Media, bytes]:

@@ -14,12 +14,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from labmates.records.bodies import Body, Unpacker, content_digest
+from labmates.records.bodies import Body, Unpacker, UnreadableBodyError, content_digest
 
 SEALED: Final = (
     "id", "kind", "key", "replicate", "seed", "condition", "models", "status", "study", "error", "invalid", "settings",
@@ -92,7 +91,7 @@ def stored_digests(bodies: Iterable[Body], unpacker: Unpacker | None = None) -> 
     for body in bodies:
         try:
             raw = unpacker.raw(body)
-        except zlib.error:
+        except UnreadableBodyError:
             raw = b"unreadable" + body.data
         yield body.number, content_digest(body.media, raw)
 

@@ -37,6 +37,15 @@ class Collector:
         self._seen.clear()
         self._left_out = 0
 
+    def within(self, figures: list[bytes]) -> list[bytes]:
+        """The figures for which the session has room."""
+        kept = []
+        for figure in figures:
+            if len(figure) <= self._room:
+                self._room -= len(figure)
+                kept.append(figure)
+        return kept
+
     async def collect(self, control: Control) -> Collected:
         """The new files in ``out/``. Raises `SandboxError` if the sandbox does not answer."""
         collected = Collected()

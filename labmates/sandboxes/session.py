@@ -14,7 +14,7 @@ from pathlib import Path
 from labmates.sandboxes.base import PATIENCE, CodeResult, CodeStatus, SandboxError
 from labmates.sandboxes.client import IMAGE_BYTES, IMAGES_PER_CELL, Cell, KernelClient, running
 from labmates.sandboxes.control import MOST_BYTES, Control, Kernel, listening
-from labmates.sandboxes.files import FILES_PER_CALL, Collected, Collector
+from labmates.sandboxes.files import FILES_PER_CALL, SESSION_BYTES, Collected, Collector
 from labmates.sandboxes.folders import in_thread, new_folder, remove_folder, sweep_folders
 from labmates.sandboxes.process import Enclosure, Folders, Launcher
 
@@ -123,6 +123,9 @@ class KernelSandbox:
             if cell.ending == "finished":
                 cell.ending, why = "died", "its sandbox does not answer"
             await self._leave_place()
+        kept = self._collector.within(cell.images)
+        cell.images_left_out += len(cell.images) - len(kept)
+        cell.images = kept
         if cell.ending not in ("finished", "interrupted"):
             gone = _gone(files_kept=await self._replace_kernel())
         return _result(cell, collected, timeout, why, gone)
@@ -327,6 +330,9 @@ class KernelBackend:
         self._launcher.prepare()
 
 
+_ALL = f"{SESSION_BYTES >> 20} MB of figures and files per session"
+
+
 def _gone(files_kept: bool) -> str:
     files = "variables of earlier calls are gone (files are still there)"
     what = files if files_kept else "variables and files of earlier calls are gone"
@@ -354,10 +360,10 @@ def _result(cell: Cell, collected: Collected, timeout: float, why: str, gone: st
     if cell.crowd_ended:
         notes.append(f"It left more than {_CROWD} processes running; they were ended.")
     if cell.images_left_out:
-        limits = f"at most {IMAGES_PER_CELL} per call, {IMAGE_BYTES >> 20} MB each"
+        limits = f"at most {IMAGES_PER_CELL} per call, {IMAGE_BYTES >> 20} MB each; {_ALL}"
         notes.append(f"Figures left out: {cell.images_left_out} ({limits}).")
     if collected.left_out:
-        limits = f"at most {FILES_PER_CALL} per call, {MOST_BYTES >> 20} MB each, no links"
+        limits = f"at most {FILES_PER_CALL} per call, {MOST_BYTES >> 20} MB each, no links; {_ALL}"
         notes.append(f"Files in out/ left out: {collected.left_out} ({limits}).")
     if cell.output_lost:
         notes.append("Some output was too large and was lost.")

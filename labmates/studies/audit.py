@@ -10,7 +10,6 @@ whole record to its end. It must reach the recorded metrics, usage, budget, stat
 from __future__ import annotations
 
 import asyncio
-import zlib
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,7 +23,7 @@ from labmates.budgets.money import parse_dollars, show_dollars
 from labmates.errors import UsageError
 from labmates.judges.panel import make_panel
 from labmates.records import schema
-from labmates.records.bodies import Body
+from labmates.records.bodies import Body, Unpacker, UnreadableBodyError
 from labmates.records.digests import LATE, Chain, digests, stored_digests
 from labmates.records.events import ChargeEvent, Event, body_numbers, make_event
 from labmates.records.recorder import NewStepError, Recorder, usage_of
@@ -90,8 +89,19 @@ def _unproven(record: _Record) -> Iterator[str]:
         has = "a digest, though it has not ended" if row["digest"] else "no digest, though it has ended"
         yield f"it has {has} ({row['status']})"
     yield from _unchained(record)
+    yield from _unreadable(record)
     if row["digest"] is not None:
         yield from _unsealed(record)
+
+
+def _unreadable(record: _Record) -> Iterator[str]:
+    """The first text or file that can't be unpacked: the next ones need it."""
+    unpacker = Unpacker()
+    try:
+        for body in record.bodies:
+            unpacker.value(body)
+    except UnreadableBodyError as error:
+        yield str(error)
 
 
 def is_late(digest: str | None) -> bool:
@@ -157,7 +167,7 @@ class Fault:
     text: str
 
 
-UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, zlib.error)
+UNREADABLE = (ValueError, TypeError, KeyError, AttributeError)
 """Exceptions of reading a corrupt row."""
 
 

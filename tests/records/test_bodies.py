@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable
 from hashlib import sha256
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labmates.records.bodies import Bodies, Body
+from labmates.records.bodies import Bodies, Body, UnreadableBodyError
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -81,3 +82,14 @@ def test_the_order_of_keys_is_kept_since_texts_for_agents_follow_it() -> None:
     bodies = Bodies()
     number = bodies.keep({"b": {"z": 1, "a": 2}, "a": 1})
     assert str(Bodies(bodies.take_new())[number]) == "{'b': {'z': 1, 'a': 2}, 'a': 1}"
+
+
+@pytest.mark.parametrize("damage", [lambda data: data[:-3], lambda data: data + b"x", lambda data: b"no zlib"])
+def test_damaged_bytes_are_told_by_the_number_of_their_body(damage: Callable[[bytes], bytes]) -> None:
+    with pytest.raises(UnreadableBodyError, match=r"its text or file 1 can't be read \(.*\): the store is damaged"):
+        Bodies([Body(1, "json", damage(zlib.compress(b'"once upon a time"')))])
+
+
+def test_a_body_of_invalid_json_is_told_too() -> None:
+    with pytest.raises(UnreadableBodyError, match="its text or file 7 can't be read"):
+        Bodies([Body(7, "json", zlib.compress(b'{"once"'))])

@@ -8,9 +8,12 @@ import pytest
 import sqlalchemy as sa
 
 from labmates.api import arun
+from labmates.errors import LabmatesError
 from labmates.records import schema
+from labmates.records.digests import Chain, stored_digests
 from labmates.records.store import Store
 from labmates.studies.audit import audit, begun_runs
+from labmates.studies.replay import replay
 from tests.studies.ended import ended_run
 
 EVENTS, BODIES, RUNS = schema.events, schema.bodies, schema.runs
@@ -54,6 +57,25 @@ def charge() -> sa.Select[tuple[int]]:
 async def test_what_labmates_wrote_passes(store: Store) -> None:
     await a_run(store)
     assert faults(store) == []
+
+
+async def test_a_text_that_cannot_be_unpacked_is_named_whatever_its_chain_says(store: Store) -> None:
+    run = await a_run(store)
+    damaged = {BODIES.c.data: b"no zlib"}
+    change(store, sa.update(BODIES).where(BODIES.c.run == run, BODIES.c.number == 2).values(damaged))
+    bodies = list(store.bodies(run))
+    rows = store.database.read(
+        lambda connection: [
+            row._asdict()
+            for row in connection.execute(sa.select(EVENTS).where(EVENTS.c.run == run).order_by(EVENTS.c.seq))
+        ]
+    )
+    chain = str(Chain().longer(rows, stored_digests(bodies)))
+    change(store, sa.update(RUNS).where(RUNS.c.id == run).values(chain=chain))
+    [*_, fault] = [fault for fault in faults(store) if "digest" not in fault]
+    assert fault.startswith("its text or file 2 can't be read")
+    with pytest.raises(LabmatesError, match="its text or file 2 can't be read"):
+        await replay(store, store.run(run))
 
 
 async def test_a_step_that_was_charged_twice_is_found(store: Store) -> None:
