@@ -12,7 +12,7 @@ PATTERNS = (
     re.compile(r"\bBearer\s+[^\s\"',;]+", re.IGNORECASE),
     re.compile(r"\b(?:sk|pk|rk|hf|gsk|xai|lsv2|AIza)[-_][\w*.-]{6,}"),
     # A key that the server masked (`sk-ab***********yz`) still shows both ends.
-    re.compile(r"[\w.-]*\*{3,}[\w*.-]*"),
+    re.compile(r"(?<![\w.-])[\w.-]*+\*{3,}[\w*.-]*"),
 )
 MASK = "[key]"
 FRAGMENT = 8

@@ -3,6 +3,8 @@
 Translated calls come by Anthropic's messages; the bare server gets them as chat completions.
 
 The server, the gateway and the program each have a process; the gateway's processor time is its own.
+
+With ``--attacks``: how long a call of one seat takes while a seat without money, or somebody without a key, attacks.
 """
 
 from __future__ import annotations
@@ -11,11 +13,15 @@ import argparse
 import asyncio
 import multiprocessing
 import os
+import socket
 import tempfile
+import threading
 import time
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import httpx2
 
@@ -28,7 +34,7 @@ from labmates_doors.gateway.seats import Seats
 from labmates_doors.gateway.server import make_server
 from labmates_doors.gateway.state import Gateway
 from labmates_doors.gateway.upstream import Upstream
-from tests.support.openai_server import Answer, OpenAIServer
+from tests.support.openai_server import Answer, OpenAIServer, fault
 
 AT_ONCE = 32
 CHAT, MESSAGES = "/v1/chat/completions", "/v1/messages"
@@ -43,7 +49,7 @@ def main(calls: int, rounds: int) -> None:
     with OpenAIServer(Answer(text="A pool is money. " * 10)) as server, tempfile.TemporaryDirectory() as folder:
         serving = context.Process(target=_serve, args=(server.port, folder, theirs), daemon=True)
         serving.start()
-        port, key = ours.recv()
+        port, key, _ = ours.recv()
         for path, stream in ((CHAT, False), (CHAT, True), (MESSAGES, False), (MESSAGES, True)):
             found = []
             for _ in range(rounds):
@@ -60,10 +66,70 @@ def main(calls: int, rounds: int) -> None:
         serving.terminate()
 
 
+def attacks(calls: int) -> None:
+    """Print the median time of alice's calls alone, and during each attack, and the gateway's processor time."""
+    context = multiprocessing.get_context("fork")
+    ours, theirs = context.Pipe()
+    echo = fault(400, {"error": {"message": f"invalid value: {'a' * 40_000}"}})
+    with (
+        OpenAIServer(lambda sent, _: echo if sent.get("tool_choice") else Answer(text="A pool is money.")) as server,
+        tempfile.TemporaryDirectory() as folder,
+    ):
+        serving = context.Process(target=_serve, args=(server.port, folder, theirs), daemon=True)
+        serving.start()
+        port, key, poor = ours.recv()
+        url, large = (
+            f"http://127.0.0.1:{port}{CHAT}",
+            b'{"model":"m","messages":[],"x":[' + b"{}," * 9_300_000 + b"{}]}",
+        )
+
+        def flood() -> None:
+            with suppress(httpx2.TransportError):  # the answer may come before the request has ended
+                httpx2.post(url, content=large, headers={"authorization": f"Bearer {poor}"}, timeout=600)
+
+        def echoed() -> None:
+            body = BODY | {"tool_choice": "a" * 40_000}
+            httpx2.post(url, json=body, headers={"authorization": f"Bearer {key}"}, timeout=600)
+
+        idle: list[socket.socket] = []
+
+        def connect() -> None:
+            idle.append(socket.create_connection(("127.0.0.1", port)))
+
+        for name, attack, times in (
+            ("alone", None, 0),
+            ("28 MB", flood, 1),
+            ("echo", echoed, 1),
+            ("idle", connect, 1_000),
+        ):
+            before, stop = _processor_time(serving.pid), threading.Event()
+
+            def attacking(attack: Any = attack, times: int = times, stop: threading.Event = stop) -> None:
+                while attack and not stop.is_set():
+                    for _ in range(times):
+                        with suppress(OSError):
+                            attack()
+
+            thread = threading.Thread(target=attacking, daemon=True)
+            thread.start()
+            spans = []
+            for _ in range(calls):
+                began = time.perf_counter()
+                reply = httpx2.post(url, json=BODY, headers={"authorization": f"Bearer {key}"}, timeout=600)
+                assert reply.status_code == 200
+                spans.append(time.perf_counter() - began)
+            stop.set()
+            thread.join()
+            cost = _processor_time(serving.pid) - before
+            middle, most = 1000 * median(spans), 1000 * max(spans)
+            print(f"{name}: {middle:.0f} ms a call, at most {most:.0f}; gateway {cost:.2f} CPU s")
+        serving.terminate()
+
+
 def _serve(port: int, folder: str, pipe: Connection) -> None:
-    seats = Seats(10**12, {"alice": None})
+    seats = Seats(10**12, {"alice": None, "poor": 1})
     listening = open_socket("127.0.0.1", 0, what="gateway", usual=0)
-    pipe.send((listening.getsockname()[1], seats.by_name["alice"].key))
+    pipe.send((listening.getsockname()[1], seats.by_name["alice"].key, seats.by_name["poor"].key))
     access = Access(base_url=f"http://127.0.0.1:{port}/v1")
     upstream = Upstream("openai:m", "openai", "m", f"http://127.0.0.1:{port}", "key-of-the-server", PRICE, access)
     options = {"budget": "1000000", "seats": {"alice": None}, "upstreams": ["openai:m"], "max_output_tokens": 4096}
@@ -97,5 +163,9 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--calls", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--attacks", action="store_true")
     options = parser.parse_args()
-    main(options.calls, options.rounds)
+    if options.attacks:
+        attacks(options.calls)
+    else:
+        main(options.calls, options.rounds)

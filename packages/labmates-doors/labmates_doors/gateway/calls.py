@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from typing import TypedDict, Unpack
@@ -27,8 +28,8 @@ from labmates_doors.protocols.base import (
     referred_images,
 )
 
-MOST_BYTES = 32_000_000
-"""Limit of a request."""
+LARGE_BYTES = 256_000
+"""A longer request is parsed beside the event loop, one of each seat at a time."""
 LEFT = 499
 """Status of an exchange whose program disconnected before its end."""
 
@@ -64,7 +65,22 @@ class Call:
         RefusedRequestError
             If the cost has no bound, or the request is malformed.
         """
-        raw = await read_body(request.stream(), MOST_BYTES)
+        length = request.headers.get("content-length", "")
+        most, size = self.gateway.most_bytes(self.seat), int(length) if length.isdecimal() else LARGE_BYTES + 1
+        if length and size > most:
+            raise self.gateway.too_long(self.seat, size)
+        if size <= LARGE_BYTES:
+            self._take(await read_body(request.stream(), most, self._too_long))
+            return
+        async with self.seat.large:
+            raw = await read_body(request.stream(), most, self._too_long)
+            await asyncio.to_thread(self._take, raw)
+
+    def _too_long(self, size: int) -> RefusedRequestError:
+        return self.gateway.too_long(self.seat, size)
+
+    def _take(self, raw: bytes) -> None:
+        """Parse and check a request."""
         self.body = body = parsed_request(raw)
         name = body.get("model")
         models = self.gateway.models
@@ -74,6 +90,8 @@ class Call:
         self.upstream = models[name]
         self._model = self.upstream.name
         self.protocol.check(body)
+        if self.upstream.speaks(self.protocol):
+            self.protocol.check_fields(body, self.gateway.allowed)
         self.tokens = len(raw) + TEMPLATE_TOKENS + IMAGE_TOKENS * referred_images(body)
 
     async def hold(self) -> Payment:

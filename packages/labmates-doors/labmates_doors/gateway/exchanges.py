@@ -73,6 +73,8 @@ class Record:
         self.exchanges.append(exchange)
 
     @asynccontextmanager
-    async def opened(self, budget: Callable[[], Json] = dict) -> AsyncIterator[None]:
-        """Context in which a gateway is served; `budget` gives the state of its pool."""
+    async def opened(
+        self, budget: Callable[[], Json] = dict, is_empty: Callable[[], bool] = bool
+    ) -> AsyncIterator[None]:
+        """Context in which a gateway is served; `budget` gives the state of its pool, which `is_empty` if spent."""
         yield

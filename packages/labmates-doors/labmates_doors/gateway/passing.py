@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import anyio
@@ -12,28 +14,44 @@ from starlette.responses import Response
 
 from labmates.budgets.tokens import read_usage
 from labmates.models.clients import pieces
+from labmates.models.connection import Attempt
+from labmates.models.failures import BrokenReplyError
 from labmates_doors.gateway.asking import ask
 from labmates_doors.gateway.calls import LEFT, Call, Payment
 from labmates_doors.protocols.answering import PassedStream
-from labmates_doors.protocols.base import Json, parsed
+from labmates_doors.protocols.base import Json, RefusedRequestError, parsed
 from labmates_doors.protocols.responses import RESPONSES
 
+_BROKEN = (httpx2.TransportError, httpx2.DecodingError, BrokenReplyError)
 _PASSED = ("content-type", "retry-after", "request-id", "x-request-id")
 _SENT = ("anthropic-version", "anthropic-beta", "openai-beta")
+_BETAS = (
+    *("claude-code", "context-management", "effort", "extended-thinking", "fine-grained-tool-streaming"),
+    *("interleaved-thinking", "output-128k", "prompt-caching", "responses", "structured-outputs"),
+    *("token-efficient-tools", "tool-search-tool"),
+)
+"""Beginnings of features in beta headers that leave prices as they are."""
+_ERROR_BYTES = 65_536
+_END_OF_EVENT = re.compile(rb"\n\n|\r\n\r\n")
 
 
 async def pass_on(call: Call, request: Request) -> Response:
     """Hold the money, pass the request on, and settle."""
+    _check_betas(call, request)
     payment = await call.hold()
     if await request.is_disconnected():
         payment.free(LEFT, "the program disconnected before the call began")
         return Response(status_code=LEFT)
     upstream = call.upstream
+    client = call.gateway.client
     try:
         sent = call.protocol.limited(call.body, upstream.model, payment.limit)
         headers = {name: request.headers[name] for name in _SENT if name in request.headers} | upstream.headers()
-        client = call.gateway.client
         message = client.build_request("POST", upstream.address + call.protocol.path, json=sent, headers=headers)
+    except (ValueError, TypeError) as error:  # a number or a character that JSON or a header has not
+        payment.free(400, f"the request can't be sent: {error}")
+        return call.error(400, f"the request can't be sent: {error}")
+    try:
         reply = await client.send(message, stream=True)
     except httpx2.ConnectError:
         payment.free(502, "the provider is unreachable")
@@ -56,12 +74,12 @@ async def pass_on(call: Call, request: Request) -> Response:
 async def _whole(call: Call, payment: Payment, reply: httpx2.Response) -> Response:
     """Settle a complete answer, and pass it on."""
     try:
-        content = await reply.aread()
+        content = b"".join([piece async for piece in _bounded(reply, payment)])
     except BaseException as error:
         payment.lost(504, type(error).__name__)
-        if not isinstance(error, httpx2.TransportError):
+        if not isinstance(error, _BROKEN):
             raise
-        return call.error(504, "the provider's answer was interrupted")
+        return call.error(504, f"the provider's answer was interrupted: {error}")
     finally:
         await _closed(reply)
     if reply.status_code != 200:
@@ -73,7 +91,50 @@ async def _whole(call: Call, payment: Payment, reply: httpx2.Response) -> Respon
         payment.lost(200, "not JSON", content.decode("utf-8", "replace"))
     else:
         _settle(call, payment, call.protocol.usage(body), body, len(content))
+        if call.body.get("stream") and (events := _as_stream(call, body)):
+            return Response(events, media_type="text/event-stream")
     return Response(content, headers=_passed(reply))
+
+
+def _as_stream(call: Call, body: Json) -> bytes:
+    """The events of a reply whose server ignored that the program asked for a stream; empty if it has no known form."""
+    writer = call.protocol.writer(call.upstream.name, call.body)
+    try:
+        said = call.protocol.said([body])
+        parts = [writer.begin(), writer.text(said["content"]) if said["content"] else b""]
+        for asked in said.get("tool_calls", ()):
+            function = asked["function"]
+            parts += [writer.call(asked["id"], function["name"]), writer.arguments(function["arguments"])]
+        return b"".join([*parts, writer.end(body)])
+    except (ValueError, TypeError, KeyError, AttributeError, IndexError):
+        return b""
+
+
+def _check_betas(call: Call, request: Request) -> None:
+    """Refuse features that may change prices."""
+    for header in ("anthropic-beta", "openai-beta"):
+        for beta in filter(None, map(str.strip, request.headers.get(header, "").split(","))):
+            if not beta.startswith(_BETAS) and beta not in call.gateway.allowed:
+                raise RefusedRequestError(
+                    f"'{beta:.80}' in the header {header} is of unknown cost; leave it out, or start the gateway with "
+                    f"--allow-field {beta:.80}"
+                )
+
+
+async def _bounded(reply: httpx2.Response, payment: Payment) -> AsyncIterator[bytes]:
+    """The pieces of a body, which can't be longer than the limit on the reply allows; an error is cut."""
+    streamed = "event-stream" in reply.headers.get("content-type", "")
+    most = _ERROR_BYTES if reply.status_code != 200 else Attempt(0, payment.most).most_bytes(streamed=streamed)
+    read = 0
+    async for piece in pieces(reply):
+        read += len(piece)
+        if read <= most:
+            yield piece
+        elif reply.status_code != 200:
+            yield piece[: most - read]
+            return
+        else:
+            raise BrokenReplyError(f"it has more than {most:,} bytes, which its limit can't fill")
 
 
 async def _stream(call: Call, payment: Payment, reply: httpx2.Response) -> AsyncIterator[bytes]:
@@ -81,7 +142,7 @@ async def _stream(call: Call, payment: Payment, reply: httpx2.Response) -> Async
     hides = call.protocol.hides_usage(call.body)
     events, usage, done = list[bytes](), dict[str, Any](), False
     try:
-        async for complete in _events(pieces(reply)):
+        async for complete in _events(_bounded(reply, payment)):
             events += complete
             shown = []
             for event in complete:
@@ -94,7 +155,7 @@ async def _stream(call: Call, payment: Payment, reply: httpx2.Response) -> Async
             if shown:
                 yield b"".join(shown)
         done = True
-    except httpx2.TransportError as error:
+    except _BROKEN as error:
         payment.lost(504, type(error).__name__, _text(events))
     except BaseException:
         if not done:
@@ -126,22 +187,16 @@ async def _closed(reply: httpx2.Response) -> None:
 
 async def _events(pieces: AsyncIterator[bytes]) -> AsyncIterator[list[bytes]]:
     """The events of a stream as they arrive, each with its final empty line."""
-    rest = b""
+    rest = bytearray()
     async for piece in pieces:
+        searched = max(0, len(rest) - 3)
         rest += piece
-        events = []
-        while (end := _end_of_event(rest)) is not None:
-            events.append(rest[:end])
-            rest = rest[end:]
-        if events:
-            yield events
+        ends = [match.end() for match in _END_OF_EVENT.finditer(rest, searched)]
+        if ends:
+            yield [bytes(rest[start:end]) for start, end in pairwise([0, *ends])]
+            del rest[: ends[-1]]
     if rest:
-        yield [rest]
-
-
-def _end_of_event(text: bytes) -> int | None:
-    ends = [at + len(mark) for mark in (b"\n\n", b"\r\n\r\n") if (at := text.find(mark)) >= 0]
-    return min(ends, default=None)
+        yield [bytes(rest)]
 
 
 def _usage_part(event: bytes) -> Json | None:

@@ -16,7 +16,7 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from labmates._version import __version__
 from labmates.budgets.dollars import Dollars
-from labmates.budgets.money import format_dollars
+from labmates.budgets.money import format_dollars, show_dollars
 from labmates.budgets.tokens import Usage, text_of
 from labmates.errors import UsageError
 from labmates.records.claims import BEAT_SECONDS, Claims
@@ -45,7 +45,8 @@ class GatewayCondition(Condition):
 
     budget: Dollars = Field(description="The pool, in dollars.")
     seats: dict[str, Dollars | None] = Field(description="Limit of each seat, in dollars; none for the whole pool.")
-    upstreams: list[str] = Field(description="Models available to the seats.")
+    upstreams: list[str] = Field(description="Models available to the seats, as they were given.")
+    allow_fields: list[str] = Field([], description="Fields that pass although their cost is unknown.")
     prices: str = Field("bill", description="Price of calls.")
     max_output_tokens: int = Field(description="Reply limit of requests without one.")
 
@@ -77,7 +78,15 @@ class GatewayCondition(Condition):
 
     def models(self) -> list[str]:
         """The models available to the seats."""
-        return self.upstreams
+        return [upstream.partition("?")[0] for upstream in self.upstreams]
+
+
+def stopped_run(store: Store, run_id: str) -> RunRecord:
+    """The run of a gateway. Raises `UsageError` if it has another kind."""
+    stopped = store.run(run_id)
+    if stopped.kind != GatewayCondition.kind:
+        raise UsageError(f"--resume: run {stopped.id} has the kind '{stopped.kind}', not '{GatewayCondition.kind}'")
+    return stopped
 
 
 class RunOfGateway(Record):
@@ -87,6 +96,8 @@ class RunOfGateway(Record):
     ----------
     resume
         The run to resume; a new one by default.
+    tell
+        Receives the error after which nothing more can be recorded.
 
     Raises
     ------
@@ -94,9 +105,16 @@ class RunOfGateway(Record):
         If `resume` is not a gateway's run, has ended, or is held by another process.
     """
 
-    def __init__(self, store: Store, condition: GatewayCondition, resume: str | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        condition: GatewayCondition,
+        resume: str | None = None,
+        tell: Callable[[str], None] = _log.error,
+    ) -> None:
         super().__init__()
-        self._condition = condition
+        self._condition, self._tell = condition, tell
+        self._unwritten: list[int] = []  # the charges of exchanges since the last write
         self._claims = Claims(store, this_worker())
         self._database = store.database
         self.run = self._claimed(store, resume)
@@ -107,23 +125,19 @@ class RunOfGateway(Record):
             if isinstance(event, ChargeEvent):
                 self.spent[event.team] += event.amount
         self._new = asyncio.Event()
-        self._is_empty = False
 
     def _claimed(self, store: Store, resume: str | None) -> RunRecord:
         if resume is not None:
-            stopped = store.run(resume)
-            if stopped.kind != GatewayCondition.kind:
-                raise UsageError(
-                    f"--resume: run {stopped.id} has the kind '{stopped.kind}', not '{GatewayCondition.kind}'"
-                )
-            return self._claims.take(stopped.id)
+            return self._claims.take(stopped_run(store, resume).id)
         condition = self._condition
         values = condition.model_dump(mode="json")
         new = RunRecord(new_run_id(), condition.kind, condition.key, 0, 0, values, condition.models())
         return self._claims.new(replace(new, version=__version__))
 
     @asynccontextmanager
-    async def opened(self, budget: Callable[[], Json] = dict) -> AsyncIterator[None]:
+    async def opened(
+        self, budget: Callable[[], Json] = dict, is_empty: Callable[[], bool] = bool
+    ) -> AsyncIterator[None]:
         """Write exchanges while the gateway is served, then end the run; its page shows the state of the `budget`."""
         began, writer = time.monotonic(), Writer(self._database)
         (events, bodies), self._past = self._past, ([], [])
@@ -139,7 +153,7 @@ class RunOfGateway(Record):
             await asyncio.gather(*tasks, return_exceptions=True)
             ended = replace(
                 accounted(self.run, self._condition.pool, self._recorder),
-                status="exhausted" if self._is_empty else "interrupted",
+                status="exhausted" if is_empty() else "interrupted",
                 seconds=round(self.run.seconds + time.monotonic() - began, 3),
             )
             if not self.fault:
@@ -148,7 +162,7 @@ class RunOfGateway(Record):
 
     def add(self, exchange: Exchange) -> None:
         """Record an exchange."""
-        self._is_empty |= exchange.status == 402
+        self._unwritten.append(exchange.cost)
         if exchange.usage is None:
             reply = "" if exchange.note in str(exchange.reply) else f": {exchange.reply}"
             text = f"{exchange.protocol.path} {exchange.model}: {exchange.status} {exchange.note}{reply}"
@@ -200,9 +214,11 @@ class RunOfGateway(Record):
         while True:
             await self._new.wait()
             self._new.clear()
+            number = len(self._unwritten)
             try:
                 await self._recorder.flush()
                 self._recorder.forget()
+                del self._unwritten[:number]
             except Exception as error:  # after any error, further exchanges would be lost
                 self._stop(str(error))
 
@@ -219,8 +235,15 @@ class RunOfGateway(Record):
                     self._stop("another process took over the run")
 
     def _stop(self, reason: str) -> None:
-        self.fault = self.fault or f"exchanges can no longer be recorded: {reason}"
-        _log.error("%s", self.fault)
+        if not self.fault:
+            self.fault = f"exchanges can no longer be recorded: {reason}"
+            self._tell(f"Calls are refused: {self.fault}")
+
+    @property
+    def lacks(self) -> str:
+        """What the record lacks after a fault; empty if nothing."""
+        number, cost = len(self._unwritten), show_dollars(sum(self._unwritten))
+        return f"Not in the record, so not counted by --resume: {number} exchanges of {cost}." if self.fault else ""
 
 
 def _messages(exchange: Exchange) -> list[Json]:

@@ -3,24 +3,43 @@
 from __future__ import annotations
 
 import asyncio
+import hmac
+import os
 import secrets
-from collections.abc import Mapping
+from base64 import urlsafe_b64encode
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 
 from labmates.budgets.budget import Budget, ReplyHold, Waiter, when_free
-from labmates.budgets.ledger import InsufficientFundsError, Ledger, Share
+from labmates.budgets.ledger import LEAST_OUTPUT_TOKENS, InsufficientFundsError, Ledger, Share
+from labmates.budgets.money import MICRO, format_dollars
 from labmates.budgets.prices import Price
 from labmates.budgets.visibility import budget_status
+from labmates.sandboxes.folders import cache_folder
 from labmates_doors.protocols.base import RefusedRequestError
 
 _JOURNAL_LINES = 10_000
 
 
+def lasting_keys(run: str, seats: Iterable[str]) -> dict[str, str]:
+    """The keys of a run's seats, the same after each resume: they follow from a secret file of this user."""
+    path = cache_folder("gateway-secret")
+    with suppress(FileExistsError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
+            file.write(secrets.token_bytes(32))
+    secret = path.read_bytes()
+    digests = {seat: hmac.digest(secret, f"{run}/{seat}".encode(), "sha256") for seat in seats}
+    return {seat: f"lm-{urlsafe_b64encode(digest[:24]).decode()}" for seat, digest in digests.items()}
+
+
 class Seat(Budget):
     """A program's budget, with a key to send in place of a provider's."""
 
-    def __init__(self, ledger: Ledger, share: Share, member: str) -> None:
+    def __init__(self, ledger: Ledger, share: Share, member: str, key: str = "") -> None:
         super().__init__(ledger, share, member)
-        self.key = f"lm-{secrets.token_urlsafe(24)}"
+        self.key = key or f"lm-{secrets.token_urlsafe(24)}"
+        self.large = asyncio.Lock()  # held while a large request of the seat is read
 
     @property
     def spent(self) -> int:
@@ -44,15 +63,45 @@ class Seats:
         Spending limit of each seat in micro-dollars (None: the whole pool).
     patience
         Seconds that a call waits for money held by other calls.
+    keys
+        Keys of seats; new ones by default.
     """
 
-    def __init__(self, total: int, seats: Mapping[str, int | None], *, patience: float = 60.0) -> None:
+    def __init__(
+        self,
+        total: int,
+        seats: Mapping[str, int | None],
+        *,
+        patience: float = 60.0,
+        keys: Mapping[str, str] | None = None,
+    ) -> None:
         self.ledger = Ledger(total, longest=_JOURNAL_LINES)  # the record holds every call
         self._whole = Share(total)
         limits = {name: total if most is None else most for name, most in seats.items()}
-        self.by_name = {name: Seat(self.ledger, self._whole.part(limit, {}), name) for name, limit in limits.items()}
+        self.by_name = {
+            name: Seat(self.ledger, self._whole.part(limit, {}), name, (keys or {}).get(name, ""))
+            for name, limit in limits.items()
+        }
         self._by_key = {seat.key: seat for seat in self.by_name.values()}
         self._patience = patience
+
+    def most_input(self, seat: Seat, price: Price) -> int | None:
+        """The tokens of a prompt that the seat's money can pay, spent by calls in flight or not; None if it is free."""
+        left = min(self._left(seat), self.ledger.remaining)
+        return left * MICRO // price.input if price.input else None
+
+    def refusal(self, seat: Seat, needed: int) -> RefusedRequestError:
+        """The error of a call that needs `needed` micro-dollars: whose purse can't pay it, and what is left."""
+        pool, own = self.ledger.remaining, self._left(seat)
+        whose, left = (f"the limit of the seat {seat.member}", own) if own < pool else ("the shared budget", pool)
+        return RefusedRequestError(
+            f"{whose} can't pay this call: ${format_dollars(left)} are left, and it needs ${format_dollars(needed)}",
+            402,
+        )
+
+    @staticmethod
+    def _left(seat: Seat) -> int:
+        return max(0, seat.share.left) + seat.held
 
     def __str__(self) -> str:
         return budget_status("full", self.ledger.total, self._whole.spent, "", notice=False)
@@ -89,7 +138,8 @@ class Seats:
             async with asyncio.timeout(self._patience):
                 return await when_free(reserve)
         except InsufficientFundsError:
-            raise RefusedRequestError("the shared budget can't pay this call", 402) from None
+            least = min(LEAST_OUTPUT_TOKENS, output_tokens) * choices
+            raise self.refusal(seat, price.worst_case.cost(input_tokens, least)) from None
         except TimeoutError:
             pass
         try:

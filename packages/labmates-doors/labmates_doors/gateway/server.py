@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from ipaddress import ip_address
 from typing import Any
 
 import uvicorn
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, Router
 
 from labmates.util.garbage import rare_collection
 from labmates_doors.gateway.asking import ask
-from labmates_doors.gateway.calls import Call
+from labmates_doors.gateway.calls import LEFT, Call
+from labmates_doors.gateway.connections import Connection
 from labmates_doors.gateway.passing import pass_on
 from labmates_doors.gateway.state import Gateway
 from labmates_doors.protocols import PROTOCOLS
-from labmates_doors.protocols.base import Protocol, RefusedRequestError, shown_key
+from labmates_doors.protocols.base import Json, Protocol, RefusedRequestError, shown_key
 from labmates_doors.protocols.responses import RESPONSES
 
 _STOP_SECONDS = 3
@@ -26,12 +28,18 @@ _STOP_SECONDS = 3
 def make_app(gateway: Gateway) -> Router:
     """The application: the protocols' paths, ``/v1/models`` and ``/budget``."""
 
-    async def budget(_request: Request) -> Response:
-        return JSONResponse(gateway.budget())
+    def page(content: Callable[[], Json]) -> Callable[[Request], Awaitable[Response]]:
+        async def answer(request: Request) -> Response:
+            # A page of the web that has rebound its name to this machine has no key, and sends its own name.
+            if gateway.seats.of_key(shown_key(request.headers)) is None and not _is_plain(request.url.hostname):
+                return JSONResponse(PROTOCOLS[0].error(403, "without a key, ask by an IP address or localhost"), 403)
+            return JSONResponse(content())
 
-    async def models(_request: Request) -> Response:
+        return answer
+
+    def models() -> Json:
         listed = [{"id": name, "object": "model", "type": "model"} for name in gateway.models]
-        return JSONResponse({"object": "list", "data": listed})
+        return {"object": "list", "data": listed}
 
     async def unknown(request: Request) -> Response:
         paths = ", ".join(protocol.path for protocol in PROTOCOLS)
@@ -41,14 +49,14 @@ def make_app(gateway: Gateway) -> Router:
     @asynccontextmanager
     async def lifespan(_app: Any) -> AsyncIterator[None]:
         with rare_collection():
-            async with gateway.record.opened(gateway.budget), gateway.client, gateway.hub:
+            async with gateway.record.opened(gateway.budget, gateway.is_empty), gateway.client, gateway.hub:
                 gateway.prepare()
                 yield
 
     routes = [Route(protocol.path, _handler(gateway, protocol), methods=["POST"]) for protocol in PROTOCOLS]
     routes += [
-        Route("/budget", budget),
-        Route("/v1/models", models),
+        Route("/budget", page(gateway.budget)),
+        Route("/v1/models", page(models)),
         Route("/{path:path}", unknown, methods=["GET", "POST", "PUT", "PATCH", "DELETE"]),
     ]
     return Router(routes=routes, lifespan=lifespan)
@@ -62,11 +70,20 @@ def make_server(gateway: Gateway) -> uvicorn.Server:
         access_log=False,
         proxy_headers=False,
         lifespan="on",
+        http=Connection,
         server_header=False,
         ws="none",
         timeout_graceful_shutdown=_STOP_SECONDS,
     )
     return uvicorn.Server(config)
+
+
+def _is_plain(host: str | None) -> bool:
+    """Whether a host is an IP address or localhost."""
+    try:
+        return host == "localhost" or bool(ip_address(host or ""))
+    except ValueError:
+        return False
 
 
 def _handler(gateway: Gateway, protocol: Protocol) -> Callable[[Request], Awaitable[Response]]:
@@ -84,5 +101,7 @@ def _handler(gateway: Gateway, protocol: Protocol) -> Callable[[Request], Awaita
             return await (pass_on(call, request) if call.upstream.speaks(protocol) and not lacks else ask(call))
         except RefusedRequestError as error:
             return call.refused(error.status, str(error))
+        except ClientDisconnect:
+            return Response(status_code=LEFT)
 
     return handle

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -25,6 +25,8 @@ TOO_LONG = 413
 """HTTP status for a too long request."""
 IMAGE_TOKENS = 10_000
 """Upper bound on the tokens of an image by URL."""
+MOST_PARTS = 200_000
+"""Most values in the JSON of a request: its work follows their number more than its bytes."""
 _OWN_TOOLS = ("function", "custom")
 _UNBOUNDED = (
     *(
@@ -37,6 +39,8 @@ _UNBOUNDED = (
     ),  # stored or run at the provider
     *("audio", "prediction"),  # billed separately from the reply's tokens
 )
+
+COMMON_FIELDS = ("metadata", "model", "service_tier", "stream", "temperature", "tool_choice", "tools", "top_p")
 
 _UNTRANSLATED: Mapping[str, Sequence[Any]] = {
     "top_p": (None, 1),
@@ -131,13 +135,15 @@ class Writer(ABC):
 class Protocol(ABC):
     """An endpoint of a provider's API; `path` is the same at the gateway and at the provider.
 
-    `limits` are the names of the output limit, the current one first; `stop` is the name of the stop texts.
+    `limits` are the names of the output limit, the current one first; `stop` is the name of the stop texts. Of a
+    request with these `fields`, the gateway knows the cost.
     """
 
     name: str
     path: str
     provider: str
     limits: tuple[str, ...]
+    fields: frozenset[str]
     stop: str = "stop"
 
     CHOICES: ClassVar[int] = 128
@@ -157,7 +163,18 @@ class Protocol(ABC):
             raise RefusedRequestError(
                 "'web_search_options' is not supported: searches are billed separately from tokens"
             )
+        if not isinstance(body.get("stream_options"), dict | None):
+            raise RefusedRequestError("'stream_options' must be an object")
         self._check_tools(list_of(body, "tools"))
+
+    def check_fields(self, body: Json, allowed: Collection[str]) -> None:
+        """Check that a request passed on unchanged has only fields of known cost, and those `allowed` by the user."""
+        known = {*COMMON_FIELDS, *self.fields, *self.limits, self.stop, *allowed}
+        if unknown := next((name for name in body if name not in known), None):
+            raise RefusedRequestError(
+                f"'{unknown:.80}' is not a field of {self.path} of known cost; leave it out, or start the gateway with "
+                f"--allow-field {unknown:.80}"
+            )
 
     def _check_tools(self, tools: Sequence[Any]) -> None:
         for tool in tools:
@@ -288,10 +305,13 @@ def _forced(choice: Mapping[str, Any], names: Sequence[str]) -> str:
 def referred_images(body: Json) -> int:
     """The number of images by URL in a request.
 
-    Raises `RefusedRequestError` if it refers to other files, whose tokens are unknown.
+    Raises `RefusedRequestError` if it refers to other files, whose tokens are unknown, or asks for a dearer cache.
     """
     count = 0
     for block in _blocks(body):
+        cache = block.get("cache_control")
+        if isinstance(cache, Mapping) and cache.get("ttl") not in (None, "5m"):
+            raise RefusedRequestError("'ttl' of a cache must be 5m: others have other prices")
         if any(block.get(name) for name in ("file_id", "file_url")) or "file_id" in (block.get("file") or ()):
             raise RefusedRequestError("files by reference are not supported: their tokens are unknown before the call")
         source = block.get("source")
@@ -329,16 +349,19 @@ def shown_key(headers: Mapping[str, str]) -> str:
     return headers.get("x-api-key") or headers.get("authorization", "").removeprefix("Bearer ").strip()
 
 
-async def read_body(parts: AsyncIterable[bytes], most: int) -> bytes:
+async def read_body(
+    parts: AsyncIterable[bytes], most: int, too_long: Callable[[int], RefusedRequestError] | None = None
+) -> bytes:
     """The body of a request, of at most `most` bytes.
 
-    Raises `RefusedRequestError` if it is longer.
+    Raises `RefusedRequestError` if it is longer: that of `too_long`, from the bytes so far.
     """
     body = bytearray()
     async for part in parts:
         body += part
         if len(body) > most:
-            raise RefusedRequestError(f"the request is longer than {most:,} bytes", TOO_LONG)
+            text = f"the request is longer than {most:,} bytes"
+            raise too_long(len(body)) if too_long else RefusedRequestError(text, TOO_LONG)
     return bytes(body)
 
 
@@ -351,11 +374,13 @@ def parsed(content: str | bytes) -> Json | None:
     return value if isinstance(value, dict) else None
 
 
-def parsed_request(content: str | bytes) -> Json:
+def parsed_request(content: bytes) -> Json:
     """The JSON object of a request.
 
-    Raises `RefusedRequestError` if it is anything else.
+    Raises `RefusedRequestError` if it is anything else, or has too many parts.
     """
+    if sum(map(content.count, (b",", b"[", b"{"))) + content.count(b"\\") // 10 > MOST_PARTS:
+        raise RefusedRequestError(f"the request has more than {MOST_PARTS:,} values", TOO_LONG)
     if (body := parsed(content)) is None:
         raise RefusedRequestError("the request is not a JSON object")
     return body

@@ -100,4 +100,10 @@ def _take(message: Json, delta: Json) -> None:
         calls[-1]["function"]["arguments"] += call["function"].get("arguments") or ""
 
 
-CHAT = Chat("chat", "/v1/chat/completions", "openai", ("max_completion_tokens", "max_tokens"))
+_FIELDS = """chat_template_kwargs enable_thinking frequency_penalty function_call functions include_reasoning logit_bias
+logprobs messages min_p modalities n parallel_tool_calls presence_penalty prompt_cache_key prompt_cache_retention
+reasoning_effort repetition_penalty response_format safety_identifier seed store stream_options thinking top_k
+top_logprobs user verbosity"""
+CHAT = Chat(
+    "chat", "/v1/chat/completions", "openai", ("max_completion_tokens", "max_tokens"), frozenset(_FIELDS.split())
+)

@@ -184,4 +184,7 @@ def _event(kind: str, **data: Any) -> bytes:
     return event({"type": kind, **data}, kind)
 
 
-MESSAGES = Messages("messages", "/v1/messages", "anthropic", ("max_tokens",), "stop_sequences")
+_FIELDS = "cache_control context_management messages output_config system thinking top_k"
+MESSAGES = Messages(
+    "messages", "/v1/messages", "anthropic", ("max_tokens",), frozenset(_FIELDS.split()), "stop_sequences"
+)

@@ -202,4 +202,6 @@ def _call_item(call_id: str, name: str, arguments: str) -> Json:
     return {"id": f"fc_{call_id}", "type": "function_call", "status": "completed", **named}
 
 
-RESPONSES = Responses("responses", "/v1/responses", "openai", ("max_output_tokens",))
+_FIELDS = """client_metadata include input instructions max_tool_calls parallel_tool_calls prompt_cache_key
+prompt_cache_retention reasoning safety_identifier store stream_options text top_logprobs truncation user"""
+RESPONSES = Responses("responses", "/v1/responses", "openai", ("max_output_tokens",), frozenset(_FIELDS.split()))

@@ -180,7 +180,7 @@ def _asking(session: SeatSession, protocol: Protocol) -> Callable[[Request], Awa
         """A reply of the seat's model, for any model in the request."""
         try:
             raw = await read_body(request.stream(), MOST_BYTES)
-            body = parsed_request(session.clean(raw.decode(errors="replace")))
+            body = parsed_request(session.clean(raw.decode(errors="replace")).encode())
             protocol.check(body)
             prompt = protocol.prompt(body)
             if not prompt.messages:

@@ -4,7 +4,7 @@ import http.client
 import json
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -103,12 +103,13 @@ def served(
     patience: float = 30.0,
     timeout: float = 30.0,
     record: Record | None = None,
+    allowed: Sequence[str] = (),
 ) -> Iterator[Served]:
     """Serve a gateway for the time of a test."""
     at_pool = Seats(total, seats or {"alice": None, "bob": None}, patience=patience)
     listening = open_socket("127.0.0.1", 0, what="gateway", usual=0)
     found = Served(listening.getsockname()[1], at_pool, record or Record(), ExitStack())
-    server = make_server(Gateway(at_pool, upstreams, record=found.record, timeout=timeout))
+    server = make_server(Gateway(at_pool, upstreams, record=found.record, timeout=timeout, allowed=allowed))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     while not server.started:

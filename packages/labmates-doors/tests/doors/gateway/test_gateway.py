@@ -6,21 +6,32 @@ import asyncio
 import http.client
 import json
 import random
+import re
 import socket
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import replace
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import httpx2
 import openai
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from langchain_core.messages import AIMessage
 
 from labmates.budgets.prices import Price
+from labmates.budgets.tokens import Usage
 from labmates.models.entries import Access
+from labmates.models.failures import BrokenReplyError
+from labmates.models.reply import Reply, ToolCall
+from labmates_doors.gateway import calls, connections, passing
+from labmates_doors.protocols import PROTOCOLS
+from labmates_doors.protocols.base import Protocol, RefusedRequestError, parsed_request
 from labmates_doors.protocols.chat import CHAT as CHAT_PROTOCOL
 from tests.doors.gateway.conftest import KEY, PRICE, Served, anthropic_upstream, openai_upstream, served
+from tests.doors.test_answering import data_of
 from tests.support.anthropic_server import AnthropicServer
 from tests.support.openai_server import Answer, Json, OpenAIServer, fault
 
@@ -152,7 +163,10 @@ def test_an_empty_pool_refuses_with_402_in_each_protocols_form() -> None:
             gateway.settled(2)
     assert refused.value.status_code == status == 402
     assert refused.value.code == "insufficient_quota"
-    assert body["error"] == {"type": "billing_error", "message": "the shared budget can't pay this call"}
+    assert body["error"]["type"] == "billing_error"
+    assert re.fullmatch(
+        r"the shared budget can't pay this call: \$0\.0001 are left, and it needs \$0\.\d+", body["error"]["message"]
+    )
     assert server.requests == []
 
 
@@ -228,6 +242,152 @@ def test_requests_without_a_bounded_cost_are_refused(change: Any, message: str) 
     assert message in body["error"]["message"]
     assert gateway.exchanges[0].status == 400
     assert gateway.seats.ledger.available == gateway.seats.ledger.total
+
+
+@pytest.mark.parametrize("field", ["speed", "models", "plugins", "n_predict", "best_of", "provider"])
+def test_a_field_of_unknown_cost_is_refused_unless_it_is_allowed(field: str) -> None:
+    with OpenAIServer(Answer(usage=USAGE)) as server:
+        for allowed, status in (((), 400), ((field,), 200)):
+            with served(openai_upstream(server.base_url), allowed=allowed) as gateway:
+                answered, body = gateway.ask(CHAT, {**ASKED, field: 7})
+            assert answered == status
+            assert (f"'{field}' is not a field" in str(body) and "--allow-field" in str(body)) == (status == 400)
+    assert [field in request.body for request in server.requests] == [True]
+
+
+@pytest.mark.parametrize(("beta", "status"), [("fast-mode-2026-02-01", 400), ("context-1m", 400), ("effort-2025", 200)])
+def test_a_beta_of_unknown_cost_is_refused(beta: str, status: int) -> None:
+    with AnthropicServer(Answer(usage=USAGE)) as server, served(anthropic_upstream(server.base_url)) as gateway:
+        headers = {"x-api-key": gateway.key(), "anthropic-beta": f"claude-code-20250219, {beta}"}
+        body = {"model": "claude", "max_tokens": 50, "messages": QUESTION}
+        reply = httpx2.post(f"{gateway.url}/v1/messages", json=body, headers=headers)
+        assert reply.status_code == status
+        assert len(server.requests) == (status == 200)
+        assert gateway.seats.ledger.spent == (0 if status == 400 else gateway.settled()[0].cost)
+
+
+def test_a_dearer_cache_is_refused() -> None:
+    block = {"type": "text", "text": "x", "cache_control": {"type": "ephemeral", "ttl": "1h"}}
+    body = {"model": "claude", "max_tokens": 50, "messages": [{"role": "user", "content": [block]}]}
+    with AnthropicServer() as server, served(anthropic_upstream(server.base_url)) as gateway:
+        status, answer = gateway.ask("/v1/messages", body)
+    assert (status, server.requests) == (400, [])
+    assert "'ttl' of a cache must be 5m" in answer["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"user": "\ud800"},
+        {"temperature": float("nan")},
+        {"temperature": float("inf")},
+        {"stream_options": "x"},
+        {"stream_options": [1]},
+    ],
+)
+def test_a_request_that_cannot_be_sent_costs_nothing(change: Json) -> None:
+    with OpenAIServer() as server, served(openai_upstream(server.base_url)) as gateway:
+        assert gateway.ask(CHAT, {**ASKED, "stream": True, **change})[0] == 400
+        assert gateway.seats.ledger.spent == 0
+        assert gateway.seats.ledger.available == gateway.seats.ledger.total
+    assert server.requests == []
+
+
+def test_a_request_that_the_seat_can_not_pay_is_refused_before_it_is_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed = list[bytes]()
+
+    def parse(raw: bytes) -> Json:
+        parsed.append(raw)
+        return {}
+
+    monkeypatch.setattr(calls, "parsed_request", parse)
+    large = b'{"model":"m","messages":[],"x":[' + b"{}," * 200_000 + b"{}]}"
+    seats = {"alice": 3_000, "bob": None}
+    with OpenAIServer() as server, served(openai_upstream(server.base_url), seats=seats) as gateway:
+        status, body = gateway.ask(CHAT, large)
+        chunked = httpx2.post(gateway.url + CHAT, content=iter([large]), headers={"x-api-key": gateway.key()})
+    assert (status, chunked.status_code, parsed) == (402, 402, [])
+    assert body["error"]["message"].startswith("the limit of the seat alice can't pay this call: $0.003 are left, and")
+
+
+@pytest.mark.parametrize("parts", [b"{},", b"[],", b'"",', b"1,", b'"\\n\\n\\n\\n\\n\\n\\n\\n\\n\\n\\n",'])
+def test_a_request_of_too_many_values_is_refused_before_it_is_parsed(parts: bytes) -> None:
+    with pytest.raises(RefusedRequestError, match="more than 200,000 values"):
+        parsed_request(b'{"x":[' + parts * 200_001 + b"{}]}")
+    assert parsed_request(b'{"x":[' + parts * 50_000 + b"{}]}")["x"]
+
+
+def test_idle_and_half_connections_keep_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "MOST_WAITING", 20)
+    with (
+        OpenAIServer(Answer(usage=USAGE)) as server,
+        served(openai_upstream(server.base_url)) as gateway,
+        ExitStack() as stack,
+    ):
+        idle = [stack.enter_context(socket.create_connection(("127.0.0.1", gateway.port))) for _ in range(60)]
+        for connection in idle[::2]:
+            with suppress(OSError):  # it has ended already
+                connection.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nhost:")
+        assert gateway.ask(CHAT, ASKED)[0] == 200
+        assert len(connections.Connection.waiting) <= 20
+        monkeypatch.setattr(connections, "HEAD_SECONDS", 0.05)
+        late = stack.enter_context(socket.create_connection(("127.0.0.1", gateway.port)))
+        late.settimeout(60)
+        with suppress(ConnectionResetError):
+            assert late.recv(1) == b""
+
+
+async def test_a_reply_is_read_up_to_what_its_limit_can_fill() -> None:
+    read = 0
+
+    async def endless() -> AsyncIterator[bytes]:
+        nonlocal read
+        while True:
+            read += 65_536
+            yield b"x" * 65_536
+
+    payment = cast(Any, SimpleNamespace(most=100))
+    for status, kind, most in (
+        (200, "text/event-stream", 262_144 + 102_400),
+        (200, "a/b", 262_144 + 6_400),
+        (500, "a/b", 65_536),
+    ):
+        read, reply = 0, httpx2.Response(status, headers={"content-type": kind}, content=endless())
+        passed = 0
+        with pytest.raises(BrokenReplyError) if status == 200 else nullcontext():
+            async for piece in passing._bounded(reply, payment):
+                passed += len(piece)
+        assert passed <= most
+        assert read <= most + 2 * 65_536
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda protocol: protocol.name)
+def test_a_reply_of_a_server_that_ignores_stream_is_streamed(protocol: Protocol) -> None:
+    said = Reply("money", (ToolCall("c1", "look", {"where": "x"}),), (), AIMessage(""), "stop", Usage(3, 4))
+    with EventServer(Answer(body=protocol.reply(said, "m"))) as server:
+        upstream = anthropic_upstream if protocol.provider == "anthropic" else openai_upstream
+        with served(upstream(server.base_url)) as gateway:
+            asked = {"messages": QUESTION} if protocol.name != "responses" else {"input": "hi"}
+            body: Json = {"model": "claude" if protocol.provider == "anthropic" else "m", "stream": True, **asked}
+            if protocol.provider == "anthropic":
+                body["max_tokens"] = 50
+            with gateway.asked(protocol.path, body) as reply:
+                assert reply.getheader("content-type", "").startswith("text/event-stream")
+                parts = data_of([reply.read()])
+    heard = protocol.said(parts)
+    assert heard["content"] == "money"
+    assert heard["tool_calls"][0]["function"]["name"] == "look"
+
+
+def test_without_a_key_the_budget_is_told_to_this_machine_alone() -> None:
+    with OpenAIServer() as server, served(openai_upstream(server.base_url)) as gateway:
+        for path in ("/budget", "/v1/models"):
+            asked = {
+                host: httpx2.get(gateway.url + path, headers={"host": host}) for host in ("evil.example", "localhost")
+            }
+            assert [reply.status_code for reply in asked.values()] == [403, 200]
+            headers = {"host": "evil.example", "x-api-key": gateway.key()}
+            assert httpx2.get(gateway.url + path, headers=headers).status_code == 200
 
 
 def test_pictures_by_address_are_held_for_and_several_replies_too() -> None:

@@ -22,6 +22,7 @@ from labmates.records.events import ChargeEvent, LLMCallEvent, WarningEvent
 from labmates.records.store import Store
 from labmates_doors.gateway.exchanges import Exchange
 from labmates_doors.gateway.recording import GatewayCondition, RunOfGateway
+from labmates_doors.gateway.seats import lasting_keys
 from labmates_doors.protocols import PROTOCOLS
 from labmates_doors.protocols.base import Json
 from labmates_doors.protocols.chat import CHAT
@@ -73,9 +74,10 @@ def test_the_page_of_a_run_names_seats_and_shows_dollars(tmp_path: Path) -> None
     assert "Team" not in overview + story
 
 
-def test_a_store_that_can_not_be_written_ends_all_calls_with_503(tmp_path: Path) -> None:
+def test_a_store_that_can_not_be_written_ends_all_calls_with_503_and_says_what_it_lacks(tmp_path: Path) -> None:
+    told = list[str]()
     with Store(f"sqlite:///{tmp_path / 'runs.db'}") as store:
-        record = RunOfGateway(store, CONDITION)
+        record = RunOfGateway(store, CONDITION, tell=told.append)
         with (
             OpenAIServer([Answer(usage=USAGE)]) as server,
             served(openai_upstream(server.base_url), record=record) as gateway,
@@ -89,10 +91,37 @@ def test_a_store_that_can_not_be_written_ends_all_calls_with_503(tmp_path: Path)
                 time.sleep(0.01)
             refused = [gateway.ask(protocol.path, asked) for protocol in PROTOCOLS]
             assert gateway.ask("/budget", method="GET")[1]["spent"] != "0"
+    assert record.lacks.startswith("Not in the record, so not counted by --resume: 1 exchanges of $0.0")
+    assert told == [f"Calls are refused: {record.fault}"]
     reason = f"exchanges can no longer be recorded: {record.fault.partition(': ')[2]}"
     assert refused == [(503, protocol.error(503, reason)) for protocol in PROTOCOLS]
     assert "no space" in reason
     assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(("total", "limit", "status"), [(1_000_000, 300, "interrupted"), (100, None, "exhausted")])
+def test_a_gateway_is_exhausted_when_its_pool_is(tmp_path: Path, total: int, limit: int | None, status: str) -> None:
+    with Store(f"sqlite:///{tmp_path / 'runs.db'}") as store:
+        record = RunOfGateway(store, CONDITION)
+        seats = {"alice": limit, "bob": None}
+        with (
+            OpenAIServer() as server,
+            served(openai_upstream(server.base_url), record=record, total=total, seats=seats) as gateway,
+        ):
+            asked = {"model": "m", "max_tokens": 300, "messages": [{"role": "user", "content": "Hi"}]}
+            refused, body = gateway.ask(CHAT.path, asked)
+        assert store.run(record.run.id).status == status
+    assert refused == 402
+    whose = "the limit of the seat alice" if limit else "the shared budget"
+    assert body["error"]["message"].startswith(f"{whose} can't pay this call: $0.000")
+
+
+def test_keys_of_a_run_last_and_those_of_another_differ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    keys = [lasting_keys(run, ["alice", "bob"]) for run in ("r1", "r1", "r2")]
+    assert keys[0] == keys[1]
+    assert len({key for each in keys for key in each.values()}) == 4
+    assert (tmp_path / "labmates" / "gateway-secret").stat().st_mode & 0o777 == 0o600
 
 
 def test_exchanges_are_a_run_of_the_store(tmp_path: Path) -> None:
