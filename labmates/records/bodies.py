@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from threading import Lock
 from typing import Any, Literal
 
 from labmates.errors import LabmatesError
@@ -25,6 +26,12 @@ MOST_PASSED = 100_000
 """Maximum number of forgotten values with a known digest, at about 200 bytes each."""
 _DICTIONARY_BYTES = 16 * 1024
 """Size of the compression dictionary, made of earlier bodies: messages are short, but repetitive."""
+
+
+_STRETCH = 64
+"""Number of bodies that are unpacked together: each needs those before it."""
+_MOST_STRETCHES = 24
+"""Most unpacked stretches in memory."""
 
 
 @dataclass(frozen=True)
@@ -72,19 +79,31 @@ class Unpacker:
 
 
 class Bodies:
-    """The bodies of one run, each value stored once; `stored` are existing bodies, from the first without a gap."""
+    """The bodies of one run, each value stored once; `stored` are existing bodies, from the first without a gap.
+
+    Stored bodies stay compressed, and are unpacked by stretches when they are read; the last ones stay in memory.
+    """
 
     def __init__(self, stored: Iterable[Body] = ()) -> None:
-        self._values: dict[int, Value] = {}
-        # By content, not digest: a prompt adds all of its messages, few of which are new.
+        self._stored: list[Body] = []
+        self._marks: list[bytes] = []  # what the first body of each stretch follows
+        self._stretches: dict[int, list[Value]] = {}
+        self._reading = Lock()
+        self._values: dict[int, Value] = {}  # the bodies added since
+        # By content, not digest: a prompt adds all of its messages, few of which are new. Stored ones by digest.
         self._numbers: dict[tuple[Media, bytes], int] = {}
+        self._digests: dict[bytes, int] = {}
         self._passed: dict[bytes, int] | None = None  # numbers by digest, after `forget`
         self._count = 0
         self._new: list[Body] = []
         unpacker = Unpacker()
         for body in stored:
-            raw = unpacker.raw(body)
-            self._take(body.number, (body.media, raw), _decoded(body, raw))
+            if body.number != len(self._stored) + 1:
+                raise _unreadable(body, ValueError(f"that with number {len(self._stored) + 1} is missing"))
+            if len(self._stored) % _STRETCH == 0:
+                self._marks.append(unpacker.before)
+            self._digests[content_digest(body.media, unpacker.raw(body))] = self._count = body.number
+            self._stored.append(body)
         self._before = unpacker.before
 
     def keep(self, value: Value) -> int:
@@ -93,16 +112,20 @@ class Bodies:
         if self._passed is not None:
             return self._pass(content, self._passed)
         if content not in self._numbers:
-            self._add(content, content_digest(media, raw))
-            self._take(self._count, content, value)
+            digest = content_digest(media, raw)
+            if (number := self._digests.get(digest)) is not None:
+                return number
+            self._numbers[content] = self._add(content, digest)
+            self._values[self._count] = value
         return self._numbers[content]
 
     def forget(self) -> None:
         """Forget all values, now and in future: they become unreadable, and are identified by digest."""
         if self._passed is None:
-            self._passed = {content_digest(*content): number for content, number in self._numbers.items()}
-            self._values.clear()
-            self._numbers.clear()
+            newer = {content_digest(*content): number for content, number in self._numbers.items()}
+            self._passed = {**self._digests, **newer}
+            for known in (self._stored, self._stretches, self._values, self._numbers, self._digests):
+                known.clear()
 
     def _pass(self, content: tuple[Media, bytes], passed: dict[bytes, int]) -> int:
         digest = content_digest(*content)
@@ -119,17 +142,26 @@ class Bodies:
         self._before = _followed(self._before, media, raw)
         return self._count
 
-    def _take(self, number: int, content: tuple[Media, bytes], value: Value) -> None:
-        self._count = number
-        self._numbers[content] = number
-        self._values[number] = value
-
     def __getitem__(self, number: int) -> Any:
-        return self._values[number]
+        if number in self._values:
+            return self._values[number]
+        if not 1 <= number <= len(self._stored):
+            raise KeyError(number)
+        place, at = divmod(number - 1, _STRETCH)
+        with self._reading:  # metrics are computed in a thread of their own
+            values = self._stretches.pop(place, None) or self._unpacked(place)
+            self._stretches[place] = values  # at the end: the first is the least recently used
+            if len(self._stretches) > _MOST_STRETCHES:
+                del self._stretches[next(iter(self._stretches))]
+        return values[at]
+
+    def _unpacked(self, place: int) -> list[Value]:
+        unpacker = Unpacker(self._marks[place])
+        return [unpacker.value(body) for body in self._stored[place * _STRETCH : (place + 1) * _STRETCH]]
 
     def text(self, number: int) -> str:
         """The text that has this number."""
-        value = self._values[number]
+        value = self[number]
         if not isinstance(value, str):
             raise TypeError(f"body {number} is not text")
         return value

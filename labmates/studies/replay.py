@@ -157,7 +157,8 @@ async def replay(
     settings = RunSettings.model_validate(run.settings)
     panel = make_panel([name for name in settings.judges if ":" not in name])  # judges without a model
     recorder = Recorder(None, None, events=events[:first], bodies=bodies)
-    hub = RecordedHub(events[first:], Bodies(bodies))
+    recorded = Bodies(bodies)
+    hub = RecordedHub(events[first:], recorded)
     ran: list[tuple[ToolCallEvent, ToolCallEvent]] = []
     unrecorded: NewStepError | None = None
     outcome = stop_of(run)
@@ -195,13 +196,13 @@ async def replay(
     assisted = _assisted_scores(events)
     later = Bodies([*bodies, *recorder.bodies.take_new()])
     now = _Story(recorder.events[first:], later, panel, assisted)
-    then = _Story(events[first:], Bodies(bodies), panel, assisted)
+    then = _Story(events[first:], recorded, panel, assisted)
     differences = list(_differences(then, now, to_the_end=unrecorded is None))
     if unrecorded is not None:
         differences.append(Difference(unrecorded.step, "llm_call", "", None, "asked; here the replay ended"))
     else:
         differences += differences_of_run(run, ended, metrics=not assisted)
-    judged = await rejudge(run, events, Bodies(bodies), then.left)
+    judged = await rejudge(run, events, recorded, then.left)
     differences += judged.differences
     checked = Counter[str](event.type for event in judged.compared)
     left_out = Counter[str](event.type for event in then.left) - checked
@@ -290,13 +291,11 @@ _Key = tuple[str, str, str, int]
 
 
 class _Story:
-    """The comparable events of a run: by step and type, without times, with their bodies.
-
-    The order of concurrent members is irrelevant.
-    """
+    """The comparable events of a run, by step and type; the order of concurrent members is irrelevant."""
 
     def __init__(self, events: Iterable[Event], bodies: Bodies, panel: Panel, assisted: set[str]) -> None:
-        self.events: dict[_Key, dict[str, Any]] = {}
+        self.events: dict[_Key, Event] = {}
+        self._bodies = bodies
         self.counted: Counter[str] = Counter()
         self.left: list[Event] = []
         often: defaultdict[tuple[str, str, str], int] = defaultdict(int)
@@ -307,15 +306,20 @@ class _Story:
                 continue
             often[same] += 1
             self.counted[event.type] += 1
-            data = fields_with_bodies(event, bodies)
-            if event.type == "llm_call":
-                data = {**data, "messages": [said_in(message) for message in data["messages"]]}
-            if isinstance(event, ChargeEvent):
-                # The affordable part depends on the bound, which may have been raised.
-                data = {**data, "amount": event.amount + event.uncovered, "uncovered": 0, "excess": 0}
-                if event.uncertain:
-                    data.pop("bill", None)  # Earlier versions left it out.
-            self.events[*same, often[same]] = {name: value for name, value in data.items() if name not in _TIMES}
+            self.events[*same, often[same]] = event
+
+    def data(self, key: _Key) -> dict[str, Any]:
+        """The fields of an event with their bodies, without times."""
+        event = self.events[key]
+        data = fields_with_bodies(event, self._bodies)
+        if event.type == "llm_call":
+            data = {**data, "messages": [said_in(message) for message in data["messages"]]}
+        if isinstance(event, ChargeEvent):
+            # The affordable part depends on the bound, which may have been raised.
+            data = {**data, "amount": event.amount + event.uncovered, "uncovered": 0, "excess": 0}
+            if event.uncertain:
+                data.pop("bill", None)  # Earlier versions left it out.
+        return {name: value for name, value in data.items() if name not in _TIMES}
 
 
 def _which(event: Event) -> str:
@@ -342,13 +346,13 @@ def _assisted_scores(events: Iterable[Event]) -> set[str]:
 
 
 def _differences(then: _Story, now: _Story, *, to_the_end: bool) -> Iterable[Difference]:
-    for key, recorded in then.events.items():
+    for key in then.events:
         step, kind, which, _ = key
-        new = now.events.get(key)
-        if new is None:
+        if key not in now.events:
             if to_the_end:
                 yield Difference(step or which, kind, "", "an event", None)
             continue
+        recorded, new = then.data(key), now.data(key)
         for name in (*recorded, *(set(new) - set(recorded))):
             if recorded.get(name) != new.get(name):
                 yield Difference(step or which, kind, name, *apart(recorded.get(name), new.get(name)))

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import tracemalloc
 import zlib
 from collections.abc import Callable
 from hashlib import sha256
@@ -91,5 +92,28 @@ def test_damaged_bytes_are_told_by_the_number_of_their_body(damage: Callable[[by
 
 
 def test_a_body_of_invalid_json_is_told_too() -> None:
-    with pytest.raises(UnreadableBodyError, match="its text or file 7 can't be read"):
-        Bodies([Body(7, "json", zlib.compress(b'{"once"'))])
+    with pytest.raises(UnreadableBodyError, match="its text or file 1 can't be read"):
+        Bodies([Body(1, "json", zlib.compress(b'{"once"'))])[1]
+
+
+def test_a_gap_in_the_bodies_is_told() -> None:
+    with pytest.raises(UnreadableBodyError, match="that with number 1 is missing"):
+        Bodies([Body(7, "text", zlib.compress(b"once"))])
+
+
+def test_of_many_stored_bodies_a_few_are_in_memory_at_a_time() -> None:
+    bodies = Bodies()
+    said = ["x" * 10_000 + f"{number:09d}" for number in range(6_400)]
+    for text in said:
+        bodies.keep(text)
+    stored = bodies.take_new()
+    packed = [Body(body.number, body.media, body.data) for body in stored]
+    del bodies, stored
+    tracemalloc.start()
+    read = Bodies(packed)
+    texts = (read.text(number) for number in (1, 6_400, 3_000, *range(1, 6_401)))
+    assert all(text.startswith("x" * 10_000) for text in texts)
+    assert read.keep(said[4_000]) == 4_001
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 24 * 64 * 10_000 * 1.5 + 5_000_000  # of 64 MB
