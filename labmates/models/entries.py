@@ -240,6 +240,8 @@ def _entry(values: Mapping[str, Any], where: str) -> Entry:
     except ValidationError as error:
         if any(fault["loc"] == ("api_key_env",) for fault in error.errors()):  # Not quoted: it may be a key.
             raise UsageError("api_key_env must be the name of an environment variable, not a key") from None
+        if fault := next((fault for fault in error.errors() if fault["loc"] == ("base_url",)), None):
+            raise UsageError(fault["msg"].removeprefix("Value error, ")) from None  # nor is the rest of this one
         unknown = [str(fault["loc"][0]) for fault in error.errors() if fault["type"] == "extra_forbidden"]
         if unknown and len(error.errors()[0]["loc"]) == 1:
             settings = sorted(Entry.model_fields.keys() - {"provider", "model"})

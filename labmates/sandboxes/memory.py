@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -11,10 +11,14 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 def exceeds(pid: int, most: int) -> bool:
-    """Whether a process and its descendants use more than `most` bytes, with shared pages counted once if possible."""
+    """Whether a process and its descendants use more than `most` bytes, with shared pages counted once if possible.
+
+    Counts memory files (``memfd_create``) too, which belong to no process; not System V segments and full sockets.
+    """
     tree = list(_tree(pid))
+    left = most - _memory_files(tree)
     # Exact sizes take milliseconds; resident sizes, which count shared pages repeatedly, are a quick upper bound.
-    return sum(map(_resident, tree)) > most and sum(map(_part, tree)) > most
+    return sum(map(_resident, tree)) > left and sum(map(_part, tree)) > left
 
 
 def _tree(pid: int) -> Iterator[int]:
@@ -23,6 +27,18 @@ def _tree(pid: int) -> Iterator[int]:
         with suppress(OSError):
             for child in task.read_text().split():
                 yield from _tree(int(child))
+
+
+def _memory_files(tree: Iterable[int]) -> int:
+    sizes: dict[tuple[int, int], int] = {}
+    for pid in tree:
+        with suppress(OSError):
+            for link in Path(f"/proc/{pid}/fd").iterdir():
+                with suppress(OSError):
+                    if str(link.readlink()).startswith("/memfd:"):
+                        status = link.stat()
+                        sizes[status.st_dev, status.st_ino] = status.st_blocks * 512
+    return sum(sizes.values())
 
 
 def _resident(pid: int) -> int:

@@ -397,13 +397,16 @@ async def _question(run_id: str) -> Question | None:
 
 
 async def _form(request: Request) -> dict[str, str]:
-    """The fields of a submitted form. Raises `UsageError` if it is too long."""
+    """The fields of a submitted form. Raises `UsageError` if it is too long, or has too many fields."""
     body = b""
     async for chunk in request.stream():
         body += chunk
         if len(body) > LONGEST_FORM:
             raise UsageError(f"the form has more than {LONGEST_FORM:,} bytes; give a shorter text")
-    fields = parse_qs(body.decode("utf-8", "replace"), max_num_fields=100, keep_blank_values=True)
+    try:
+        fields = parse_qs(body.decode("utf-8", "replace"), max_num_fields=100, keep_blank_values=True)
+    except ValueError as error:
+        raise UsageError(f"the form can't be read: {error}") from None
     return {name: values[-1] for name, values in fields.items()}
 
 

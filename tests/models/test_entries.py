@@ -11,6 +11,7 @@ from langchain_core.messages import HumanMessage
 
 from labmates.errors import UsageError
 from labmates.models.catalog import Catalog
+from labmates.models.entries import read_reference
 from labmates.models.errors import EndpointError
 from labmates.models.hub import ModelHub
 from labmates.models.names import parse_model
@@ -23,6 +24,12 @@ FILE = """
 left: {provider: openai, model: qwen3-8b, base_url: "http://127.0.0.1:8001/v1", temperature: 0.6,
        chat_template_kwargs: {enable_thinking: true}, price: {input: 0.1, cached: 0.01, output: 0.4}}
 """
+
+
+def test_a_key_in_the_query_of_an_address_is_not_shown() -> None:
+    with pytest.raises(UsageError, match="must have no query") as error:
+        read_reference("openai:x?base_url=http://h/v1?key=SEKRET", {})
+    assert "SEKRET" not in str(error.value)
 
 
 @pytest.fixture
