@@ -53,7 +53,7 @@ from labmates.studies.session import open_sandbox_pool
 from labmates.studies.settings import RunSettings
 from labmates.workflows.calls.assessing import Judging
 from labmates.workflows.calls.call import charged_call, lost_attempts, overflow_steps, recorded_reply
-from labmates.workflows.protocol.experiment import Condition, condition_of
+from labmates.workflows.protocol.experiment import EXPERIMENTS, Condition, condition_of
 
 _TIMES = ("seconds",)
 _ONCE = (ScoreEvent, WarningEvent)
@@ -148,6 +148,11 @@ async def replay(
     """
     if run.status not in ENDED:
         raise UsageError(f"the run '{run.id}' has not ended ({run.status}); only ended runs can be replayed")
+    if run.kind not in EXPERIMENTS:
+        raise UsageError(
+            f"the run '{run.id}' can't be replayed: no experiment '{run.kind}' is installed here; programs "
+            "made the calls of a gateway"
+        )
     check_salt(run)
     condition = condition_of(run)
     events, bodies = await asyncio.to_thread(lambda: (store.events(run.id), store.bodies(run.id)))

@@ -14,8 +14,8 @@ from starlette.responses import Response
 
 from labmates.budgets.tokens import read_usage
 from labmates.models.clients import pieces
-from labmates.models.connection import Attempt
 from labmates.models.failures import BrokenReplyError
+from labmates.models.sending import Attempt
 from labmates_doors.gateway.asking import ask
 from labmates_doors.gateway.calls import LEFT, Call, Payment
 from labmates_doors.protocols.answering import PassedStream

@@ -16,10 +16,12 @@ import pytest
 from langchain_core.messages import AIMessage
 
 from labmates.budgets.tokens import Usage
+from labmates.errors import UsageError
 from labmates.models.reply import Reply, ToolCall
 from labmates.records.bodies import Bodies
 from labmates.records.events import ChargeEvent, LLMCallEvent, WarningEvent
 from labmates.records.store import Store
+from labmates.studies.replay import replay
 from labmates_doors.gateway.exchanges import Exchange
 from labmates_doors.gateway.recording import GatewayCondition, RunOfGateway
 from labmates_doors.gateway.seats import lasting_keys
@@ -111,6 +113,9 @@ def test_a_gateway_is_exhausted_when_its_pool_is(tmp_path: Path, total: int, lim
             asked = {"model": "m", "max_tokens": 300, "messages": [{"role": "user", "content": "Hi"}]}
             refused, body = gateway.ask(CHAT.path, asked)
         assert store.run(record.run.id).status == status
+        if status == "exhausted":
+            with pytest.raises(UsageError, match="can't be replayed: no experiment 'gateway' is installed here"):
+                asyncio.run(replay(store, store.run(record.run.id)))
     assert refused == 402
     whose = "the limit of the seat alice" if limit else "the shared budget"
     assert body["error"]["message"].startswith(f"{whose} can't pay this call: $0.000")
