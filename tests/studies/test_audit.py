@@ -105,7 +105,8 @@ async def test_a_lost_charge_is_found(store: Store) -> None:
 async def test_a_lost_text_is_found(store: Store) -> None:
     await a_run(store)
     change(store, sa.delete(BODIES).where(BODIES.c.number == 1))
-    chain, missing = faults(store)
+    chain, next_one, missing = faults(store)
+    assert "its text or file 2 can't be read" in next_one  # it is compressed by the lost one
     assert "texts and files are not those that its hash chain covers" in chain
     assert missing == "texts that its events name are missing: 1"
 
