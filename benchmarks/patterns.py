@@ -15,7 +15,7 @@ import sys
 import time
 from typing import Any
 
-from tests.support.patterns import hard_texts, patterns
+from tests.support.patterns import hard_text, hard_units, patterns
 
 SIZE = 100_000
 MOST_SECONDS = 0.05
@@ -26,13 +26,14 @@ def main() -> int:
     times: list[tuple[float, str, str]] = []
     for found in patterns():
         pattern: re.Pattern[Any] = re.compile(found.pattern, found.flags)
-        for text in hard_texts(found, SIZE):
+        for unit in hard_units(found):
+            text = hard_text(found, unit, SIZE)
             began = time.process_time()
             if found.searches:
                 pattern.sub(text[:0], text)
             else:
                 pattern.match(text)
-            times.append((time.process_time() - began, found.place, repr(text[:8])))
+            times.append((time.process_time() - began, found.place, repr(unit)))
     times.sort(reverse=True)
     for seconds, place, text in times[:10]:
         print(f"{1000 * seconds:8.1f} ms  {place}  {text}")

@@ -78,12 +78,16 @@ def _module(path: Path) -> Any:
     return importlib.import_module(".".join(path.relative_to(base).with_suffix("").parts).removesuffix(".__init__"))
 
 
-def hard_texts(found: Found, size: int) -> Iterator[str | bytes]:
-    """Yield texts of a size: runs of the characters that the pattern names, alone and by two, and what ends a match."""
-    chars = list(dict.fromkeys(_chars(parser.parse(found.pattern, found.flags))))[:5] or ["a"]
-    for unit in (*chars, *(a + b for a in chars for b in chars if a != b)):
-        text = (unit * size)[: size - 1] + "\x00"
-        yield text.encode("latin-1", "replace") if isinstance(found.pattern, bytes) else text
+def hard_units(found: Found) -> list[str]:
+    """The characters that the pattern names, alone and by two, of which texts are hard for it."""
+    chars = list(dict.fromkeys(_chars(parser.parse(found.pattern, found.flags))))[:4] or ["a"]
+    return [*chars, *(a + b for a in chars for b in chars if a != b)]
+
+
+def hard_text(found: Found, unit: str, size: int) -> str | bytes:
+    """A text of a size: a run of a unit, and what ends a match."""
+    text = (unit * size)[: size - 1] + "\x00"
+    return text.encode("latin-1", "replace") if isinstance(found.pattern, bytes) else text
 
 
 def _chars(tree: Iterable[Any]) -> Iterator[str]:
@@ -289,10 +293,10 @@ class Steps:
         return (words[0] != words[1]) == (kind is sre.AT_BOUNDARY)
 
 
-def growth(found: Found, size: int) -> tuple[float, str]:
-    """How many times the steps grow when a text doubles, at most, and the hardest text's beginning."""
+def growth(found: Found, size: int, units: Iterable[str] = ()) -> tuple[float, str]:
+    """How many times the steps grow when a text doubles, at most, and the unit of the hardest text."""
     steps, worst = Steps(found), (0.0, "")
-    for short, long in zip(hard_texts(found, size), hard_texts(found, 2 * size), strict=True):
-        few, many = steps.count(short), steps.count(long)
-        worst = max(worst, (many / (few + size), repr(short[:8])))
+    for unit in units or hard_units(found):
+        few, many = (steps.count(hard_text(found, unit, length)) for length in (size, 2 * size))
+        worst = max(worst, (many / (few + size), unit))
     return worst
