@@ -46,7 +46,7 @@ _ATX = re.compile(r"\s{0,3}(#{1,6})\s(.*)$")
 _UNDERLINE = re.compile(r"\s{0,3}(=+|-+)\s*$")
 _BOLD = re.compile(r"\s{0,3}(\*\*|__)(?=\S)(.{1,100}?)\1\s*([:.–—-]?)\s*(.*)$")
 _NUMBERING = re.compile(r"^\W*(?:section\s+)?(?:(?:\d{1,2}|[ivx]{1,4}|[a-h])(?:\.\d{1,2}){0,3}\W+)?")
-_PARTS = re.compile(r"\s*(?:\band\b|&|,|/|\+|:|\s[-–—]\s)\s*")
+_PARTS = re.compile(r"\band\b|[&,/+:]|\s[-–—]\s")
 _BARE_LEVEL: Final = 7
 
 
@@ -75,7 +75,7 @@ def named_sections(heading: str, *, exact: bool = False) -> tuple[str, ...]:
     if plain == "summary":
         return ("abstract",)
     sections: dict[str, None] = {}
-    for part in _PARTS.split(plain):
+    for part in map(str.strip, _PARTS.split(plain)):
         tests = ((n, pattern.fullmatch(part) if exact else pattern.search(part)) for n, pattern in _MATCH.items())
         sections.update(dict.fromkeys([name for name, match in tests if match][:1]))
     return tuple(sections) if len(sections) <= MOST_SHARED else ()

@@ -36,12 +36,13 @@ class Found:
 def patterns() -> Iterator[Found]:
     """Yield the patterns in calls of `re`; those that are put together are taken from their imported module."""
     texts = {path: path.read_text() for package in PACKAGES for path in sorted(package.rglob("*.py"))}
-    whole = "\n".join(texts.values())
+    uses = re.compile(rf"\b(\w+)(?:\[[^\]\n]*\])?\.({'|'.join((*SEARCHING, *ANCHORED))})\(")
+    used = {path: set(uses.findall(text)) for path, text in texts.items()}
+    anywhere = set().union(*used.values())
 
-    @cache
-    def searches(name: str) -> bool:
-        used = {use for use in (*SEARCHING, *ANCHORED) if re.search(rf"\b{name}\.{use}\b", whole)}
-        return not used or bool(used & {*SEARCHING})
+    def searches(path: Path, name: str) -> bool:
+        near = {use for each, use in used[path] if each == name} or {use for each, use in anywhere if each == name}
+        return not near or bool(near & {*SEARCHING})
 
     for path, source in texts.items():
         if "re." not in source:
@@ -49,8 +50,9 @@ def patterns() -> Iterator[Found]:
         tree = ast.parse(source)
         names: dict[int, str] = {}
         for node in ast.walk(tree):
-            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-                names[id(node.value)] = node.targets[0].id
+            targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+            if isinstance(node, ast.Assign | ast.AnnAssign) and node.value and isinstance(targets[0], ast.Name):
+                names |= dict.fromkeys(map(id, ast.walk(node.value)), targets[0].id)
         for node in ast.walk(tree):
             if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args):
                 continue
@@ -60,7 +62,7 @@ def patterns() -> Iterator[Found]:
             if use not in ("compile", *SEARCHING, *ANCHORED):
                 continue
             place = f"{path.relative_to(ROOT)}:{node.lineno}"
-            looked_for = use in SEARCHING if use != "compile" else not name or searches(name)
+            looked_for = use in SEARCHING if use != "compile" else not name or searches(path, name)
             if isinstance(node.args[0], ast.Constant) and isinstance(text := node.args[0].value, str | bytes):
                 yield Found(place, text, _flags(node), looked_for)
             elif name and isinstance(made := getattr(_module(path), name, None), re.Pattern):

@@ -233,7 +233,7 @@ def test_a_step_of_another_package_works_by_its_name(
     assert isinstance(find_step("warn"), StepKind)
     assert find_organisation(str(file)).flow[0].names == ["work", "warn", "write"]
     assert run_command(["organisations", "check", str(file), "--baseline", "scripted:hasty"]) == 0
-    assert capsys.readouterr().out.count("ok ") == 10
+    assert capsys.readouterr().out.count("ok ") == 11
 
 
 def test_an_unknown_step_is_told_with_those_that_there_are() -> None:

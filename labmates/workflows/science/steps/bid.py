@@ -104,7 +104,7 @@ def bid_order(run: StepRun, seat: Seat, purse: Purse) -> Order:
 def read_bid(reply: Reply, last: bool) -> tuple[int, str]:
     """The points and the task of a bid, from a line ``7: fit the model``."""
     del last
-    match = re.search(r"^[\s*\-#>`_]*(10|\d)[`*_]*\s*:[*_]*\s*(\S.*)$", reply.text, flags=re.MULTILINE)
+    match = re.search(r"^[ \t*\-#>`_]*+(10|\d)[`*_]*+[ \t]*+:[*_]*+\s*+(\S.*)$", reply.text, flags=re.MULTILINE)
     if match is None:
         problem = "it has no line with a number from 0 to 10, a colon and a task"
         raise UnusableAnswerError(problem, form="Answer with this one line, with your number and your task: 0: …")
