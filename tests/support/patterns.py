@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import math
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -19,6 +20,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGES = [ROOT / "labmates", *sorted(ROOT.glob("packages/*/labmates_*"))]
 SEARCHING = ("search", "sub", "subn", "finditer", "findall", "split")
 ANCHORED = ("match", "fullmatch")
+MOST_STEPS = 1_000_000
 Then = Callable[[int], bool]
 Match = Callable[[int, Then], bool]
 
@@ -143,6 +145,10 @@ def _in(items: Iterable[Any], code: int, flags: int) -> bool:
     return has != negated
 
 
+class TooManyStepsError(Exception):
+    """The steps grow exponentially."""
+
+
 class Steps:
     """A matcher that goes back as `re` does, and counts its steps."""
 
@@ -244,6 +250,9 @@ class Steps:
             def again(at: int, then: Then, times: int) -> bool:
                 self.steps += 1
 
+                if self.steps > MOST_STEPS:
+                    raise TooManyStepsError
+
                 def next_one(end: int) -> bool:
                     return (end > at or times < least) and again(end, then, times + 1)
 
@@ -299,6 +308,9 @@ def growth(found: Found, size: int, units: Iterable[str] = ()) -> tuple[float, s
     """How many times the steps grow when a text doubles, at most, and the unit of the hardest text."""
     steps, worst = Steps(found), (0.0, "")
     for unit in units or hard_units(found):
-        few, many = (steps.count(hard_text(found, unit, length)) for length in (size, 2 * size))
+        try:
+            few, many = (steps.count(hard_text(found, unit, length)) for length in (size, 2 * size))
+        except TooManyStepsError:
+            return math.inf, unit
         worst = max(worst, (many / (few + size), unit))
     return worst
