@@ -184,6 +184,15 @@ def test_new_models_or_families_are_claimed_only_with_three(store: Store) -> Non
     assert found.verdict[-1].startswith("This holds for new data sets and models of this task;")
     few = compare(store, runs[:24], by=("organisation",), over=("models",))
     assert few.json_objects()[0]["difference_reason"] == "needs 3"
+    assert "in skill, 2 models; an interval needs 3" in few.verdict[0]
+
+
+def test_an_outcome_by_another_name_is_no_further_test(store: Store) -> None:
+    runs = [
+        replace(each, metrics={**each.metrics, "quality": 0.5, "copied": each.metrics["skill"]}) for each in teams(0.2)
+    ]
+    found = compare(store, runs, by=("organisation",), all=True).json_objects()
+    assert [row["outcome"] for row in found if row["role"] != "cost"] == ["skill", "readable", "quality"]
 
 
 def test_the_figure_shows_every_pair(store: Store) -> None:

@@ -198,7 +198,7 @@ def _common(matches: Sequence[Matched]) -> set[tuple[str, str]] | None:
 
 
 def _outcomes(experiment: Experiment[Any], everything: Sequence[Observed], params: CompareParams) -> list[Outcome]:
-    """The primary outcome, then secondary ones but for the same on another scale, then costs."""
+    """The primary outcome, then secondary ones but for the same by another name or on another scale, then costs."""
     present = dict.fromkeys(name for each in everything for name in each.values)
     metrics = {metric.name: metric for metric in experiment.metrics}
     primary = params.metric or experiment.primary or experiment.metrics[0].name
@@ -209,10 +209,17 @@ def _outcomes(experiment: Experiment[Any], everything: Sequence[Observed], param
     wanted = present if params.all else () if params.metric else experiment.headline
     copies = {primary, *COSTS, *(name for name, metric in metrics.items() if metric.same_as == primary)}
     runs = [each.run for each in everything]
+    values = {name: tuple(each.values.get(name) for each in everything) for name in present}
+    told = {values[name]: name for name in (*present, *wanted, primary) if name in present}  # the last of equal ones
+    secondary = [
+        name
+        for name in wanted
+        if name in present and name not in copies and (told[values[name]] == name or len({*values[name]}) == 1)
+    ]
     outcomes = []
     for role, names in (
         ("primary", [primary]),
-        ("secondary", [name for name in wanted if name in present and name not in copies]),
+        ("secondary", secondary),
         ("cost", [name for name in COSTS if name != primary and any(each.values.get(name) for each in everything)]),
     ):
         for name in names:
@@ -282,7 +289,7 @@ def _of_two(result: Compared, ratio: float | None, params: CompareParams, level:
         result, ratio = result.reversed(), 1 / ratio if ratio else None
     shown, (first, second) = result.difference, result.names
     times = "" if ratio is None or abs(ratio - 1) < _SAME_COST else f"{ratio:.2g} times "
-    cost = "" if ratio is None else f", and costs {times}as much"
+    cost = "" if ratio is None or outcome.name in COSTS else f", and costs {times}as much"
     where = f"in {outcome.text}, {_units(shown, params)}"
     if result.is_told:
         low, high = sorted(abs(end) for end in (shown.low or 0.0, shown.high or 0.0))
@@ -294,6 +301,8 @@ def _of_two(result: Compared, ratio: float | None, params: CompareParams, level:
     if is_settled(shown, margin):
         reach = max(abs(shown.low or 0.0), abs(shown.high or 0.0))
         return f"{first} and {second} are tied within ±{_number(reach)} ({size}){cost}."
+    if shown.low is None and params.over:
+        return f"Can't tell {first} from {second}: {size}; an interval needs {FEWEST}{cost}."
     more = more_blocks(result.pairs, outcome.domain.difference(), _over(params), level, margin)
     needs = f"{more} more data set{'s' * (more > 1)} like these would" if more else "more data sets alone may not"
     return f"Can't tell {first} from {second}: {size}; {needs}{cost}."
