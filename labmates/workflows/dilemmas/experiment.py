@@ -10,7 +10,7 @@ from labmates.workflows.protocol.experiment import Estimate, Experiment, Metric
 METRICS = (
     Metric("normalised", "expected payoff: 0 if all defect, 1 if all cooperate", better="higher", headline=True),
     Metric("normalised_sampled", "the same of sampled actions", better="higher"),
-    Metric("payoff", "expected payoff of a player", better="higher", headline=True),
+    Metric("payoff", "expected payoff of a player", better="higher", headline=True, same_as="normalised"),
     Metric("payoff_sampled", "payoff of sampled actions", better="higher"),
     Metric("fitness", "payoff under replicator dynamics, averaged over time", better="higher", headline=True),
     Metric(
