@@ -3,12 +3,14 @@
     make -C packages/labmates-profiles bench NAME=coverage ARGS="--experiment verdict --studies 500"
 
 A share of the variance between models is due to the games. Whether the fit of a study truly predicts better is known:
-it is compared with the mean by the expected squared error for another model.
+it is compared with the mean by the expected squared error for another model. In worlds of families, a share of what
+models play and of the rest of their results is common to a family, and the games tell nothing.
 """
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +24,9 @@ from labmates_profiles.prediction.usefulness import usefulness
 SIZES = ((8, 1), (8, 3), (14, 1), (14, 3), (14, 6), (24, 3), (24, 6), (34, 6))
 """Models and games."""
 SHARES = (0.0, 0.2, 0.5, 0.8)
+FAMILIES = ((4,) * 5, (5,) * 7, (10, 6, 5, 4, 3, 2, 2, 1, 1, 1))
+"""Models of each family."""
+ALIKE = (0.5, 0.8)
 RUNS, NOISE, BETWEEN = 8, 0.1, 0.1
 
 
@@ -35,6 +40,15 @@ def run(studies: int, path: Path | None = None) -> None:
     ]
     table = pd.DataFrame(rows).groupby(["models", "games", "share"]).mean().reset_index()
     print(table.round(3).to_string(index=False))
+    rows = [
+        {"families": sizes, "games": g, "alike": alike, **in_families(sizes, g, alike, [seed, len(sizes), g])}
+        for sizes in FAMILIES
+        for g in (1, 6)
+        for alike in ALIKE
+        for seed in range(studies)
+    ]
+    families = pd.DataFrame(rows).groupby(["families", "games", "alike"]).mean().reset_index()
+    print(families.round(3).to_string(index=False))
     if path:
         path.write_text(json.dumps(table.to_dict("records"), indent=1), "utf-8")
 
@@ -60,6 +74,22 @@ def answered(m: int, g: int, share: float, seed: list[int], *, permutations: int
         "false no": float(found.answer == "no" and better),
         "mean holds": float(found.models_mean.low <= expected[m] <= found.models_mean.high),
     }
+
+
+def in_families(
+    sizes: tuple[int, ...], g: int, alike: float, seed: list[int], *, permutations: int = 999
+) -> dict[str, float]:
+    """Simulate a study whose games tell nothing; return its answer, with families known and taken for unrelated."""
+    rng, family = np.random.default_rng(seed), np.repeat(np.arange(len(sizes)), sizes)
+    shared, own = rng.standard_normal((len(sizes), g + 1)), rng.standard_normal((len(family), g + 1))
+    true = np.sqrt(alike) * shared[family] + np.sqrt(1 - alike) * own
+    data = _data(true[:, 1:], 0.5 + BETWEEN * true[:, 0], rng)
+    known = replace(data, families=tuple(map(str, family)))
+    answers = {}
+    for name, each in (("known", known), ("unknown", data)):
+        found = usefulness({"quality": (each, evidence(each, permutations=permutations))})["quality"]
+        answers |= {f"{name}, {answer}": float(found.answer == answer) for answer in ("yes", "no")}
+    return answers
 
 
 def _least_squares(data: PredictionData) -> tuple[Array, float]:

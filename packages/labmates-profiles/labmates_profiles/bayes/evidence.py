@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from labmates.stats.domains import AT_MOST_ONE
 from labmates.stats.intervals import Estimate, clusters
 from labmates_profiles.arrays import Array
 
+Places = NDArray[np.intp]
 PERMUTATIONS = 10_000
 _TIE = 1e-10
+_CORRELATIONS = np.arange(20) / 20
 
 
 @dataclass(frozen=True)
@@ -28,22 +32,33 @@ class PermutationTest:
         Share of permutations at least as extreme, the data themselves included.
     units
         Number of models.
+    families
+        Number of their families; that of models where these count as unrelated.
     """
 
     statistic: float
     p: float
     permutations: int
     units: int
+    families: int
 
 
 def freedman_lane(
-    outcome: Array, tested: Array, controls: Array | None = None, *, permutations: int = PERMUTATIONS, seed: int = 0
+    outcome: Array,
+    tested: Array,
+    controls: Array | None = None,
+    family: Places | None = None,
+    *,
+    permutations: int = PERMUTATIONS,
+    seed: int = 0,
 ) -> PermutationTest:
     """Test the association of predictors with an outcome beyond the controls.
 
     The residuals of the outcome on the controls are permuted among models, with the F of the tested predictors as
     statistic (Freedman and Lane, Journal of Business & Economic Statistics 1983). The test keeps its level with few
-    models and non-normal errors, where an F test of repeated rows of models does not.
+    models and non-normal errors, where an F test of repeated rows of models does not. Models of one family resemble
+    each other in play and results alike, so theirs can't be exchanged as they are: all columns are first freed of the
+    correlation within families that the residuals show (REML, see `_uncorrelated`).
 
     Parameters
     ----------
@@ -53,16 +68,22 @@ def freedman_lane(
         Predictors, shape ``(models, k)`` or ``(models,)``.
     controls
         In addition to the intercept; shape ``(models, c)``.
+    family
+        Index of each model's family, shape ``(models,)``; None if they are unrelated.
 
     Raises
     ------
     ValueError
         If there are not more models than coefficients, or the controls determine the tested predictors.
     """
-    n = len(outcome)
-    base = _basis(np.column_stack([np.ones(n), np.empty((n, 0)) if controls is None else controls]))
-    residual = tested.reshape(n, -1) - base @ (base.T @ tested.reshape(n, -1))
-    extra = _basis(residual, like=tested.reshape(n, -1))
+    n, tested = len(outcome), tested.reshape(len(outcome), -1)
+    fixed = np.column_stack([np.ones(n), np.empty((n, 0)) if controls is None else controls])
+    families = n if family is None else len(np.unique(family))
+    if family is not None and families < n:
+        turn = _uncorrelated(outcome, fixed, family)
+        outcome, tested, fixed = turn @ outcome, turn @ tested, turn @ fixed
+    base = _basis(fixed)
+    extra = _basis(tested - base @ (base.T @ tested), like=tested)
     freedom = n - base.shape[1] - extra.shape[1]
     if not extra.shape[1]:
         raise ValueError("the tested predictors are constant, or the controls determine them")
@@ -76,7 +97,27 @@ def freedman_lane(
     ratios = _ratios(np.vstack([left, shuffled]), base, extra)
     at_least = int(np.count_nonzero(ratios[1:] >= ratios[0] * (1 - _TIE)))
     statistic = float(ratios[0] * freedom / extra.shape[1])
-    return PermutationTest(statistic, (1 + at_least) / (1 + permutations), permutations, n)
+    return PermutationTest(statistic, (1 + at_least) / (1 + permutations), permutations, n, families)
+
+
+def _uncorrelated(outcome: Array, fixed: Array, family: Places) -> Array:
+    """The matrix that removes the correlation within families which best explains the outcome beside fixed columns.
+
+    The correlation is that of the highest restricted likelihood on a grid (Patterson and Thompson, Biometrika 1971).
+    """
+    same, n = family[:, None] == family, len(outcome)
+    best, chosen = -np.inf, np.eye(n)
+    for correlation in _CORRELATIONS:
+        turn = np.linalg.inv(np.linalg.cholesky((1 - correlation) * np.eye(n) + correlation * same))
+        columns, values = turn @ fixed, turn @ outcome
+        base = _basis(columns)
+        freedom = n - base.shape[1]
+        rest = max(float(((values - base @ (base.T @ values)) ** 2).sum()), np.finfo(float).tiny)
+        size = np.linalg.svd(columns, compute_uv=False)[: base.shape[1]]
+        likelihood = np.log(np.diag(turn)).sum() - 0.5 * freedom * np.log(rest) - np.log(size).sum()
+        if likelihood > best:
+            best, chosen = likelihood, turn
+    return chosen
 
 
 def sign_flips(differences: Array, *, permutations: int = PERMUTATIONS, seed: int = 0) -> PermutationTest:
@@ -96,27 +137,49 @@ def sign_flips(differences: Array, *, permutations: int = PERMUTATIONS, seed: in
     at_least = int(np.count_nonzero(means >= observed * (1 - _TIE)))
     error = float(differences.std(ddof=1)) / np.sqrt(n)
     return PermutationTest(
-        _ratio(float(differences.mean()), float(error)), (1 + at_least) / (1 + permutations), permutations, n
+        _ratio(float(differences.mean()), float(error)), (1 + at_least) / (1 + permutations), permutations, n, n
     )
 
 
-def leave_one_out_r2(outcome: Array, predictors: Array) -> Estimate | None:
-    """R² of least-squares predictions for each model by a fit without it.
+def leave_out_r2(outcome: Array, predictors: Array, family: Places | None = None) -> Estimate | None:
+    """R² of least-squares predictions for the models of each family by a fit without that family.
 
-    1 is a perfect prediction; below 0 the mean of the other models predicts better. The interval is a jackknife over
-    models on the scale of the logarithm of 1 - R². None without more models than coefficients, or variation of the
-    outcome.
+    1 is a perfect prediction; below 0 the mean of the other families' models predicts better. The interval is a
+    jackknife over families on the scale of the logarithm of 1 - R². None without variation of the outcome, or where the
+    rest does not determine the coefficients.
+
+    Parameters
+    ----------
+    outcome
+        One value per model, shape ``(models,)``.
+    predictors
+        Without intercept, shape ``(models, predictors)``.
+    family
+        Index of each model's family, shape ``(models,)``; None if each is its own.
     """
     n = len(outcome)
-    design = _basis(np.column_stack([np.ones(n), predictors]))
+    design, ones = _basis(np.column_stack([np.ones(n), predictors])), np.full((n, 1), n**-0.5)
     if n <= design.shape[1] or _alike(outcome):
         return None
-    around = (outcome - outcome.mean()) * n / (n - 1)
-    leverages = np.minimum((design**2).sum(axis=1), 1 - 1e-9)
-    missed = (outcome - design @ (design.T @ outcome)) / (1 - leverages)
-    missed, around = missed**2, around**2
+    families = range(n) if family is None else np.unique(family)
+    members = [np.array([place]) if family is None else np.flatnonzero(family == place) for place in families]
+    missed, around = (_missed(outcome, columns, members) for columns in (design, ones))
+    if missed is None or around is None:
+        return None
     without = 1 - (missed.sum() - missed) / np.maximum(around.sum() - around, np.finfo(float).tiny)
     return clusters(float(1 - missed.sum() / around.sum()), without.tolist(), AT_MOST_ONE)
+
+
+def _missed(outcome: Array, basis: Array, members: Sequence[Places]) -> Array | None:
+    """Sum of squared errors of each group's predictions by the other groups; None if these determine no fit."""
+    left = outcome - basis @ (basis.T @ outcome)
+    sums = []
+    for mine in members:
+        free = np.eye(len(mine)) - basis[mine] @ basis[mine].T
+        if np.linalg.eigvalsh(free)[0] < 1e-9:
+            return None
+        sums.append(float((np.linalg.solve(free, left[mine]) ** 2).sum()))
+    return np.array(sums)
 
 
 def variance_inflation(predictors: Array) -> Array:

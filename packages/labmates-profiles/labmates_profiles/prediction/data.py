@@ -113,6 +113,8 @@ class PredictionData:
         The factor of each column, such as task for all columns of tasks; by default each column is its own factor.
     runs
         None if data sets are unknown or not shared between models.
+    families
+        The family of each model, length m; by default each model is a family of its own.
     """
 
     models: tuple[str, ...]
@@ -127,10 +129,18 @@ class PredictionData:
     outcome: Array
     factors: tuple[str, ...] = ()
     runs: Runs | None = None
+    families: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.factors:
             object.__setattr__(self, "factors", self.columns)
+        if not self.families:
+            object.__setattr__(self, "families", self.models)
+
+    @property
+    def family_of(self) -> Places:
+        """Index of the family of each model, shape (m,)."""
+        return np.unique(self.families, return_inverse=True)[1]
 
     def without(self, model: int) -> PredictionData:
         """The data without the model of this index, on unchanged scales."""
@@ -146,6 +156,7 @@ class PredictionData:
         return replace(
             self,
             models=tuple(np.array(self.models)[remaining].tolist()),
+            families=tuple(np.array(self.families)[remaining].tolist()),
             levels=self.levels[remaining],
             errors=self.errors[remaining],
             benchmarks=self.benchmarks[remaining],

@@ -164,6 +164,7 @@ def assemble(
         outcome=np.array([sum(value for _, value in row) / len(row) for row in rows]),
         factors=tuple(columns.values()),
         runs=_runs(rows, notes),
+        families=tuple(_family(model, traits) for model in models),
     )
     _varies(outcome, data)
     return Assembled(outcome, judge, unit, len(included), data, level_scale, control_scale, tuple(left), tuple(notes))
@@ -196,6 +197,11 @@ def assemble_all(
     if not assembled_all:
         raise UsageError("\n".join(f"{item.what}: {item.reason}" for item in left))
     return assembled_all, left
+
+
+def _family(model: str, traits: Mapping[str, KnownModel]) -> str:
+    """A model's family; one that is unknown has none but itself."""
+    return (model in traits and traits[model].family) or model
 
 
 def control_values(known: KnownModel) -> list[float]:

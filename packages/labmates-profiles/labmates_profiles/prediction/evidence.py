@@ -13,7 +13,7 @@ from labmates_profiles.bayes.evidence import (
     PERMUTATIONS,
     PermutationTest,
     freedman_lane,
-    leave_one_out_r2,
+    leave_out_r2,
     leverage,
     sign_flips,
     variance_inflation,
@@ -44,7 +44,7 @@ class Evidence:
     permutation
         Of all games together, given the controls.
     r2, r2_low, r2_high
-        Predictive R² of left-out models with the games, and its 95 % interval; None if there are too few models.
+        Predictive R² of left-out families of models with the games, and its 95 % interval; None if there are too few.
     r2_without
         The same without the games.
     inflation
@@ -78,9 +78,10 @@ def evidence(data: PredictionData, *, permutations: int = PERMUTATIONS, seed: in
     names = (*data.games, *data.controls)
     freedom = len(data.models) - 1 - predictors.shape[1]
     reliable = 1 - (data.errors**2).mean(axis=0) / np.maximum(data.levels.var(axis=0, ddof=1), 1e-12)
-    with_games, without = leave_one_out_r2(means, predictors), leave_one_out_r2(means, data.benchmarks)
+    family = data.family_of
+    with_games, without = (leave_out_r2(means, columns, family) for columns in (predictors, data.benchmarks))
     return Evidence(
-        permutation=freedman_lane(means, data.levels, data.benchmarks, permutations=permutations, seed=seed),
+        permutation=freedman_lane(means, data.levels, data.benchmarks, family, permutations=permutations, seed=seed),
         r2=None if with_games is None else with_games.value,
         r2_low=None if with_games is None else with_games.low,
         r2_high=None if with_games is None else with_games.high,
@@ -206,7 +207,8 @@ def _together(data: PredictionData) -> list[str]:
 
 def _whether(outcome: str, beyond: str, tests: Evidence, p: float) -> str:
     test = tests.permutation
-    chance = f"(permuting models: F = {test.statistic:.2f}, p = {p:.4f}, {test.units} models)"
+    of = f" of {test.families} families" if test.families < test.units else ""
+    chance = f"(permuting models: F = {test.statistic:.2f}, p = {p:.4f}, {test.units} models{of})"
     better = tests.r2 is not None and tests.r2_without is not None and tests.r2 > max(tests.r2_without, 0.0)
     gain = ""
     if tests.r2 is not None and tests.r2_without is not None:

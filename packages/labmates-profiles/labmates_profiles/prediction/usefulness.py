@@ -168,6 +168,7 @@ def answers_table(outcomes: Sequence[Assembled], *, seed: int = 0) -> Table:
             "p_holm": use.p_holm,
             "judge": assembled.judge,
             "models": len(assembled.data.models),
+            "families": tests.permutation.families,
             "observations": len(assembled.data.outcome),
             "freedom": tests.freedom,
         }
@@ -183,12 +184,13 @@ def answers_table(outcomes: Sequence[Assembled], *, seed: int = 0) -> Table:
         Column("f", "F", ".2f"),
         Column("p", "p (permutation)", P),
         Column("p_holm", "p (Holm)", P),
-        *map(Column, ("judge", "models", "observations")),
+        *map(Column, ("judge", "models", "families", "observations")),
         Column("freedom", "degrees of freedom"),
     ]
     notes = [
-        "R² of left-out models: 0 for the mean of the other models, negative if worse. In brackets 95 % intervals: of "
-        "the mean for a new model, by Student's t; of R², by the jackknife over models.",
-        "F of all games given the controls, p by permuting models (Freedman-Lane), Holm-adjusted for all outcomes.",
+        "R² of left-out families of models: 0 for the mean of the others, negative if worse. In brackets 95 % "
+        "intervals: of the mean for a new model, by Student's t; of R², by the jackknife over families.",
+        "F of all games given the controls, p by permuting models (Freedman-Lane) freed of the correlation within "
+        "families, Holm-adjusted for all outcomes.",
     ]
     return Table("prediction-verdict", "Do the games predict better than the models' mean?", columns, rows, notes)

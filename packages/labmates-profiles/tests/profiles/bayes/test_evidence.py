@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from labmates_profiles.bayes.evidence import (
     freedman_lane,
-    leave_one_out_r2,
+    leave_out_r2,
     leverage,
     sign_flips,
     variance_inflation,
@@ -41,6 +41,42 @@ def test_a_true_null_is_rejected_as_often_as_it_should_be() -> None:
     rejected = [freedman_lane(*_data(seed), permutations=199).p <= 0.05 for seed in range(400)]
 
     assert 0.02 <= np.mean(rejected) <= 0.085
+
+
+def _families(
+    seed: int, sizes: list[int], games: int, effect: float = 0.0
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Outcome and play of models, both alike within families, and the families."""
+    rng, family = np.random.default_rng(seed), np.repeat(np.arange(len(sizes)), sizes)
+    shared, own = rng.normal(size=(len(sizes), 1 + games)), rng.normal(size=(len(family), 1 + games))
+    values = np.sqrt(0.8) * shared[family] + np.sqrt(0.2) * own
+    return values[:, 0] + effect * values[:, 1], values[:, 1:], family
+
+
+@pytest.mark.parametrize(("sizes", "games"), [([4] * 5, 1), ([5] * 7, 6), ([10, 6, 5, 4, 3, 2, 2, 1, 1, 1], 6)])
+def test_models_of_a_family_are_not_taken_for_unrelated_ones(sizes: list[int], games: int) -> None:
+    rejected = np.zeros((100, 2))
+    for seed in range(100):
+        outcome, tested, family = _families(seed, sizes, games)
+        tests = [freedman_lane(outcome, tested, None, each, permutations=99) for each in (family, None)]
+        rejected[seed] = [test.p <= 0.05 for test in tests]
+        assert [test.families for test in tests] == [len(sizes), sum(sizes)]
+
+    known, unknown = rejected.mean(axis=0)
+    assert known <= 0.12 < unknown  # .05 would be exceeded by .07 in one study of 2,000
+
+
+def test_an_effect_is_found_among_families() -> None:
+    studies = (_families(seed, [5] * 7, 1, 1.0) for seed in range(20))
+    found = [freedman_lane(outcome, tested, None, family, permutations=99).p for outcome, tested, family in studies]
+    assert np.mean(np.array(found) <= 0.05) >= 0.9
+
+
+def test_families_of_one_model_change_nothing() -> None:
+    data = _data(3, 0.3)
+    each = np.arange(34)
+    assert freedman_lane(*data, each, permutations=99) == freedman_lane(*data, permutations=99)
+    assert leave_out_r2(data[0], data[1], each) == leave_out_r2(data[0], data[1])
 
 
 def test_a_clear_effect_is_found() -> None:
@@ -86,17 +122,32 @@ def test_leaving_out_each_model_is_as_fitting_without_it() -> None:
         missed.append(outcome[at] - design[at] @ beta)
         around.append(outcome[at] - outcome[others].mean())
 
-    found = leave_one_out_r2(outcome, predictors)
+    found = leave_out_r2(outcome, predictors)
     assert found is not None
     assert found.value == pytest.approx(1 - np.sum(np.square(missed)) / np.sum(np.square(around)))
 
 
+def test_leaving_out_a_family_is_as_fitting_without_it() -> None:
+    outcome, predictors, family = _families(2, [4, 3, 2, 5, 1, 6], 2, 1.0)
+    design, missed, around = np.column_stack([np.ones(21), predictors]), 0.0, 0.0
+    for left in range(6):
+        mine = family == left
+        beta = np.linalg.lstsq(design[~mine], outcome[~mine], rcond=None)[0]
+        missed += ((outcome[mine] - design[mine] @ beta) ** 2).sum()
+        around += ((outcome[mine] - outcome[~mine].mean()) ** 2).sum()
+
+    found = leave_out_r2(outcome, predictors, family)
+    assert found is not None
+    assert found.value == pytest.approx(1 - missed / around)
+    assert leave_out_r2(outcome, np.column_stack([predictors, family == 0]), family) is None
+
+
 def test_noise_predicts_worse_than_the_mean() -> None:
     rng = np.random.default_rng(0)
-    found = leave_one_out_r2(rng.normal(size=20), rng.normal(size=(20, 8)))
+    found = leave_out_r2(rng.normal(size=20), rng.normal(size=(20, 8)))
     assert found is not None
     assert found.value < 0
-    assert leave_one_out_r2(rng.normal(size=8), rng.normal(size=(8, 8))) is None
+    assert leave_out_r2(rng.normal(size=8), rng.normal(size=(8, 8))) is None
 
 
 @settings(max_examples=30, deadline=None)
@@ -128,7 +179,7 @@ def test_values_that_are_alike_but_for_rounding_tell_nothing(n: int) -> None:
     x, same = np.random.default_rng(0).normal(size=n), np.full(n, 0.1)
 
     assert np.isnan(variance_inflation(np.column_stack([x, same]))[1])
-    assert leave_one_out_r2(same, x[:, None]) is None
+    assert leave_out_r2(same, x[:, None]) is None
     explained = freedman_lane(0.1 + 0.3 * x, x**2, x[:, None], permutations=99)
     assert (explained.statistic, explained.p) == (0.0, 1.0)
     assert sign_flips(-same, permutations=99).statistic == -np.inf

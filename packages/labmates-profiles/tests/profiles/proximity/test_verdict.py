@@ -44,7 +44,7 @@ def test_no_effect_is_told_apart_from_not_knowing(fitted: Fit) -> None:
 
 
 def test_a_test_over_models_that_disagrees_casts_doubt(fitted: Fit) -> None:
-    doubtful = replace(NOTHING, tests={"size": PermutationTest(1.0, 0.4, 99, 12)})
+    doubtful = replace(NOTHING, tests={"size": PermutationTest(1.0, 0.4, 99, 12, 12)})
 
     assert "does not confirm it" in _said(fitted, "size", -0.3, -0.1, doubtful)
     assert "p = 0.4" in _said(fitted, "size", -0.3, -0.1, doubtful)
