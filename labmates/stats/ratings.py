@@ -6,7 +6,6 @@ and a cell has only means.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -17,6 +16,7 @@ from labmates.stats.deviation import deviation_ratings, ranks
 from labmates.stats.domains import ANY, Domain
 from labmates.stats.intervals import Estimate, average, estimate
 from labmates.stats.metagame import Array, mean_payoffs
+from labmates.stats.pooled_ratings import mean_rank, pooled_ratings
 from labmates.stats.replicator import RATE, STEPS, Dynamics, replicator_dynamics
 from labmates.stats.samples import Sample, pooled
 from labmates.stats.validity import MOST_FAILED, Tally
@@ -261,6 +261,8 @@ def rate(cell: Cell, evolution: Evolution = EVOLUTION) -> Rated:
 
 
 RATINGS = ("mean", "fitness", "deviation", "rank")
+_OF_RUNS = ("mean", "fitness")
+"""Ratings that are averaged over runs; the others are those of the pooled metagame."""
 Groups = Mapping[tuple[str, str], Sequence[Rated]]
 """Cells by mechanism and game."""
 
@@ -268,7 +270,8 @@ Groups = Mapping[tuple[str, str], Sequence[Rated]]
 def summarise(rated: Iterable[Rated], *, together: Iterable[Rated] | None = None) -> list[Summary]:
     """Every rating over the runs of each game under each mechanism, and over all games of each mechanism.
 
-    Over all games, mean and fitness are normalised before averaging. With few runs, intervals use the variances in all
+    Deviation ratings and ranks are those of the pooled metagame (`labmates.stats.pooled_ratings`). Over all games, mean
+    and fitness are normalised before averaging. With few runs, intervals use the variances in all
     games and mechanisms with the same models (see `labmates.stats.samples.pooled`).
 
     Parameters
@@ -280,22 +283,29 @@ def summarise(rated: Iterable[Rated], *, together: Iterable[Rated] | None = None
     whole = cells if together is None else list(together)
     summaries: list[tuple[str, Summary]] = []
     for models, groups in _by_models(cells).items():
+        of_pool = {key: _of_pool(runs) for key, runs in groups.items()}
         for rating in RATINGS:
-            samples = _samples(groups, rating)
-            for (mechanism, game), columns in samples.items():
+            samples = _samples(groups, rating) if rating in _OF_RUNS else {}
+            estimates = {key: list(map(estimate, columns)) for key, columns in samples.items()}
+            estimates |= {key: pool[rating] for key, pool in of_pool.items() if rating in pool}
+            for (mechanism, game), each in estimates.items():
                 bounds = dict(_bounds(groups[mechanism, game], rating))
                 what = (mechanism, game, models, rating, False)
-                summaries.append((game, _summary(what, groups[mechanism, game], list(map(estimate, columns)), bounds)))
+                summaries.append((game, _summary(what, groups[mechanism, game], each, bounds)))
     for models, groups in _by_models(whole).items():
         comparable = {key: runs for key, runs in groups.items() if runs[0].cell.scale is not None}
+        of_pool = {key: pool for key, runs in comparable.items() if (pool := _of_pool(runs))}
         for rating in ("mean", "fitness", "rank"):
-            samples = _samples(comparable, rating, normalise=rating != "rank")
+            samples = _samples(comparable, rating, normalise=True) if rating in _OF_RUNS else {}
             for mechanism in dict.fromkeys(mechanism for mechanism, _ in comparable):
                 games = [key for key in comparable if key[0] == mechanism]
-                if any(key not in samples for key in games):
+                if any(key not in (samples if rating in _OF_RUNS else of_pool) for key in games):
                     continue
-                each = [average(column) for column in zip(*(samples[key] for key in games), strict=True)]
-                what = (mechanism, ALL_GAMES, models, rating, rating != "rank")
+                if rating in _OF_RUNS:
+                    each = [average(column) for column in zip(*(samples[key] for key in games), strict=True)]
+                else:
+                    each = [mean_rank(column) for column in zip(*(of_pool[key]["rank"] for key in games), strict=True)]
+                what = (mechanism, ALL_GAMES, models, rating, rating in _OF_RUNS)
                 runs = [rated for key in games for rated in comparable[key]]
                 summaries.append((ALL_GAMES, _summary(what, runs, each)))
     order = list(dict.fromkeys((ratings.cell.mechanism, ratings.cell.game) for ratings in cells))
@@ -303,6 +313,12 @@ def summarise(rated: Iterable[Rated], *, together: Iterable[Rated] | None = None
     mechanisms = list(dict.fromkeys(mechanism for mechanism, _ in order))
     summaries.sort(key=lambda pair: (mechanisms.index(pair[1].mechanism), order.index((pair[1].mechanism, pair[0]))))
     return [summary for _, summary in summaries]
+
+
+def _of_pool(runs: Sequence[Rated]) -> dict[str, list[Estimate]]:
+    """Deviation ratings and ranks of the runs' pooled metagame; empty without one."""
+    payoffs = [rated.cell.payoffs for rated in runs]
+    return pooled_ratings(payoffs) if payoffs[0].ndim > 1 and payoffs[0].size else {}
 
 
 def _by_models(rated: Iterable[Rated]) -> dict[tuple[str, ...], dict[tuple[str, str], list[Rated]]]:
@@ -319,7 +335,7 @@ def _samples(groups: Groups, rating: str, *, normalise: bool = False) -> dict[tu
     for key, runs in groups.items():
         values = _values(runs, rating, normalise=normalise)
         if values is not None:
-            domain = _domain([ratings.cell for ratings in runs], rating, normalise=normalise)
+            domain = _domain([ratings.cell for ratings in runs], normalise=normalise)
             keys.append(key)
             columns.append([Sample.of(column.tolist(), domain) for column in values.T])
     # A model's runs are independent; models of one run are not, so each model is pooled separately.
@@ -327,15 +343,9 @@ def _samples(groups: Groups, rating: str, *, normalise: bool = False) -> dict[tu
     return dict(zip(keys, map(list, shared), strict=True))
 
 
-def _domain(runs: Sequence[Cell], rating: str, *, normalise: bool) -> Domain:
-    """The range of a rating in cells of one game under one mechanism."""
+def _domain(runs: Sequence[Cell], *, normalise: bool) -> Domain:
+    """The range of payoffs in cells of one game under one mechanism."""
     cell, payoffs = runs[0], runs[0].domain
-    if rating == "rank":
-        return Domain(1.0, float(max(2, len(cell.models))))
-    if rating == "deviation":
-        # No gain exceeds the range of payoffs; if unknown, the largest observed payoff replaces it.
-        width = payoffs.high - payoffs.low
-        return Domain(-(width if math.isfinite(width) else max(float(np.ptp(run.payoffs)) for run in runs)), 0.0)
     if normalise and cell.scale is not None:
         low, high = cell.scale.normalise(np.array([payoffs.low, payoffs.high]))
         return Domain(float(min(low, high)), float(max(low, high)))

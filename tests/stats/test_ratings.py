@@ -19,6 +19,7 @@ from labmates.stats.deviation import deviation_gains, deviation_ratings, ranks
 from labmates.stats.domains import Domain
 from labmates.stats.intervals import EQUAL
 from labmates.stats.metagame import Array, mean_payoffs, metagame
+from labmates.stats.pooled_ratings import pooled_ratings
 from labmates.stats.ratings import ALL_GAMES, Cell, Scale, rate, summarise
 from labmates.stats.replicator import AT_REST, replicator_dynamics
 from labmates.workflows.dilemmas.payoff_files import read_cells
@@ -77,7 +78,8 @@ def test_means_over_runs_are_those_of_the_published_tables(payoffs_file: Path) -
         for one in (*summary.each, *([] if summary.rating == "rank" else [summary.average])):
             assert one.low is not None
             assert one.high is not None
-            assert one.low < one.value < one.high
+            assert one.low <= one.value <= one.high
+            assert summary.rating == "rank" or one.low < one.high
 
 
 def test_equal_runs_have_no_interval_instead_of_one_without_width(payoffs_file: Path) -> None:
@@ -85,10 +87,34 @@ def test_equal_runs_have_no_interval_instead_of_one_without_width(payoffs_file: 
     each = [one for summary in summaries for one in (*summary.each, summary.average)]
     equal = [one for one in each if one.low is None]
     assert {one.reason for one in equal} == {EQUAL}
-    assert all(one.high > one.low for one in each if one.low is not None and one.high is not None)
+    ratings = [one for summary in summaries if summary.rating != "rank" for one in summary.each]
+    assert all(one.high > one.low for one in ratings if one.low is not None and one.high is not None)
     table = summaries_table(summaries)
     assert any("2.083 [equal values]" in cell for row in table.cells() for cell in row)
     assert f"No interval: {EQUAL} ({len(equal)})." in table.notes
+
+
+def test_equal_models_with_noise_may_have_rank_1_or_last_and_the_rating_0() -> None:
+    rng = np.random.default_rng(4)
+    runs = [rng.normal(1, 0.3, (4, 4)) for _ in range(6)]
+    found = pooled_ratings(runs)
+    for rating, rank in zip(found["deviation"], found["rank"][:-1], strict=False):
+        assert rating.high == 0, "the truth"
+        assert (rank.low, rank.high) == (1, 4)
+    assert found["deviation"][0].value == pytest.approx(deviation_ratings(np.mean(runs, axis=0))[0])
+
+
+def test_models_apart_by_more_than_noise_have_ranks_of_their_own() -> None:
+    rng = np.random.default_rng(4)
+    runs = [np.array([[3.0] * 3, [2.0] * 3, [1.0] * 3]) + rng.normal(0, 0.01, (3, 3)) for _ in range(6)]
+    assert [(rank.low, rank.high) for rank in pooled_ratings(runs)["rank"][:-1]] == [(1, 1), (2, 2), (3, 3)]
+    [summary] = [
+        one
+        for one in summarise(rate(Cell(str(n), "none", "g", ("a", "b", "c"), run)) for n, run in enumerate(runs))
+        if one.rating == "rank"
+    ]
+    assert [one.value for one in summary.each] == [1, 2, 3]
+    assert summary.each[0].method == "bootstrap of runs"
 
 
 def test_runs_of_many_cells_share_their_variances() -> None:

@@ -109,7 +109,8 @@ def show_dilemma(_lab: Lab, params: Named) -> Iterator[Result]:
     dilemma = find_dilemma(game)
     plays = None
     if dilemma is None:
-        lines.append("No play is better for all than an equilibrium: mechanisms have nothing to gain.")
+        better = "No play is better for all than an equilibrium in pure strategies."
+        lines.append(f"{better if equilibria else ''} Mixed equilibria are not computed.".strip())
     else:
         plays = {"cooperate": named(dilemma.cooperate), "defect": named(dilemma.defect)}
         lines.append(f"Better for all than {plays['defect']}: {plays['cooperate']}")

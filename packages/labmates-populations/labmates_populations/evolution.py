@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cache, cached_property
 from typing import TypedDict
 
@@ -24,6 +24,7 @@ from labmates.workflows.protocol.experiment import Outcome
 from labmates_populations.condition import EvolutionCondition
 from labmates_populations.engine.attitudes import falls_back_to_cooperation
 from labmates_populations.engine.evolution import Evolution, Generation, Rules
+from labmates_populations.engine.library import Gene
 from labmates_populations.engine.structure import make_structure
 from labmates_populations.playing import Arena, invalid_strategies, opens
 
@@ -160,7 +161,7 @@ def _graph() -> EvolutionGraph:
 
 def outcome(_state: EvolutionState, arena: EvolutionArena) -> Outcome:
     """The outcome of an ended evolution, from its record."""
-    metrics = _metrics(arena.condition, arena.recorded)
+    metrics = _metrics(arena.condition, arena.recorded, arena.population.genes)
     return Outcome("completed", metrics, invalid_strategies(metrics))
 
 
@@ -182,7 +183,7 @@ def _event(evolution: Evolution, generation: Generation, broken: frozenset[int])
     return PayoffEvent(step=f"generation/{number}", round=number, payoffs=payoffs, details=details)
 
 
-def _metrics(condition: EvolutionCondition, events: Sequence[PayoffEvent]) -> dict[str, float]:
+def _metrics(condition: EvolutionCondition, events: Sequence[PayoffEvent], genes: Collection[Gene]) -> dict[str, float]:
     """The metrics: at the end (paper, moran), or over the last generations (imitation)."""
     last = events[-condition.window :] if condition.protocol == "imitation" else events[-1:]
     totals: Counter[str] = Counter()
@@ -192,7 +193,7 @@ def _metrics(condition: EvolutionCondition, events: Sequence[PayoffEvent]) -> di
     shares = {gene: total / len(last) for gene, total in totals.items()}
     decisions = len(events) * condition.decisions
     welfare = sum(event.details["welfare"] for event in last) / len(last)
-    selfish = [share for gene, share in shares.items() if not falls_back_to_cooperation(gene.rpartition("/")[2])]
+    selfish = [shares[str(gene)] for gene in genes if not falls_back_to_cooperation(gene.attitude)]
     return {
         "generations": len(events),
         "threshold_reached": float(max(shares.values()) >= condition.threshold),

@@ -8,16 +8,27 @@ from functools import cached_property
 from typing import Final
 
 import numpy as np
+from scipy.stats import t
 
 from labmates.stats.deviation import deviation_ratings
 from labmates.stats.metagame import Array
 from labmates.stats.tables import Column, Row, Table
 from labmates_populations.engine.meetings import Meetings
-from labmates_populations.fixation import Process, alpha_rank, log_fixation, stationary_distribution
+from labmates_populations.fixation import (
+    ALPHA_RANK_POPULATION,
+    Process,
+    alpha_rank,
+    drift,
+    log_fixation,
+    stationary_distribution,
+)
 from labmates_populations.repeated import RepeatedGame
 
 _REPLICATES: Final = 200
 """Bootstrap replicates."""
+_TIED: Final = 0.001
+_ROUNDING: Final = 1e-9
+"""Differences below this share of the largest one are rounding."""
 
 
 @dataclass(frozen=True)
@@ -46,10 +57,27 @@ class Selection:
         return np.exp(self.log_fixation(self.meetings.pairs()))
 
     @cached_property
+    def _replicates(self) -> list[Array]:
+        """Payoffs of pairs in bootstrap replicates over groups."""
+        chance = np.random.default_rng(self.seed)
+        return [self.meetings.pairs(chance) for _ in range(_REPLICATES)]
+
+    @cached_property
+    def tied(self) -> Array:
+        """Pairs of types whose difference in fitness may be noise: a t test by the bootstrap has p > `_TIED`."""
+        groups = min(map(len, self.meetings.payoffs.values()))
+        population = max(ALPHA_RANK_POPULATION, self.meetings.players)
+        advantage = np.abs(drift(self.meetings.pairs(), population))
+        if groups < 2:
+            return np.ones_like(advantage, dtype=bool)
+        errors = np.std([drift(pairs, population) for pairs in self._replicates], axis=0, ddof=1)
+        limit = t.ppf(1 - _TIED / 2, groups - 1) * np.sqrt(groups / (groups - 1)) * errors
+        return np.asarray(advantage <= np.maximum(limit, _ROUNDING * advantage.max()))
+
+    @cached_property
     def shares(self) -> Array:
         """The stationary distribution and its 95 % bootstrap interval over groups; shape ``(3, types)``."""
-        chance = np.random.default_rng(self.seed)
-        replicates = [self._stationary(self.meetings.pairs(chance)) for _ in range(_REPLICATES)]
+        replicates = [self._stationary(pairs) for pairs in self._replicates]
         return np.stack([self._stationary(self.meetings.pairs()), *np.quantile(replicates, (0.025, 0.975), axis=0)])
 
     def _stationary(self, pairs: Array) -> Array:
@@ -58,9 +86,10 @@ class Selection:
     def type_rows(self, sizes: Sequence[int]) -> Iterator[Row]:
         """Table rows of types, with `sizes` as their numbers of strategies."""
         pairs = self.meetings.pairs()
-        ranks = alpha_rank(pairs)
+        ranks = alpha_rank(pairs, tied=self.tied)
         ratings = deviation_ratings(self.meetings.metagame()) if self.meetings.whole else None
-        for place, name in enumerate(self.meetings.types):
+        types = self.meetings.types
+        for place, name in enumerate(types):
             share, low, high = self.shares[:, place]
             yield {
                 "type": name,
@@ -70,6 +99,7 @@ class Selection:
                 "share_low": low,
                 "share_high": high,
                 "alpha_rank": ranks[place],
+                "tied": ", ".join(other for at, other in enumerate(types) if at != place and self.tied[place, at]),
                 "deviation_rating": None if ratings is None else ratings[place],
             }
 
@@ -112,14 +142,16 @@ def types_table(selection: Selection, sizes: Sequence[int]) -> Table:
     notes = [
         f"Share of time in a population of {selection.population} with rare mutations ({selection.process}, strength "
         f"{selection.strength:g}), with its 95 % bootstrap interval. Alpha-rank: the share of time in a population of "
-        "50 under infinitely strong selection.",
+        f"50 under infinitely strong selection, in which types whose payoffs may differ by chance (p > {_TIED}) tie, "
+        "that is, equally fit.",
     ]
     if not selection.meetings.whole:
         notes.append("No deviation ratings: too many sets of types to play them all (use fewer types or players).")
     if errors := selection.meetings.errors:
         notes.append(f"{errors} decisions failed and fell back.")
     columns = [Column("type"), Column("strategies"), Column("payoff", "payoff per round among themselves")]
-    columns += [Column("share", "share of time", ".3f", "both"), Column("alpha_rank"), Column("deviation_rating")]
+    columns += [Column("share", "share of time", ".3f", "both"), Column("alpha_rank"), Column("tied", "tied with")]
+    columns.append(Column("deviation_rating"))
     return Table("types", "Which types selection favours", columns, selection.type_rows(sizes), notes)
 
 

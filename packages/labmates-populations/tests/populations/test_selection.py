@@ -31,6 +31,7 @@ def test_genes_that_do_always_the_same_have_the_payoffs_of_the_game(tmp_path: Pa
     assert fixation["one/collective", "one/exploitative"] == pytest.approx(expected[0, 1])
     assert fixation["one/exploitative", "one/collective"] == pytest.approx(expected[1, 0])
     assert [row["alpha_rank"] for row in types] == pytest.approx([0, 1])
+    assert [row["tied"] for row in types] == ["", ""]
     assert [row["strategies"] for row in types] == [8, 8]
     # Nobody gains by deviating from defection; from the strictest equilibrium, a cooperator loses 1 - k/n.
     assert [row["deviation_rating"] for row in types] == pytest.approx([-0.5, 0])
@@ -60,6 +61,15 @@ def test_each_strategy_and_references_can_be_types_of_their_own(tmp_path: Path) 
     assert types["reference:defect"]["payoff"] == 1
     assert types["reference:defect"]["deviation_rating"] is not None
     assert sum(row["share"] for row in types.values()) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_clones_are_tied_at_every_seed(tmp_path: Path, seed: int) -> None:
+    folder = library(tmp_path, "public-goods", one={"selfish": "return C if random.random() < 0.5 else D"})
+    values: dict[str, Any] = {"by": "strategy", "samples": 5, "rounds": 2, "group_size": 2, "strength": 10.0}
+    types = labmates.analyze("fixation", path=folder, game="public-goods", seed=seed, **values).table("types").rows
+    assert [row["alpha_rank"] for row in types] == pytest.approx([1 / 8] * 8)
+    assert all(len(row["tied"].split(", ")) == 7 for row in types)
 
 
 def test_one_type_alone_is_refused(tmp_path: Path) -> None:
