@@ -207,6 +207,12 @@ class Organisation(Part):
         """The seats of the largest team."""
         return max(len(team.seats) for team in self.teams.values())
 
+    def workers(self, phase: FlowPhase) -> tuple[Seat, ...]:
+        """The working seats of a phase."""
+        members = self.teams[phase.team].members
+        who = {step.who for step in phase.steps if find_step(step.do).does == "work"}
+        return members[1:] if who == {"others"} else members
+
     def may(self, verb: Verb, who: str, whom: str) -> bool:
         """Whether the seat `who` may read, tell or ask `whom`: a seat, or any seat of a team."""
         if whom in self.teams:

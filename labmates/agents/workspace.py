@@ -34,6 +34,7 @@ from labmates.models.reply import ToolCall
 MOST_ARTIFACT_CHARS = 60_000
 MOST_READ_CHARS = 12_000
 MOST_MESSAGE_CHARS = 2_000
+MOST_PLAN_CHARS = 6_000
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 
 RequestKind = Literal["additional", "redo"]

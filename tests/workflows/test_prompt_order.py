@@ -92,7 +92,7 @@ async def test_what_two_prompts_of_a_step_share_stands_first(
     [
         ("solo", {}),
         ("independent", {"team_size": 2}),
-        ("centralised", {"team_size": 3, "evidence": "split:0.5"}),
+        ("centralised", {"team_size": 4, "evidence": "split:0.5"}),
         ("decentralised", {"team_size": 2}),
         ("hybrid", {"team_size": 3}),
         ("blackboard", {"team_size": 2}),

@@ -53,7 +53,7 @@ from labmates.workflows.science.experiment import judged_metrics
 from labmates.workflows.science.lab.condition import ScienceCondition
 from labmates.workflows.science.lab.context import LabContext, warm_up
 from labmates.workflows.science.lab.coordination import coordination
-from labmates.workflows.science.lab.evidence import Materials, held_part, prepare
+from labmates.workflows.science.lab.evidence import Materials, prepare
 from labmates.workflows.science.lab.findings import findings_form
 from labmates.workflows.science.lab.outside import SeatAgents, failed_seats
 from labmates.workflows.science.lab.state import LabState
@@ -225,7 +225,7 @@ class _Writer:
     async def of_seat(self, seat: str) -> Path:
         """The CSV file of a seat's part."""
         parts = (await asyncio.shield(self._preparing)).parts
-        place = held_part(self._condition.crew, seat, len(parts))
+        place = 0 if len(parts) == 1 else self._condition.holdings[seat]
         if place not in self._written:
             self._written[place] = asyncio.create_task(asyncio.to_thread(self._write, parts[place], place))
         return await asyncio.shield(self._written[place])

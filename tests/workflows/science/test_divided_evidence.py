@@ -18,7 +18,7 @@ from labmates.tasks.evidence import divide
 from labmates.tasks.registry import get_task
 from labmates.workflows.science.experiment import described
 from labmates.workflows.science.lab.condition import ScienceCondition
-from labmates.workflows.science.lab.evidence import Arm, held_part, prepare
+from labmates.workflows.science.lab.evidence import Arm, prepare, seat_description
 from tests.support.line_task import LineTask
 from tests.support.puppet import agent_of, dutiful, step_of, turn_of
 from tests.workflows.science.test_science_lab import Lab, tool_results
@@ -112,14 +112,24 @@ def test_recorded_data_are_read_once_for_all_seeds() -> None:
     assert prepare(Recorded(), 2, "medium", "shared", "team") is shared
 
 
-def test_a_seat_holds_the_instrument_of_its_organisation_or_its_turn() -> None:
-    crew = find_organisation("decentralised").of_size(4)
-    seats = list(crew.teams["group"].seats)
-    assert [held_part(crew, seat, 3) for seat in seats] == [0, 1, 2, 0]
-    given = {name: seat.model_copy(update={"evidence": 3}) for name, seat in crew.teams["group"].seats.items()}
-    teams = {"group": crew.teams["group"].model_copy(update={"seats": given})}
-    assert [held_part(crew.model_copy(update={"teams": teams}), seat, 3) for seat in seats] == [2, 2, 2, 2]
-    assert held_part(crew, seats[2], 1) == 0
+def test_each_seat_is_told_which_instruments_there_are_and_which_is_its_own() -> None:
+    task = get_task("anomaly")
+    parts = prepare(task, 4, "easy", "split:1", "team").parts
+    for held, name in enumerate(("readings", "register", "workshop")):
+        text = seat_description(task, parts, held)
+        assert [line.split(":")[0] for line in text.split("\n")[1:4]] == [
+            f"- {each} (yours)" if each == name else f"- {each}" for each in ("readings", "register", "workshop")
+        ]
+        assert f"You hold one of them alone: {name}." in text
+        assert text.endswith(parts[held].description)
+    none = seat_description(task, parts, None)
+    assert "You hold none of them." in none
+    assert "(yours)" not in none
+    restricted = seat_description(task, prepare(task, 4, "easy", "split:1", "restricted").parts, None)
+    assert "- readings (yours)" in restricted
+    for evidence, arm in (("shared", "team"), ("split:0", "team"), ("split:1", "oracle")):
+        [whole] = prepare(task, 4, "easy", evidence, arm).parts  # type: ignore[arg-type]
+        assert seat_description(task, [whole], None) == whole.description
 
 
 async def test_each_seat_is_given_its_own_part_and_told_of_no_other(lab: Lab) -> None:

@@ -16,8 +16,6 @@ from labmates.records.bodies import Bodies
 from labmates.records.events import Event
 from labmates.records.reading import RunReader
 from labmates.records.run import ENDED
-from labmates.tasks.evidence import instruments_of
-from labmates.tasks.registry import get_task
 from labmates.util.grouping import grouped
 from labmates.workflows.protocol.experiment import condition_of
 from labmates.workflows.science.analyses.fates import Fate, fates_of
@@ -25,7 +23,7 @@ from labmates.workflows.science.analyses.seat_graph import Arrow, seat_graph
 from labmates.workflows.science.experiment import COORDINATION
 from labmates.workflows.science.lab.condition import ScienceCondition
 from labmates.workflows.science.lab.coordination import Coordination, coordination
-from labmates.workflows.science.lab.evidence import SHARED, held_part
+from labmates.workflows.science.lab.evidence import SHARED
 
 render = templates_of(__package__)
 
@@ -68,8 +66,8 @@ def _heads(condition: ScienceCondition, seats: Mapping[str, str], followed: Sequ
     all_ = dict.fromkeys([*seats, *(seat for fate in followed for seat in fate.seats)])
     if condition.evidence == SHARED or not condition.crew.declares_seats:
         return dict.fromkeys(all_, "")
-    number = len(instruments_of(get_task(condition.task)).about)
-    return {seat: f"instrument {held_part(condition.crew, seat, number) + 1}" for seat in all_}
+    held, names = condition.holdings, condition.instruments
+    return {seat: f"holds the {names[held[seat]]}" if seat in held else "" for seat in all_}
 
 
 def team_graph(measured: Coordination, teams: Mapping[str, str]) -> Markup:

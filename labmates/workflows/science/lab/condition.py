@@ -32,6 +32,7 @@ from labmates.models.names import HUMAN
 from labmates.workflows.protocol.condition import Condition, ThoughtsSent
 from labmates.workflows.science.lab.evidence import ALONE as ALONE_ARMS
 from labmates.workflows.science.lab.evidence import SHARED, Arm, Evidence, kept_apart
+from labmates.workflows.science.lab.instruments import READINGS, dead_end, holdings
 
 if TYPE_CHECKING:
     from labmates.models.check import Ability
@@ -312,16 +313,47 @@ class ScienceCondition(Condition):
             lost.append("organisation")
         return dict.fromkeys(lost, f"has no effect in the arm {self.arm}, which is one agent alone")
 
-    def check_instruments(self) -> None:
-        """Raise a `UsageError` if the organisation gives a seat an instrument that the task lacks."""
+    @cached_property
+    def instruments(self) -> tuple[str, ...]:
+        """The names of the task's instruments."""
         from labmates.tasks.evidence import instruments_of
         from labmates.tasks.registry import get_task
 
-        number = len(instruments_of(get_task(self.task)).about)
+        return tuple(instruments_of(get_task(self.task)).about)
+
+    @cached_property
+    def holdings(self) -> Mapping[str, int]:
+        """The instrument of each seat that runs code, from 0, if evidence is divided; the same in the arm mute."""
+        if self.evidence == SHARED:
+            return {}
+        held = holdings(self.organisation.of_size(self.team_size), len(self.instruments))
+        return {**dict.fromkeys(self.crew.seats, READINGS), **held} if self.arm == "mute" else held
+
+    def check_instruments(self) -> None:
+        """Check the seats' instruments, and that the organisation can bring them together.
+
+        Raises
+        ------
+        UsageError
+            If a seat holds an instrument that the task lacks, or no seat can get readings and all keys.
+        """
+        number = len(self.instruments)
         for name, (_, seat) in self.organisation.seats.items():
             if seat.evidence is not None and seat.evidence > number:
                 why = f"the task {self.task} has {number} instruments; give a number from 1 to {number}"
                 raise seat_fault(self.organisation, name, "evidence", f"{why}, not {seat.evidence}")
+        if self.arm == "team" and self.evidence not in (SHARED, "split:0") and (why := self.dead_end()):
+            sizes = range(self.team_size + 1, self.organisation.most_seats + 1)
+            size = next((size for size in sizes if not self.dead_end(size)), None)
+            do = f"use --team-size {size}" if size else "give the organisation another phase of work, or a channel"
+            name = f"the organisation {self.organisation.name} of team size {self.team_size}"
+            raise UsageError(f"--evidence {self.evidence}: {name} can't bring the instruments together: {why}; {do}")
+
+    def dead_end(self, size: int | None = None) -> str:
+        """The reason why the instruments can't be brought together at a team size; empty if they can."""
+        crew = self.organisation.of_size(size or self.team_size)
+        held = holdings(crew, len(self.instruments))
+        return dead_end(crew, held, self.instruments, requests=self.max_requests)
 
     def check(self) -> None:
         """Check that the task and the models are known."""

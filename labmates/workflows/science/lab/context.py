@@ -30,7 +30,7 @@ from labmates.workflows.calls.caller import Caller
 from labmates.workflows.people.approval import Approvals
 from labmates.workflows.protocol.services import Services
 from labmates.workflows.science.lab.condition import ScienceCondition
-from labmates.workflows.science.lab.evidence import held_part
+from labmates.workflows.science.lab.evidence import seat_description
 from labmates.workflows.science.lab.outside import SeatAgents
 from labmates.workflows.science.lab.reserve import likely_cost, set_aside
 from labmates.workflows.science.lab.state import LabState, Phase, first_state
@@ -80,15 +80,20 @@ class LabContext:
     def code_hint(self) -> str:
         """What agents are told of the tool `run_code`."""
         timeout, libraries = f"{self.condition.code_timeout:g}", versions_text(self.libraries)
-        return self.organisation.render("code_hint", timeout=timeout, libraries=libraries)
+        return self.organisation.render("code_hint", timeout=timeout, libraries=libraries, data=self.data)
+
+    @property
+    def data(self) -> str:
+        """What an agent's Python session holds."""
+        return "the records of one instrument" if len(self.parts) > 1 else "the data set"
 
     def team(self, lab: LabState) -> Team:
         """The team of the current phase."""
         return self.organisation.teams[lab["agenda"][0]["team"]]
 
     def description(self, seat: str) -> str:
-        """The data dictionary of a seat's part of the data."""
-        return self.parts[held_part(self.organisation, seat, len(self.parts))].description
+        """The instruments that there are, and the data dictionary of a seat's part."""
+        return seat_description(self.task, self.parts, self.condition.holdings.get(seat))
 
     @cached_property
     def tools(self) -> tuple[dict[str, Any], ...]:
@@ -157,9 +162,7 @@ class LabContext:
 
     def workers(self, lab: LabState) -> tuple[Seat, ...]:
         """The working seats of the current phase."""
-        members = self.team(lab).members
-        who = {step.who for step in self.flow(lab).steps if find_step(step.do).does == "work"}
-        return members[1:] if who == {"others"} else members
+        return self.organisation.workers(self.flow(lab))
 
     def remembered(self, lab: LabState, team: Team, seat: Seat, *, writes: bool = False) -> list[BaseMessage]:
         """The conversation that an agent continues, to write an artifact if `writes`; empty without memory."""

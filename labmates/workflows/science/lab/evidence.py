@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple
 
@@ -14,6 +15,7 @@ from labmates.agents.organisation_files import find_organisation
 from labmates.agents.organisation_parts import FlowPhase, Step
 from labmates.agents.steps import find_step
 from labmates.tasks.base import Dataset, Difficulty, Task
+from labmates.tasks.words import WORDS
 
 if TYPE_CHECKING:
     from labmates.tasks.evidence import Part
@@ -67,16 +69,35 @@ def _prepared(kind: type[Task[Any, Any]], seed: int, difficulty: Difficulty, evi
     parts = divide(task, seed, difficulty, float(evidence.removeprefix("split:")))
     if arm == "oracle":
         return Materials(dataset, (union(task, parts),))
+    if parts[0].frame is parts[1].frame:  # nothing is divided
+        return Materials(dataset, (Part(ALL, dataset.frame, dataset.description),))
     return Materials(dataset, parts[:1] if arm == "restricted" else parts)
 
 
-def held_part(organisation: Organisation, seat: str, parts: int) -> int:
-    """Index of a seat's part: set by the organisation, else in turn by its place among all seats."""
-    if parts == 1:
-        return 0
-    place = [*organisation.seats].index(seat)
-    given = organisation.seats[seat][1].evidence
-    return (place if given is None else given - 1) % parts
+def seat_description(task: Task[Any, Any], parts: Sequence[Part], held: int | None) -> str:
+    """The instruments that there are, which of them a seat holds, and the data dictionary of its part.
+
+    Parameters
+    ----------
+    parts
+        The parts of the run: a single one if all seats hold the same.
+    held
+        Index of the seat's part; None if it runs no code.
+    """
+    part = parts[0] if len(parts) == 1 or held is None else parts[held]
+    about = task.instruments.about if task.instruments else {}
+    if part.instrument not in about:
+        return part.description
+    mine = "" if len(parts) > 1 and held is None else part.instrument
+    listed = [
+        f"- {name}{' (yours)' * (name == mine)}: {text.partition('. ')[0].partition(chr(10))[0].rstrip('.')}."
+        for name, text in about.items()
+    ]
+    lead = f"The records come from {WORDS[len(about)]} instruments:\n" + "\n".join(listed)
+    if mine:
+        return f"{lead}\n\nYou hold one of them alone: {mine}.\n\n{part.description}"
+    rest = part.description.removeprefix(about[part.instrument]).strip()
+    return f"{lead}\n\nYou hold none of them. Each agent who runs code holds one, and is told:\n\n{rest}"
 
 
 def kept_apart(crew: Organisation) -> Organisation:

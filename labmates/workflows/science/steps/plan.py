@@ -11,6 +11,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from labmates.agents.organisation_parts import REPORT, Seat
 from labmates.agents.prompts import render
 from labmates.agents.sections import excerpt
+from labmates.agents.workspace import MOST_PLAN_CHARS
 from labmates.budgets.ledger import InsufficientFundsError
 from labmates.models.objects import RefusedError, UnusableAnswerError
 from labmates.models.reply import Reply
@@ -24,9 +25,7 @@ if TYPE_CHECKING:
     from labmates.workflows.science.baselines.prompt import Step
     from labmates.workflows.science.steps.running import StepRun
 
-MOST_PLAN_CHARS = 6_000
-
-_CODE = "Each has a Python session of its own with the data set, and reads and writes artifacts."
+_CODE = "Each has a Python session of its own with {data}, and reads and writes artifacts."
 _NO_CODE = "They have no code tools: they read and write artifacts."
 
 
@@ -109,7 +108,7 @@ def plan_order(run: StepRun, purse: Purse) -> Order:
             "stated": str(briefs.stated_value(ctx, lab, team.lead)),
             "mail": mail_text(ctx, lab, team.lead),
             "turns": ctx.condition.turns_of(team),
-            "tools": _CODE if team.has_code else _NO_CODE,
+            "tools": _CODE.format(data=ctx.data) if team.has_code else _NO_CODE,
             "then": then,
             "artifact": team.artifact,
             "member_lines": briefs.Shown(briefs.listed(members), {"members": members}),

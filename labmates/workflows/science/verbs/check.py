@@ -21,6 +21,7 @@ from labmates.records.events import (
     fields_with_bodies,
 )
 from labmates.records.recorder import Recorder
+from labmates.tasks.registry import get_task
 from labmates.workflows.calls.call import outer_step
 from labmates.workflows.people.approval import approve_all
 from labmates.workflows.protocol.experiment import EXPERIMENTS, Outcome
@@ -35,6 +36,7 @@ class Rule:
     name: str
     about: str
     fault: str
+    severity: str = "error"
 
 
 async def check_organisation(condition: ScienceCondition, seed: int = 0) -> list[Rule]:
@@ -52,6 +54,7 @@ async def check_organisation(condition: ScienceCondition, seed: int = 0) -> list
     condition.check()
     if any(seat.evidence is not None for _, seat in condition.organisation.seats.values()):
         condition.check_instruments()
+    lost = condition.dead_end() if get_task(condition.task).instruments else ""
     first, recorder = await _run(condition, seed)
     second, again = await _run(condition, seed)
     spent = recorder.spent()
@@ -70,6 +73,7 @@ async def check_organisation(condition: ScienceCondition, seed: int = 0) -> list
         Rule("agents", "external agents do nothing but their work", next(_misdeeds(condition, recorder), "")),
         Rule("private", "no seat reads beyond its channels", next(_peeks(condition, recorder), "")),
         Rule("measured", "every call belongs to a step that declares it", next(_unmeasured(condition, recorder), "")),
+        Rule("evidence", "divided evidence can be brought together", lost, "warning"),
         Rule("repeats", "the same seed gives the same events", _difference(first, recorder, second, again)),
     ]
 

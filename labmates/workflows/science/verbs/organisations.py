@@ -77,13 +77,13 @@ def check(lab: Lab, params: CheckParams) -> Iterator[Result]:
     outcomes = [
         {
             "rule": rule.name,
-            "status": "error" if rule.fault else "ok",
+            "status": rule.severity if rule.fault else "ok",
             "about": rule.about,
-            "problems": [{"severity": "error", "text": rule.fault, "where": ""}] if rule.fault else [],
+            "problems": [{"severity": rule.severity, "text": rule.fault, "where": ""}] if rule.fault else [],
         }
         for rule in rules
     ]
-    passed = not any(rule.fault for rule in rules)
+    passed = not any(rule.fault and rule.severity == "error" for rule in rules)
     yield verdict(params.name, outcomes, passed=passed, organisation=params.name)
 
 

@@ -234,7 +234,7 @@ def work_order(team: Team, task: str, plan: str, artifacts: dict[str, str], budg
         mail="none",
         turns=TURNS,
         tools=", ".join(team.tools(states=True)),
-        code_hint=render("code_hint", timeout=30, libraries="numpy 2.4.6, pandas 3.1.1")
+        code_hint=render("code_hint", data="the data set", timeout=30, libraries="numpy 2.4.6, pandas 3.1.1")
         if team.has_code
         else render("no_code_hint"),
         writes="The lead writes",

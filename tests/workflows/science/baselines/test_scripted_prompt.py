@@ -53,7 +53,7 @@ def work(turns: int = 6, budget: str = "", request: str = "") -> str:
         mail="none",
         turns=turns,
         tools=", ".join(EVAL.tools(states=True)),
-        code_hint=render("code_hint", timeout=30, libraries="numpy 2.4.6, pandas 3.1.1"),
+        code_hint=render("code_hint", data="the data set", timeout=30, libraries="numpy 2.4.6, pandas 3.1.1"),
         writes="The evaluation lead writes",
         artifact="evaluation_report",
         material="the members' summaries",

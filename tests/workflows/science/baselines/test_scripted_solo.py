@@ -33,7 +33,7 @@ WORK = HumanMessage(
         plan="- look",
         turns=64,
         tools="run_code, write_artifact, mark_complete",
-        code_hint=render("code_hint", timeout=30, libraries="numpy 2.4.6, pandas 3.1.1"),
+        code_hint=render("code_hint", data="the data set", timeout=30, libraries="numpy 2.4.6, pandas 3.1.1"),
         artifacts="`notes`\n- Overview: what there is\n- Doubts\n\n`more`\n- Aim",
         budget="",
         begin=render("begin"),
