@@ -43,7 +43,7 @@ from labmates.records.run import RunRecord
 from labmates.workflows.games.briefs import Briefing
 
 BUILT_IN = ("ecology", "anomaly", "biomarker", "geospatial")
-SCORES = ("accuracy", "skill", "quality", "completeness")
+SCORES = ("accuracy", "skill", "provenance", "completeness")
 KINDS = {"system": "system", "human": "orders", "ai": "own replies", "tool": "tool results"}
 PLAYED: Sequence[tuple[str, dict[str, Any]]] = [
     ("game", {"game": "common-pool", "rounds": 1}),

@@ -1,10 +1,10 @@
-"""The judge without a model: completeness, quality and accuracy by rules on the words of a report.
+"""The judge without a model: completeness, heuristic quality and accuracy by rules on the words of a report.
 
 Source: cooperative-profiles paper, section 4.1.2 (the metrics and their criteria); the rules are our own design.
-Quality and accuracy by rules measure whether a report covers the right topics, not whether it is right: use the judge
-``verified`` for that. Accuracy by rules looks for words common to all papers on the task: a correct report on other
-data passes more than half of the checks. Fenced blocks are ignored. Prompt injections can't influence rules, so the
-full text counts; if passages are flagged, the details add the score without them.
+Heuristic quality and accuracy by rules measure whether a report covers the right topics, not whether it is right: use
+the judge ``verified`` for that. Accuracy by rules looks for words common to all papers on the task: a correct report on
+other data passes more than half of the checks. Fenced blocks are ignored. Prompt injections can't influence rules, so
+the full text counts; if passages are flagged, the details add the score without them.
 """
 
 from __future__ import annotations
@@ -15,10 +15,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Final
 
-from labmates.judges.base import METRICS, Report, Score
+from labmates.judges.base import Report, Score
 from labmates.judges.prose import read_prose, statements, words
 from labmates.judges.sections import find_sections
 
+QUALITY: Final = "heuristic_quality"
+"""The metric by rules on words; models' ratings are called quality."""
+METRICS: Final = ("completeness", QUALITY, "accuracy")
 LEAST_WORDS: Final = 5
 """Shorter statements don't count, so that bare lists of keywords or numbers earn no quality."""
 MOST_PER_STATEMENT: Final = 2
@@ -62,7 +65,7 @@ METHODS: Final = Aspect(
         "classifier": r"support vector|\bsvm\b|logistic regression|neural networks?|nearest neighbou?rs?",
         "survival analysis": r"\bcox\b|kaplan|survival analysis",
         "imputation": r"imput(?:ed?|ation|ing)|interpolat",
-        "validation": r"cross[- ]validat|hold-?out|train[- /]test|out[- ]of[- ]sample|back-?test",
+        "validation": r"cross[- ]validat|h[oe]ld[- ]?out|train[- /]test|out[- ]of[- ]sample|back-?test",
         "resampling": r"bootstrap|jackknife|monte carlo",
         "causality analysis": r"granger|transfer entropy|causal",
         "robust cleaning": r"winsor|de-?duplicat|outlier removal|unit conversion|normali[sz]ation|standardi[sz]",
@@ -71,8 +74,9 @@ METHODS: Final = Aspect(
 )
 TESTS: Final = Aspect(
     {
-        "p-value": r"\bp\s?[<=>≤]|p-values?",
-        "confidence interval": r"confidence intervals?|credible intervals?|\b9[059]\s?%\s?ci\b|\bci\s?[\[(:]",
+        "p-value": r"\bp\s?[<=>≤]|p-values?|\bp\s(?:of\s)?0?\.\d",
+        "confidence interval": r"(?:confidence|credible) intervals?|\b9[059]\s?%\s(?:\w+\s)?intervals?"
+        r"|\b9[059]\s?%\s?ci\b|\bci\s?[\[(:]",
         "t-test": r"\bt-?tests?|student's t|welch",
         "rank test": r"mann[-– ]whitney|wilcoxon|kruskal|rank[- ]sum|spearman",
         "permutation test": r"permutation tests?|randomi[sz]ation tests?",
@@ -94,7 +98,8 @@ TEAMS: Final = Aspect(
     },
     enough=3,
 )
-_ASPECTS: Final = {"standard methods": METHODS, "statistical tests": TESTS, "other teams' work": TEAMS}
+SINGLE: Final = 2
+"""The stages of one group: its work and its paper."""
 
 
 @lru_cache(maxsize=64)
@@ -112,11 +117,25 @@ def _distinct(sentences: Sequence[str], find: Callable[[str], Iterable[str]]) ->
     return list(items)
 
 
-def quality_parts(prose: str) -> dict[str, dict[str, object]]:
-    """The four parts of quality, each with its credit in [0, 1] and its items."""
+def _teams(report: Report) -> Aspect | None:
+    """What to call other teams' work; None for one group, which has no other teams."""
+    if not report.stages:
+        return TEAMS
+    if len(report.stages) <= SINGLE:
+        return None
+    named = {team: rf"\b{re.escape(team)}\w*\s(?:team|group)" for team in report.stages[:-1]}
+    named |= {name: re.escape(name) for name in report.artifacts}
+    return Aspect(named, min(3, len(named)))
+
+
+def quality_parts(prose: str, teams: Aspect | None = TEAMS) -> dict[str, dict[str, object]]:
+    """The parts of quality, each with its credit in [0, 1] and its items; without `teams` there are three."""
+    aspects = {"standard methods": METHODS, "statistical tests": TESTS} | (
+        {"other teams' work": teams} if teams else {}
+    )
     sentences = [text for text in dict.fromkeys(statements(prose)) if len(words(text)) >= LEAST_WORDS]
     counted = {"specific numbers": (_distinct(sentences, _NUMBER.findall), NUMBERS_ENOUGH)}
-    counted |= {name: (_distinct(sentences, aspect.found_in), aspect.enough) for name, aspect in _ASPECTS.items()}
+    counted |= {name: (_distinct(sentences, aspect.found_in), aspect.enough) for name, aspect in aspects.items()}
     return {
         name: {"credit": min(1.0, len(items) / enough), "found": items[: 2 * enough]}
         for name, (items, enough) in counted.items()
@@ -124,14 +143,14 @@ def quality_parts(prose: str) -> dict[str, dict[str, object]]:
 
 
 class HeuristicJudge:
-    """Completeness, quality and accuracy by rules."""
+    """Completeness, heuristic quality and accuracy by rules."""
 
     name = "heuristic"
-    version = "2"
+    version = "3"
     metrics = METRICS
 
     async def score(self, report: Report) -> list[Score]:
-        """Completeness, quality and accuracy; all are 0 for a missing report."""
+        """Completeness, heuristic quality and accuracy; all are 0 for a missing report."""
         if report.text is None or report.is_missing:
             return [self._score(metric, 0.0, "there is no report") for metric in METRICS]
         prose = read_prose(report.text)
@@ -142,7 +161,7 @@ class HeuristicJudge:
         return [_beside(score, other, prose.injections) for score, other in zip(scores, without, strict=True)]
 
     def _of(self, prose: str, report: Report) -> list[Score]:
-        return [self._completeness(prose), self._quality(prose), self._accuracy(prose, report)]
+        return [self._completeness(prose), self._quality(prose, _teams(report)), self._accuracy(prose, report)]
 
     def _score(self, metric: str, value: float, reason: str, **details: object) -> Score:
         return Score(self.name, self.version, metric, value, reason, {**details, "injections": []})
@@ -156,12 +175,12 @@ class HeuristicJudge:
         value = solid / len(sections)
         return self._score("completeness", value, reason, sections=flags)
 
-    def _quality(self, prose: str) -> Score:
-        parts = quality_parts(prose)
+    def _quality(self, prose: str, teams: Aspect | None) -> Score:
+        parts = quality_parts(prose, teams)
         credits = [float(str(part["credit"])) for part in parts.values()]
         reason = ", ".join(f"{name} {credit:.2f}" for name, credit in zip(parts, credits, strict=True))
         value = sum(credits) / len(credits)
-        return self._score("quality", value, reason, parts=parts)
+        return self._score(QUALITY, value, reason, parts=parts)
 
     def _accuracy(self, prose: str, report: Report) -> Score:
         # Sentences copied from the project text are questions, not findings.

@@ -21,7 +21,7 @@ from typing import Final
 
 from labmates.judges.order_words import LATIN, OTHER_SCRIPTS
 
-RULES: Final = "2"
+RULES: Final = "3"
 """Version of the rules, part of the version of judges that depend on them."""
 MOST_CHARS: Final = 100_000
 """Longer reports are cut."""
@@ -51,7 +51,7 @@ class Screened:
     Attributes
     ----------
     text
-        The original text without invisible characters and typographic forms of letters, cut at `MOST_CHARS`.
+        The original text without invisible characters, cut at `MOST_CHARS`.
     injections
         The flagged passages: the first 20, each cut to 200 characters.
     without
@@ -80,11 +80,11 @@ def find_injections(text: str) -> tuple[str, ...]:
 def screen(text: str) -> Screened:
     """Flag the passages of `text` that may address the judge, in linear time.
 
-    Invisible characters are removed and letters normalised (full-width ones and the like), so that they can't hide an
-    instruction. An instruction may span three lines. A comment, invisible to readers, is flagged if it has a word.
+    Invisible characters are removed, so that they can't hide an instruction; else the text stays as it was written,
+    with its exponents and units. An instruction may span three lines. A comment, invisible to readers, is flagged if it
+    has a word.
     """
-    shown = unicodedata.normalize("NFKC", text[:MOST_CHARS])[:MOST_CHARS]
-    plain = "".join(c for c in shown if c in "\n\t" or unicodedata.category(c)[0] != "C")
+    plain = "".join(c for c in text[:MOST_CHARS] if c in "\n\t" or unicodedata.category(c)[0] != "C")
     pieces = list(_pieces(plain))
     for first in range(len(pieces)):
         _flag_broken(plain, pieces, first)
@@ -101,7 +101,7 @@ def is_order(sentence: str) -> bool:
     folded = _fold(sentence)
     return bool(
         _LATIN.search(folded)
-        or _OTHER.search(sentence)
+        or _OTHER.search(unicodedata.normalize("NFKC", sentence))
         or (_SPACED.search(folded) and _LATIN.search(_SPACED.sub(_close_up, folded)))
     )
 

@@ -14,13 +14,14 @@ from pydantic import BaseModel
 
 from labmates.judges import provenance
 from labmates.judges.base import SKILL, Report, Score
+from labmates.judges.contradictions import contradictions
 from labmates.judges.extraction import QUESTION, SYSTEM, Extractor, Statement, read_statement
 from labmates.judges.handoff import audit
 from labmates.judges.injection import find_injections
 from labmates.models.error_bodies import one_line
 from labmates.models.errors import ModelCallError
 from labmates.models.objects import UnusableAnswerError
-from labmates.tasks.base import accuracy, skill
+from labmates.tasks.base import Credit, accuracy, skill
 from labmates.tasks.findings import check_findings
 from labmates.util.loops import in_thread
 
@@ -30,7 +31,9 @@ _LONGEST_PROBLEM = 300
 
 
 class VerifiedJudge:
-    """Accuracy and skill of the findings of a report (stated with the tool, or in its text), provenance of its numbers.
+    """Accuracy and skill of the findings of a report (stated with the tool, or in its text), and their provenance.
+
+    What the paper's own text contradicts earns nothing (`judges.contradictions`).
 
     Missing or unreadable findings earn 0; only failures of the judge itself are unscored. The details hold the source
     of the findings (``source``, ``readable``), their repairs and omissions (``repaired``, ``problems``), the credit of
@@ -46,7 +49,7 @@ class VerifiedJudge:
     """
 
     name = "verified"
-    version = "2"
+    version = "3"
     metrics = ("accuracy", SKILL, provenance.METRIC)
     prompts = MappingProxyType({"system": SYSTEM, "question": QUESTION.template})
 
@@ -65,9 +68,7 @@ class VerifiedJudge:
         return [earned, _skill(earned, report), await self._provenance(report, statement)]
 
     async def _provenance(self, report: Report, statement: Statement) -> Score:
-        stated = statement.read.findings
-        findings = {} if stated is None else stated.model_dump(mode="json", exclude_none=True)
-        audited = await in_thread(partial(provenance.audit, report, findings), unless=report.is_short)
+        audited = await in_thread(partial(provenance.audit, report, statement.read.findings), unless=report.is_short)
         details = {"task": report.task_facts, **audited.as_json()}
         return Score(self.name, VerifiedJudge.version, provenance.METRIC, audited.value, audited.reason, details)
 
@@ -87,22 +88,26 @@ class VerifiedJudge:
         return await self._of(statement, report, details, version)
 
     async def _of(self, statement: Statement, report: Report, details: dict[str, Any], version: str) -> Score:
-        read = statement.read
-        if read.findings is None:
-            reason = "there is no report" if report.is_missing else _problems_text(read.problems)
+        findings, problems = statement.read.findings, statement.read.problems
+        if findings is None:
+            reason = "there is no report" if report.is_missing else _problems_text(problems)
             return await self._score(0.0, reason, report, statement, details, version)
-        fields = type(read.findings).model_fields
-        credits = report.task.score(read.findings, report.truth)
+        fields = type(findings).model_fields
+        at_odds = {} if statement.source == "extracted" else contradictions(report.text or "", findings)
+        credits = [_withheld(credit, at_odds) for credit in report.task.score(findings, report.truth)]
+        told = (f"field '{name}': the paper's text says otherwise: {place}" for name, (_, place) in at_odds.items())
+        problems = (*problems, *told)
+        statement = replace(statement, read=replace(statement.read, problems=problems))
         value = accuracy(credits)
-        stated = sum(getattr(read.findings, name) is not None for name in fields)
+        stated = len(findings.model_dump(exclude_none=True))
         reason = f"{stated} of {len(fields)} findings stated, {value:.2f} of the credit earned"
         if "extracted" in details:
             reason = f"extracted by {details['extracted']['model']}: {reason}"
-        if read.problems:
-            reason += "; problems: " + _problems_text(read.problems)
+        if problems:
+            reason += "; problems: " + _problems_text(problems)
         details = {
             **details,
-            "findings": read.findings.model_dump(mode="json", exclude_none=True),
+            "findings": findings.model_dump(mode="json", exclude_none=True),
             "credits": list(map(asdict, credits)),
         }
         return await self._score(value, reason, report, statement, details, version)
@@ -126,6 +131,15 @@ class VerifiedJudge:
             **await _on_the_way(report, statement.read.findings),
         }
         return Score(self.name, version, "accuracy", value, reason, whole, failed)
+
+
+def _withheld(credit: Credit, at_odds: Mapping[str, tuple[float, str]]) -> Credit:
+    """A credit without the share that the paper's own text contradicts."""
+    if credit.finding not in at_odds:
+        return credit
+    share, place = at_odds[credit.finding]
+    reason = f"{credit.reason}; withheld, since the paper's text says: {place}"
+    return replace(credit, credit=credit.credit * (1 - share), reason=one_line(reason, _LONGEST_PROBLEM))
 
 
 def _skill(earned: Score, report: Report) -> Score:

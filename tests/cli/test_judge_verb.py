@@ -213,7 +213,7 @@ def test_agreement_is_printed_and_given_as_json(labmates: Labmates, store: Store
     done = labmates("analyze", "agreement", *(run.id for run in runs), "--json")
     assert done.code == 0
     by_metric = {record["metric"]: record for record in done.records}
-    assert set(by_metric) == {"accuracy", "completeness", "quality"}
+    assert set(by_metric) == {"accuracy", "completeness"}
     [pair] = by_metric["completeness"]["pairs"]
     assert (pair["first"], pair["second"], pair["runs"]) == ("heuristic", "rubric:scripted:referee", 6)
     assert pair["pearson"]["value"] == pytest.approx(1)
@@ -231,7 +231,7 @@ def test_agreement_is_written_as_tables(labmates: Labmates, store: Store) -> Non
     with (labmates.folder / "tables/a.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert [(row["metric"], row["first"], row["second"], row["pearson"]) for row in rows] == [
-        (metric, "heuristic", "rubric:scripted:referee", "") for metric in ("accuracy", "completeness", "quality")
+        (metric, "heuristic", "rubric:scripted:referee", "") for metric in ("accuracy", "completeness")
     ]
     assert r"\begin{tabular}" in (labmates.folder / "tables/a.tex").read_text()
     refused = labmates("analyze", "agreement", "--out", "a.xls")

@@ -20,7 +20,7 @@ def test_judges_are_listed_with_what_they_measure(labmates: Labmates) -> None:
     assert {"heuristic", "verified", "handoff", "MODEL", "promises:MODEL"} <= set(records)
     assert records["verified"]["metrics"] == ["accuracy", "skill", "provenance"]
     assert records["promises:MODEL"]["title"] == "The share of kept promises, found by a model."
-    assert "Completeness, quality and accuracy by rules." in labmates("judges").out
+    assert "Completeness, heuristic quality and accuracy by rules." in labmates("judges").out
 
 
 @pytest.mark.parametrize(

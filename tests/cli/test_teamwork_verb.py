@@ -23,7 +23,7 @@ def test_teams_and_solo_runs_are_paired_and_the_printed_command_makes_missing_on
     rows = labmates("analyze", "teamwork", "--json").records
     assert {row["first"] for row in rows} == {"a team"}
     assert {row["difference_n"] for row in rows} == {3}
-    assert {row["outcome"] for row in rows} >= {"skill", "completeness", "quality", "tokens", "dollars"}
+    assert {row["outcome"] for row in rows} >= {"skill", "completeness", "provenance", "tokens", "dollars"}
 
     labmates(*RUN, "--visibility", "hidden", "--json")
     told = labmates("analyze", "teamwork", "--out", "t.csv").out

@@ -46,7 +46,7 @@ async def test_a_missing_report_scores_zero_on_all_three_with_the_reason(text: s
     scores = await judged(text)
     assert {metric: score.value for metric, score in scores.items()} == {
         "completeness": 0.0,
-        "quality": 0.0,
+        "heuristic_quality": 0.0,
         "accuracy": 0.0,
     }
     assert all(score.reason == "there is no report" for score in scores.values())
@@ -103,7 +103,7 @@ A Granger test agrees for 62.5 % of the pairs, after rolling medians had removed
 
 
 async def test_a_report_with_numbers_methods_tests_and_other_teams_has_full_quality() -> None:
-    assert (await values(f"## Results\n{GOOD}"))["quality"] == 1.0
+    assert (await values(f"## Results\n{GOOD}"))["heuristic_quality"] == 1.0
 
 
 def test_each_part_of_quality_can_be_lost_alone() -> None:
@@ -131,7 +131,7 @@ def test_each_part_of_quality_can_be_lost_alone() -> None:
     ],
 )
 async def test_stuffing_earns_little_quality(stuffing: str) -> None:
-    quality = (await values(f"## Results\n{stuffing}"))["quality"]
+    quality = (await values(f"## Results\n{stuffing}"))["heuristic_quality"]
     assert quality is not None
     assert quality <= 0.15
 
@@ -159,7 +159,7 @@ async def test_an_order_moves_rules_no_more_than_the_same_words_in_an_ordinary_s
 
 async def test_a_flagged_innocent_sentence_keeps_what_it_earns() -> None:
     said = "We ignore outliers by the rules of Tukey, and a permutation test gives p = 0.003 for the regression."
-    quality = (await judged(f"## Results\n{said}"))["quality"]
+    quality = (await judged(f"## Results\n{said}"))["heuristic_quality"]
     assert quality.details["injections"] == [said]
     assert quality.value is not None
     assert quality.value > 0.2 > quality.details["without_flagged"] == 0
@@ -188,7 +188,7 @@ async def test_scores_are_recorded_with_version_task_and_details_that_json_can_h
 
 
 async def test_a_very_long_report_is_scored_by_its_beginning() -> None:
-    assert (await values(f"## Results\n{GOOD}\n" + "x y " * 100_000))["quality"] == 1.0
+    assert (await values(f"## Results\n{GOOD}\n" + "x y " * 100_000))["heuristic_quality"] == 1.0
 
 
 def test_a_score_outside_of_the_unit_interval_can_not_be_made() -> None:

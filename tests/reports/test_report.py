@@ -33,7 +33,7 @@ def a_run(number: int, status: RunStatus = "completed", kind: str = "science", *
         "budget": "1",
     }
     settings = {"judges": ["openai:judge"], "models": {"base_url": f"http://user:hunter22@host/v1?api_key={SECRET}"}}
-    metrics = {"accuracy": 0.5 + number / 100, "quality": 0.4, "completeness": 1.0} if status == "completed" else {}
+    metrics = {"accuracy": 0.5 + number / 100, "provenance": 0.4, "completeness": 1.0} if status == "completed" else {}
     return replace(
         RunRecord(f"run{number}", kind, f"k{condition['task']}{condition['model']}", number, number, condition, []),
         models=[str(condition["model"])],

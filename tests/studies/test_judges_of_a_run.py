@@ -123,7 +123,6 @@ async def test_judging_later_from_python_gives_what_judging_at_the_end_gives(sto
     assert [row["metric"] for row in analyze("agreement", store=store.url).objects or ()] == [
         "accuracy",
         "completeness",
-        "quality",
     ]
     with pytest.raises(UsageError, match="call_timeout"):
         await ajudge([second.id], store=store.url, models={"call_timeout": -1})

@@ -97,11 +97,11 @@ async def test_the_same_judge_and_version_adds_nothing_unless_asked_again(store:
 
 
 async def test_a_judge_of_another_version_judges_once_more(store: Store) -> None:
-    old = ScoreEvent(judge="heuristic", version="0", metric="quality", value=0.1, reason="")
+    old = ScoreEvent(judge="heuristic", version="0", metric="heuristic_quality", value=0.1, reason="")
     run = ended_run(store, more=[old])
     [found] = await judged(store, [run], "heuristic")
     assert len(found.added) == 3
-    assert stored(store, run)[0] == ("heuristic", "quality", 0.1)
+    assert stored(store, run)[0] == ("heuristic", "heuristic_quality", 0.1)
 
 
 async def test_reports_that_a_dead_server_left_unscored_are_scored_later(
@@ -378,7 +378,7 @@ async def test_the_metrics_of_a_run_follow_its_newest_judges(store: Store) -> No
     values = {(score.judge, score.metric): score.value for score in found.added}
     assert metrics["skill"] == values["verified", "skill"] == pytest.approx(1.0)
     assert metrics["accuracy"] == values["verified", "accuracy"]
-    assert metrics["quality"] == values["verified", "provenance"] == 0.0
-    assert metrics["heuristic_quality"] == values["heuristic", "quality"]
+    assert metrics["provenance"] == values["verified", "provenance"] == 0.0
+    assert metrics["heuristic_quality"] == values["heuristic", "heuristic_quality"]
     assert metrics["readable"] == 1.0
     assert set(run.metrics) <= set(metrics)

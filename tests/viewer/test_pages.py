@@ -329,23 +329,23 @@ def test_a_score_without_a_value_is_told_as_such(store: Store) -> None:
 
 def test_the_claims_of_a_paper_are_shown_by_status_and_as_text(store: Store) -> None:
     details = {
-        "claims": {"found": 1, "contradicted": 1, "not found": 0},
-        "found": [{"claim": "0.31", "in": "A nugget of 0.31 <b>was</b> fitted."}],
-        "contradicted": [{"claim": "1184", "in": "The range is 1184 m."}],
+        "claims": {"computed": 1, "contradicted": 1, "not found": 0},
+        "computed": [{"claim": "nugget_share: 0.31", "in": "nugget 0.31 <b>was</b> fitted"}],
+        "contradicted": [{"claim": "range_m: 1184", "in": "range 900 m"}],
         "not_found": [],
     }
     score = ScoreEvent(
         judge="verified", version="2", metric="provenance", value=0.1, reason="1 of 2 claims", details=details
     )
     run = add(store, "science", [score], Bodies())
-    silent = add(store, "science", [score.model_copy(update={"details": {"claims": {"found": 0}}})], Bodies())
+    silent = add(store, "science", [score.model_copy(update={"details": {"claims": {"computed": 0}}})], Bodies())
     with served(store) as site:
         page = site.get(f"/runs/{run}").text
-        assert "Where the paper&#39;s numbers come from" in page or "Where the paper's numbers come from" in page
-        assert page.index("Contradicted: 1") < page.index("Found: 1")
+        assert "Where the findings come from" in page
+        assert page.index("Contradicted: 1") < page.index("Computed: 1")
         assert "<b>was</b>" not in page
         assert "Not found" not in page
-        assert "numbers come from" not in site.get(f"/runs/{silent}").text
+        assert "findings come from" not in site.get(f"/runs/{silent}").text
 
 
 def test_a_store_that_goes_away_is_told(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

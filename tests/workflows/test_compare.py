@@ -189,10 +189,11 @@ def test_new_models_or_families_are_claimed_only_with_three(store: Store) -> Non
 
 def test_an_outcome_by_another_name_is_no_further_test(store: Store) -> None:
     runs = [
-        replace(each, metrics={**each.metrics, "quality": 0.5, "copied": each.metrics["skill"]}) for each in teams(0.2)
+        replace(each, metrics={**each.metrics, "provenance": 0.5, "copied": each.metrics["skill"]})
+        for each in teams(0.2)
     ]
     found = compare(store, runs, by=("organisation",), all=True).json_objects()
-    assert [row["outcome"] for row in found if row["role"] != "cost"] == ["skill", "readable", "quality"]
+    assert [row["outcome"] for row in found if row["role"] != "cost"] == ["skill", "readable", "provenance"]
 
 
 def test_the_figure_shows_every_pair(store: Store) -> None:

@@ -40,7 +40,7 @@ def study(rng: np.random.Generator, design: Design, outcome: str, seeds: int) ->
         shift = rng.normal(0, 0.1)
         for organisation, model, visibility in product(*others):
             condition = {"task": task, "model": model, "organisation": organisation, "visibility": visibility}
-            metrics = {"skill": OUTCOMES[outcome](rng, shift), "quality": rng.random(), "completeness": rng.random()}
+            metrics = {"skill": OUTCOMES[outcome](rng, shift), "provenance": rng.random(), "completeness": rng.random()}
             run = RunRecord(f"run{len(runs)}", "science", json.dumps(condition), seed, seed, condition, [model])
             runs.append(replace(run, status="completed", metrics=metrics))
     return runs

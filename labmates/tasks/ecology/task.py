@@ -132,7 +132,10 @@ class EcologyTask(Task[EcologyTruth, EcologyFindings]):
             Check("regime shift detected", says_together(shift, verbs)),
             Check("regime shift dated", says_number(shift, truth.shift_surveys, SHIFT_FULL)),
             Check(
-                "interactions discussed", says_together(r"\binteract|\beffects?\b", r"\b(?:positive|negative)(?:ly)?\b")
+                "interactions discussed",
+                says_together(
+                    r"\binteract|\beffects?\b|->|→", r"\b(?:positive|negative)(?:ly)?\b|\|\s*[-+−]|[-+−]0?\.\d"
+                ),
             ),
             Check("kinds of interaction named", says_all(r"\b(?:predat|prey)", r"\bcompet")),
             Check("changed species named", says_name(truth.declining_species + truth.increasing_species)),

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 SOURCES: Final[Mapping[str, tuple[str, str]]] = {
     "skill": ("verified", "skill"),
     "accuracy": ("verified", "accuracy"),
-    "quality": ("verified", "provenance"),
+    "provenance": ("verified", "provenance"),
     "completeness": ("heuristic", "completeness"),
-    "heuristic_quality": ("heuristic", "quality"),
+    "heuristic_quality": ("heuristic", "heuristic_quality"),
 }
 """Judge and judge's metric of each run metric."""
 READABLE: Final = "readable"
@@ -61,7 +61,7 @@ METRICS = (
         floor=skill_of_nothing,
     ),
     Metric("accuracy", "findings against the truth; 0 without readable findings", SHARE, "higher", 0.05, True, "skill"),
-    Metric("quality", "provenance of the report's claims", SHARE, "higher", headline=True),
+    Metric("provenance", "share of the stated findings that the run's code computed", SHARE, "higher", headline=True),
     Metric("completeness", "share of what the task asks for", SHARE, "higher", 0.24, True),
     Metric(READABLE, "1 if the report states readable findings", SHARE, "higher", headline=True),
     Metric("heuristic_quality", "the cooperative-profiles paper's rule on the words of a text", SHARE, "higher", 0.10),

@@ -21,14 +21,19 @@ def test_each_metric_is_the_newest_score_that_was_given() -> None:
         score("skill", -0.3),
         score("provenance", 0.4),
         score("completeness", 0.5, judge="heuristic"),
-        score("quality", 0.6, judge="heuristic"),
+        score("heuristic_quality", 0.6, judge="heuristic"),
         score("accuracy", 0.9, judge="heuristic"),
         score("accuracy", None, failed=True),
         score("skill", -0.1),
     ]
     assert judged_metrics(scores) == {
-        "skill": -0.1, "accuracy": 0.2, "quality": 0.4, "completeness": 0.5, "heuristic_quality": 0.6, "readable": 1.0
-    }  # fmt: skip
+        "skill": -0.1,
+        "accuracy": 0.2,
+        "provenance": 0.4,
+        "completeness": 0.5,
+        "heuristic_quality": 0.6,
+        "readable": 1.0,
+    }
     assert judged_metrics([]) == judged_metrics([score("accuracy", None, failed=True)]) == {}
 
 

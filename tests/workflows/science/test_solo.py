@@ -88,7 +88,7 @@ async def test_one_agent_plans_works_and_writes_in_one_phase(lab: Lab) -> None:
     assert [e.name for e in events if isinstance(e, ArtifactEvent)] == ["final_paper"]
     assert run.metrics["artifacts_missing"] == 3
     judged = {(e.judge, e.metric) for e in events if isinstance(e, ScoreEvent)}
-    assert judged >= {("heuristic", "completeness"), ("heuristic", "quality"), ("verified", "accuracy")}
+    assert judged >= {("heuristic", "completeness"), ("heuristic", "heuristic_quality"), ("verified", "accuracy")}
 
 
 async def test_it_gets_the_same_task_data_and_paper_as_teams(lab: Lab) -> None:

@@ -11,6 +11,7 @@ from markupsafe import Markup
 
 from labmates.agents.organisation_parts import REPORT
 from labmates.judges.handoff import is_unseen
+from labmates.judges.lookup import STATUSES
 from labmates.pages.links import Links
 from labmates.pages.markdown import markdown
 from labmates.pages.rendering import as_text, plain, templates_of
@@ -67,7 +68,7 @@ def sections(reader: RunReader, links: Links) -> Iterator[Section]:
         yield Section("findings", "Findings and truth", body)
     if claims := provenance(reader):
         body = render("claims.html", **claims)
-        yield Section("claims", "Where the paper's numbers come from", body)
+        yield Section("claims", "Where the findings come from", body)
     if artifacts:
         versions = grouped((event.name, (number, event)) for number, event in artifacts.items())
         body = render("artifacts.html", versions=versions, links=links, run=reader.run)
@@ -134,9 +135,9 @@ def provenance(reader: RunReader) -> dict[str, Any] | None:
     if not audits or not any(audits[-1].details["claims"].values()):
         return None
     details = audits[-1].details
-    statuses = ("contradicted", "not found", "found")
     groups = [
-        (status, details.get(status.replace(" ", "_"), ()), details["claims"].get(status, 0)) for status in statuses
+        (status, details.get(status.replace(" ", "_"), ()), details["claims"].get(status, 0))
+        for status in reversed(STATUSES)
     ]
     return {"reason": audits[-1].reason, "groups": groups}
 

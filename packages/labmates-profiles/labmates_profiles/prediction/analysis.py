@@ -46,8 +46,9 @@ class MaterialParams(FitParams):
     )
     outcomes: tuple[str, ...] = Field(
         (),
-        description="accuracy, quality, completeness, skill or provenance; repeatable. Default: accuracy, quality "
-        "and completeness where available, as in the paper; for screen skill, quality and completeness.",
+        description="accuracy, quality (a model's rating), heuristic_quality, completeness, skill or provenance; "
+        "repeatable. Default: accuracy, quality and completeness, as in the paper; for screen skill, quality and "
+        "completeness; heuristic_quality where no model rated quality.",
     )
     judges: tuple[str, ...] = Field(
         (),

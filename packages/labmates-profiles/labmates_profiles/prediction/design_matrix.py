@@ -24,7 +24,7 @@ from labmates_profiles.prediction.data import (
     standardised,
     summarise,
 )
-from labmates_profiles.prediction.sources import OUTCOMES, SKILL, LeftOut, Level, Observation
+from labmates_profiles.prediction.sources import INSTEAD, OUTCOMES, LeftOut, Level, Observation
 
 GAME_ORDER: Final = (
     "weakest-link",
@@ -175,7 +175,7 @@ def assemble_all(
 ) -> tuple[list[Assembled], list[LeftOut]]:
     """The data of the requested outcomes, or of all that can be analysed, and the reasons against the others.
 
-    If the `default` includes skill and no run has it, accuracy takes its place.
+    For a `default` outcome that can't be analysed `INSTEAD` names another.
 
     Raises
     ------
@@ -192,8 +192,8 @@ def assemble_all(
             assembled_all.append(assembled(outcome))
         except UninformativeError as error:
             left.append(LeftOut(outcome, 1, str(error).removeprefix(f"{outcome} ")))
-            if outcome == SKILL:
-                outcomes.append(_ACCURACY)
+            if INSTEAD.get(outcome, outcome) not in outcomes:
+                outcomes.append(INSTEAD[outcome])
     if not assembled_all:
         raise UsageError("\n".join(f"{item.what}: {item.reason}" for item in left))
     return assembled_all, left

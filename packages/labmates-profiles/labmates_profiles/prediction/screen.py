@@ -112,7 +112,8 @@ def screen(
     models
         As ``provider:name``.
     outcomes
-        ``"skill"``, ``"quality"``, ``"completeness"``, ``"accuracy"`` or ``"provenance"``; by default the first three.
+        ``"skill"``, ``"quality"``, ``"completeness"``, ``"accuracy"``, ``"provenance"`` or ``"heuristic_quality"``; by
+        default the first three.
     games
         Games to predict from; by default all games with profiles in the store.
     judges

@@ -21,10 +21,12 @@ if TYPE_CHECKING:
 
 SKILL: Final = "skill"
 OUTCOMES: Final = ("accuracy", "quality", "completeness")
-"""The outcomes of the cooperative-profiles paper (section 4.1.2)."""
+"""The outcomes of the cooperative-profiles paper (section 4.1.2); quality is a model's or a person's rating."""
 COMPARED: Final = (SKILL, "quality", "completeness")
 """The outcomes of screening: skill is accuracy corrected for guessing."""
-ALL_OUTCOMES: Final = (*OUTCOMES, SKILL, "provenance")
+INSTEAD: Final[Mapping[str, str]] = {SKILL: "accuracy", "quality": "heuristic_quality"}
+"""The outcome in the place of a default one that no run has."""
+ALL_OUTCOMES: Final = (*OUTCOMES, SKILL, "provenance", "heuristic_quality")
 USUAL: Final[Mapping[str, object]] = {
     "framing": "standard",
     "reasoning": "none",

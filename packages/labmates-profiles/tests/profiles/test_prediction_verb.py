@@ -179,7 +179,7 @@ def test_scripted_players_of_a_store_are_analysed_and_a_new_one_is_screened(
             scores = [
                 ScoreEvent(judge=judge, version="1", metric=metric, value=value, reason="so")
                 for judge, metric in (
-                    *(("heuristic", metric) for metric in ("accuracy", "quality", "completeness")),
+                    *(("heuristic", metric) for metric in ("accuracy", "heuristic_quality", "completeness")),
                     ("verified", "accuracy"),
                 )
             ]

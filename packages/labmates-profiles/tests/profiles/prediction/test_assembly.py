@@ -128,7 +128,7 @@ def test_scores_of_several_judges_are_never_mixed() -> None:
         put(levels(), runs, Choice(judges={"": "x"}))
     with pytest.raises(UsageError, match="no lab run has a score of accuracy"):
         put(levels(), lab(scores={}))
-    whole = {("heuristic", name): 0.1 for name in ("accuracy", "quality", "completeness")}
+    whole = {("heuristic", name): 0.1 for name in ("accuracy", "heuristic_quality", "completeness")}
     mixed = [
         Observation(one.model, one.condition, {**whole, ("openai:j", "accuracy"): 0.2, **one.scores}, one.versions)
         for one in lab()
@@ -170,10 +170,10 @@ def test_where_no_run_has_skill_accuracy_takes_its_place_and_that_is_told() -> N
         )
         return [one.outcome for one in found], [one.what for one in left]
 
-    assert assembled(lab()) == (["accuracy"], ["skill", "quality", "completeness"])
+    assert assembled(lab()) == (["accuracy"], ["skill", "quality", "completeness", "heuristic_quality"])
     rng = np.random.default_rng(4)
     skilled = [replace(one, scores={**one.scores, ("verified", "skill"): rng.uniform(-1, 1)}) for one in lab()]
-    assert assembled(skilled) == (["skill"], ["quality", "completeness"])
+    assert assembled(skilled) == (["skill"], ["quality", "completeness", "heuristic_quality"])
 
 
 def test_too_few_models_constant_games_one_task_and_constant_scores_are_said() -> None:

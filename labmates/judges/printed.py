@@ -1,0 +1,303 @@
+"""What the code of a run printed: each number of its outputs, with the words that name it.
+
+A number is named by the words directly before it and those of the brackets around it (``{'Cal': (0.25, 4.1)}``), by
+the words at the beginning of its line (the label of a table's row), by the header of its column, and by the line above
+(the caption). Headers are matched by position, as in printed tables of pandas, or by order. What displays the data as
+they are (``describe``, rows of the data's own columns) is left out.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import takewhile
+from typing import Final
+
+from labmates.judges.rows import MOST_CHARS, Number, read_numbers
+from labmates.tasks.scoring import plain_name
+
+MOST_NUMBERS: Final = 10_000
+"""Most numbers of a run's outputs that are read."""
+MOST_LINE: Final = 4_000
+_WRAPPED = re.compile(r"\b(?:np\.)?\w+\((['\"]?[-+.\w]*['\"]?)\)")
+_TOKEN = re.compile(
+    r"(?P<number>(?<![\w.])[-−+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?(?:[eE][-+]?\d{1,3})?(?![\w])(?:\s?%)?)"
+    r"|(?P<open>[\[({])|(?P<close>[\])}])|(?P<comma>[,;])|(?P<word>[^\W_](?:[^\W_]|(?<=\w)['’](?=\w))*)"
+)
+_DATA: Final = {"d", "df", "data", "frame", "np", "pd", "round"}
+"""Names in code that say nothing of what is computed."""
+_GAP = re.compile(r"\s\s")
+_INNER = re.compile(r"[^\[\](){}]*")
+_KEY = re.compile(r"['\"]([^'\"]+)['\"]\s*:")
+_NUMBER = re.compile(r"[-+]?\d[\d.eE+-]*")
+_DESCRIBED: Final = {"count", "mean", "std", "min", "25", "50", "75", "max"}
+_ASSIGNED = re.compile(r"(?:^|;)[ \t]*(?:(\w+)|\w+\[['\"](\w+)['\"]\])\s*=(?!=)\s*([^;\n]+)", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A printed number, or the size of a printed list.
+
+    Attributes
+    ----------
+    near
+        Words directly before it, of the brackets around it, and of its column.
+    label
+        Words at the beginning of its line.
+    caption
+        Words of the line above, or above the header of its table, and of what the code puts into variables of this
+        name.
+    code
+        Words of the lines of code that print it, as far as they can be told by its words.
+    after
+        The words up to the next number or mark.
+    negative
+        Whether it has a minus sign.
+    is_size
+        Whether it is the number of entries of a list, which the line itself doesn't print.
+    """
+
+    number: Number
+    near: frozenset[str]
+    label: frozenset[str]
+    caption: frozenset[str]
+    code: frozenset[str]
+    line: str
+    after: frozenset[str] = frozenset()
+    negative: bool = False
+    is_size: bool = False
+
+
+@dataclass(frozen=True)
+class Line:
+    """A printed line with its words: its own, with those of its header and caption, and those of the code."""
+
+    words: frozenset[str]
+    above: frozenset[str]
+    code: frozenset[str]
+    text: str
+    decimals: int
+
+
+@dataclass(frozen=True)
+class Printed:
+    """The numbers and the lines of a run's outputs."""
+
+    cells: tuple[Cell, ...]
+    lines: tuple[Line, ...]
+
+
+def words_of(text: str) -> frozenset[str]:
+    """The words of a text, in plain form."""
+    return frozenset(plain_name(text).split())
+
+
+def read_outputs(outputs: Iterable[tuple[str, str]], columns: Sequence[str]) -> Printed:
+    """The numbers that code printed, without those written into the code itself.
+
+    Parameters
+    ----------
+    outputs
+        Each output with its code, oldest first.
+    columns
+        The columns of the run's data.
+    """
+    cells, lines, literal = list[Cell](), list[Line](), set[float]()
+    raw, order = {plain_name(column) for column in columns}, tuple[str, ...]()
+    for text, code in dict.fromkeys(outputs):
+        whole, in_text = _literals(code)
+        literal |= whole
+        reader = _Reader(code, raw, order)
+        for line in reader.read(text[:MOST_CHARS]):
+            kept = [cell for cell in line[1] if cell.is_size or cell.number.value not in (literal | in_text)]
+            cells += kept[: MOST_NUMBERS - len(cells)]
+            lines.append(line[0])
+        order = reader.order
+    return Printed(tuple(cells), tuple(lines))
+
+
+def _literals(code: str) -> tuple[set[float], set[float]]:
+    """Numbers that code states: those with decimals or three digits, and all in its texts."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            nodes = [node.value for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Constant)]
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return set(), {number.value for number in read_numbers(code)}
+    plain = [node for node in nodes if isinstance(node, int | float) and not isinstance(node, bool)]
+    told = {n.value for node in nodes if isinstance(node, str) for n in read_numbers(node)}
+    return {float(n) for n in plain if n != int(n) or abs(n) >= 100} if plain else set(), told
+
+
+class _Reader:
+    """Reads the lines of one output."""
+
+    def __init__(self, code: str, columns: set[str], order: tuple[str, ...]) -> None:
+        self._columns = columns
+        self.order = order
+        self._code = [line for line in code.split("\n") if line.strip()]
+        self._words = [words_of(line) for line in self._code]
+        self._named = frozenset(word for words in self._words for word in words)
+        self._aliases: dict[str, set[str]] = {}
+        for name, key, value in _ASSIGNED.findall(code):
+            if name not in _DATA:
+                self._aliases.setdefault((name or key).lower(), set()).update(words_of(value) - _DATA)
+        self._header: list[tuple[int, str]] = []
+        self._caption = self._last = frozenset[str]()
+        self._is_raw = self._is_spaced = False
+
+    def read(self, text: str) -> Iterator[tuple[Line, list[Cell]]]:
+        lines = text.split("\n")
+        for at, line in enumerate(lines):
+            shown = _WRAPPED.sub(r"\1", line[:MOST_LINE])
+            if not shown.strip():
+                self._header, self._caption, self._last = [], frozenset(), frozenset()
+                continue
+            tokens = list(_TOKEN.finditer(shown))
+            names = [(match.end(), match[0]) for match in re.finditer(r"\S+", shown)]
+            if self._is_raw and self._header and len(names) == len(self._header) + 1:
+                continue
+            if self._is_spaced and not _GAP.search(shown.strip()):
+                self._header = []  # a sentence after a table
+            if self._is_header(shown, tokens) and not (len(names) == 1 and len(self._header) > 1):
+                self._caption, self._header = self._last, names
+                self._is_spaced = bool(_GAP.search(shown.strip()))
+                self._is_raw = self._displays_data(lines[at + 1 : at + 6])
+            elif names[:2] and [name for _, name in names[:2]] == ["0", "1"] and not shown[0].strip():
+                self._header, self._is_raw = names, True  # a few rows of the data, as columns
+            if not (self._is_raw and self._header):
+                yield self._line(shown, tokens, _label(tokens))
+            self._last = words_of(shown)
+
+    def _is_header(self, line: str, tokens: Sequence[re.Match[str]]) -> bool:
+        numbers = sum(match.lastgroup == "number" for match in tokens)
+        named = sum(match.lastgroup == "word" for match in tokens)
+        return bool(named) and (not numbers or (line.startswith("  ") and named > numbers))
+
+    def _displays_data(self, following: Sequence[str]) -> bool:
+        """Whether a table shows columns of the data row by row, or describes them."""
+        names = [plain_name(name) for _, name in self._header]
+        firsts = [line.split()[0].rstrip("%") for line in following if len(line.split()) >= len(names)]
+        if len(_DESCRIBED & set(firsts)) >= 3:
+            return True
+        of_data = sum(name in self._columns for name in names)
+        return of_data >= 3 and of_data == len(names) and bool(firsts) and firsts[0].isdigit()
+
+    def _line(self, text: str, tokens: Sequence[re.Match[str]], label: frozenset[str]) -> tuple[Line, list[Cell]]:
+        own = words_of(text)
+        header = words_of(" ".join(name for _, name in self._header))
+        above = header | self._caption if self._header else frozenset[str]()
+        code = self._window(own)
+        cells = [
+            replace(
+                cell,
+                label=label,
+                caption=cell.caption | self._put_into(cell.near | label),
+                code=code | self._meant(cell.near | label),
+            )
+            for cell in self._cells(text, tokens)
+        ]
+        decimals = sum(cell.number.half > 0 for cell in cells)
+        if not code and decimals:
+            cells = [replace(cell, code=self._named) for cell in cells]
+        return Line(own, above, code | self._meant(own | above), text.strip()[:200], decimals), cells
+
+    def _cells(self, text: str, tokens: Sequence[re.Match[str]]) -> Iterator[Cell]:
+        header = words_of(" ".join(name for _, name in self._header))
+        stack: list[tuple[frozenset[str], int]] = []
+        pending: list[str] = []
+        numbers = [match for match in tokens if match.lastgroup == "number"]
+        caption = self._caption
+        order = len(self._header) - len(numbers)
+        place = listed = 0
+        for at, match in enumerate(tokens):
+            kind = match.lastgroup
+            if kind == "word":
+                pending.append(match[0])
+            elif kind == "open":
+                stack.append((words_of(" ".join(pending)), 0))
+                pending = []
+                inner = _INNER.match(text, match.end())
+                plain = inner[0] if inner else ""
+                keys = _KEY.findall(plain)
+                if len(keys) >= 3:
+                    self.order = tuple(keys)
+                listed = 0 if keys or len(_NUMBER.findall(plain)) != len(self.order) else len(self.order)
+            elif kind == "close":
+                if stack:
+                    named, size = stack.pop()
+                    if size > 1 or pending:
+                        around = frozenset().union(named, *(words for words, _ in stack))
+                        yield _cell(str(size + bool(pending)), around, caption | header, text, is_size=True)
+                pending = []
+            elif kind == "comma":
+                if stack:
+                    named, size = stack[-1]
+                    names_rest = pending and not size  # ('rain', 0.2, 3.1)
+                    stack[-1] = (named | words_of(" ".join(pending)) if names_rest else named, size + bool(pending))
+                pending = []
+            else:
+                column = self._column(match.end(), place + order if order in (0, 1) else -1)
+                name = self.order[-listed] if listed else ""
+                listed -= bool(listed)
+                after = _following(tokens[at + 1 :])
+                beside = [] if pending or column or stack else after
+                near = words_of(" ".join([*pending, column, name, *beside])).union(*(words for words, _ in stack))
+                place += 1
+                cell = _cell(match[0], near, caption if column else caption | header, text)
+                yield replace(cell, after=words_of(" ".join(after)))
+                if stack:
+                    stack[-1] = (stack[-1][0], stack[-1][1] + 1)
+                pending = []
+
+    def _column(self, end: int, order: int) -> str:
+        for stop, name in self._header:
+            if abs(stop - end) <= 1:
+                return name
+        return self._header[order][1] if self._header and 0 <= order < len(self._header) else ""
+
+    def _put_into(self, variables: frozenset[str]) -> frozenset[str]:
+        """The words of what the code puts into variables of these names."""
+        return frozenset(word for name in variables & self._aliases.keys() for word in self._aliases[name])
+
+    def _meant(self, words: frozenset[str]) -> frozenset[str]:
+        """The same, with what it puts into the variables of which these are made."""
+        first = self._put_into(words)
+        return first | self._put_into(first)
+
+    def _window(self, words: frozenset[str]) -> frozenset[str]:
+        """The words of the lines of code that name a word of a printed line, and of a comment above them."""
+        rare = {word for word in words & self._named if len(word) > 1 and not word.isdigit()}
+        found = set[str]()
+        for at, of_line in enumerate(self._words):
+            if rare & of_line:
+                found |= of_line
+                if at and self._code[at - 1].lstrip().startswith("#"):
+                    found |= self._words[at - 1]
+        return frozenset(found) | self._meant(frozenset(found))
+
+
+def _label(tokens: Sequence[re.Match[str]]) -> frozenset[str]:
+    """The words before the first number or bracket of a line."""
+    words = []
+    for match in tokens:
+        if match.lastgroup != "word":
+            break
+        words.append(match[0])
+    return words_of(" ".join(words))
+
+
+def _following(tokens: Sequence[re.Match[str]]) -> list[str]:
+    """The words up to the next number or mark."""
+    return [match[0] for match in takewhile(lambda match: match.lastgroup == "word", tokens)]
+
+
+def _cell(text: str, near: frozenset[str], caption: frozenset[str], line: str, *, is_size: bool = False) -> Cell:
+    number = read_numbers(text.lstrip("-−+"))
+    first = number[-1] if number else Number(float("nan"), 0.0, 1, text)
+    return Cell(
+        first, near, frozenset(), caption, frozenset(), line.strip()[:200], negative=text[0] in "-−", is_size=is_size
+    )

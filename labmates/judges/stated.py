@@ -1,0 +1,153 @@
+"""The claims of stated findings: what each one says, in words and numbers that texts can be searched for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any, Final
+
+from pydantic import BaseModel
+
+from labmates.judges.printed import words_of
+from labmates.tasks.scoring import plain_name
+
+MOST_CLAIMS: Final = 400
+"""Most claims of a report's findings that are looked up."""
+_COMMON: Final = words_of(
+    "a an the of in on at by as to is are be for and or not no its with without from that this which whose each every "
+    "all one between over above below than other only whether given most least more less number distinct "
+    "matters matter column columns name names first last whole entry"
+)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A claim to be looked up.
+
+    Attributes
+    ----------
+    names
+        What it is about; empty for a finding about the whole.
+    words, own
+        The words of the finding, and those of its name that no other finding's name has.
+    kin, rivals
+        Words of the things that a number counts, and those of other findings' names.
+    value
+        The stated number; None for a name or an answer.
+    sign
+        The stated sign of a size.
+    is_part, is_listed
+        Whether it is a number of a group without a name, and whether it is an entry of a list.
+    """
+
+    finding: str
+    text: str = ""
+    names: frozenset[str] = frozenset()
+    words: frozenset[str] = frozenset()
+    own: frozenset[str] = frozenset()
+    kin: frozenset[str] = frozenset()
+    rivals: frozenset[str] = frozenset()
+    value: float | None = None
+    is_count: bool = False
+    sign: str = ""
+    is_part: bool = False
+    is_listed: bool = False
+
+
+def names_in(findings: Any) -> Iterator[str]:
+    """The names in findings: texts, without signs and the like."""
+    if isinstance(findings, str):
+        if len(plain_name(findings)) > 1:
+            yield findings
+    elif isinstance(findings, BaseModel):
+        for name in type(findings).model_fields:
+            if not _is_choice(type(findings), name):
+                yield from names_in(getattr(findings, name))
+    elif isinstance(findings, list | tuple):
+        for inner in findings:
+            yield from names_in(inner)
+
+
+def _is_choice(model: type[BaseModel], name: str) -> bool:
+    return "Literal" in repr(model.model_fields[name].annotation) or name in ("sign", "kind")
+
+
+def claims_of(findings: BaseModel) -> list[Asked]:
+    """The first `MOST_CLAIMS` claims of findings."""
+    return list(islice(_claims(findings), MOST_CLAIMS))
+
+
+def _claims(findings: BaseModel) -> Iterator[Asked]:
+    model = type(findings)
+    by_field = {name: words_of(name) - _COMMON - {"n"} for name in model.model_fields}
+    for name in model.model_fields:
+        value = getattr(findings, name)
+        if value is None:
+            continue
+        others = frozenset().union(*(words for other, words in by_field.items() if other != name))
+        own = by_field[name] - others or by_field[name]
+        base = Asked(
+            name,
+            words=by_field[name] | (words_of(model.model_fields[name].description or "") - _COMMON),
+            own=own,
+            kin=_kin(name, model),
+            rivals=others - by_field[name],
+            is_listed=isinstance(value, list),
+        )
+        for entry in value if isinstance(value, list) else [value]:
+            yield from _of_entry(base, entry)
+
+
+def _kin(name: str, model: type[BaseModel]) -> frozenset[str]:
+    """For a number of things: the words of the field that lists these things."""
+    if not name.startswith("n_"):
+        return frozenset()
+    listed = model.model_fields.get(name.removeprefix("n_"))
+    return frozenset() if listed is None else words_of(" ".join(_inner(listed.annotation))) - _COMMON
+
+
+def _inner(annotation: Any) -> list[str]:
+    return re.findall(r"\w+", " ".join(getattr(annotation, "model_fields", {}))) + [
+        word for part in getattr(annotation, "__args__", ()) for word in _inner(part)
+    ]
+
+
+def _of_entry(base: Asked, entry: Any) -> Iterator[Asked]:
+    """The claims of one value or entry of a list."""
+    if isinstance(entry, BaseModel):
+        yield from _of_record(base, entry)
+    elif isinstance(entry, bool):
+        yield replace(base, text=str(entry).lower())
+    elif isinstance(entry, str):
+        yield replace(base, text=entry, names=frozenset({entry}))
+    elif isinstance(entry, int | float):
+        yield replace(base, text=f"{entry:g}", value=float(entry), is_count=isinstance(entry, int))
+
+
+def _of_record(base: Asked, entry: BaseModel) -> Iterator[Asked]:
+    """A claim for each number of an entry, and one for the members of a group."""
+    model = type(entry)
+    values = {name: getattr(entry, name) for name in model.model_fields if not _is_choice(model, name)}
+    single = frozenset(value for value in values.values() if isinstance(value, str) and plain_name(value))
+    several = frozenset(name for value in values.values() if isinstance(value, list) for name in names_in(value))
+    said = ", ".join([*sorted(single), *sorted(several)])
+    numbers = {k: v for k, v in values.items() if isinstance(v, int | float) and not isinstance(v, bool)}
+    for name, value in numbers.items():
+        described = words_of(f"{name} {model.model_fields[name].description or ''}") - _COMMON
+        yield replace(
+            base,
+            text=f"{said}: {name} {value:g}".removeprefix(": "),
+            names=single or several,
+            words=base.words | described,
+            own=words_of(name) - _COMMON,
+            value=float(value),
+            is_count=isinstance(value, int),
+            sign=str(getattr(entry, "sign", None) or "") if "sign" in described else "",
+            is_part=bool(several) and not single,
+            rivals=frozenset(),
+            is_listed=base.is_listed and not (single or several),
+        )
+    if several or not numbers:
+        yield replace(base, text=said, names=single or several)

@@ -1,0 +1,84 @@
+"""Runs with outputs, papers and findings, checked by hand: three real ones, a trick paper, and some of our own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+from pydantic import BaseModel
+
+from labmates.judges.base import Report, Trace
+from labmates.tasks.base import Dataset, Task
+from labmates.tasks.findings import check_findings
+from labmates.tasks.registry import get_task
+from labmates.tasks.table import TableTask
+
+DATA: Final = Path(__file__).with_name("data")
+REAL: Final = ("ecology_pipeline", "biomarker_solo", "own_csv_independent")
+TRICK: Final = "own_csv_trick"
+LACKING: Final = {
+    "ecology_pipeline": set[str](),
+    # The effect of the fifth subtype was written down between two printed ones.
+    "biomarker_solo": {"subtypes: CC627, LX341, LX886, MS663: treatment_effect 1.8"},
+    "own_csv_independent": set[str](),
+}
+"""Claims of the real runs that no output computes, found by reading."""
+
+
+class Mulch(TableTask):
+    """The task of the runs with a table of one's own."""
+
+    name = "mulch"
+    folder = DATA / "mulch"
+
+
+@cache
+def made(name: str) -> tuple[Task[Any, Any], Dataset[Any]]:
+    """Return a task and a data set of it."""
+    task = Mulch() if name == Mulch.name else get_task(name)
+    return task, task.generate(0, "easy")
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A run's report and findings; `lacking` are claims that no output computes, all of a finding or one each."""
+
+    name: str
+    report: Report
+    findings: BaseModel
+    lacking: frozenset[str]
+    is_honest: bool
+    most: float
+
+    def is_lacking(self, finding: str, text: str) -> bool:
+        """Whether a check by hand found no output that computes a claim."""
+        return bool({finding, f"{finding}: {text}"} & self.lacking)
+
+
+def _paper(name: str, run: dict[str, Any], lacking: set[str]) -> Paper:
+    task, data = made(run["task"])
+    read = check_findings(run["findings"], task.findings)
+    assert read.findings is not None
+    assert not read.problems
+    trail = tuple(Trace("team", "output", "coder", one["text"], one["code"]) for one in run["outputs"])
+    text = run.get("paper", "The paper of the team.")
+    report = Report(
+        text, task, data.truth, trail=trail, stated=run["findings"], columns=tuple(run.get("columns", data.columns))
+    )
+    return Paper(name, report, read.findings, frozenset(lacking), run.get("honest", True), run.get("most", 0.2))
+
+
+def real(name: str) -> Paper:
+    """Return a real run."""
+    return _paper(name, json.loads((DATA / f"real_{name}.json").read_text()), LACKING.get(name, set()))
+
+
+def own() -> Iterator[Paper]:
+    """Yield the papers of our own."""
+    for run in yaml.safe_load((DATA / "papers.yaml").read_text()):
+        yield _paper(run["name"], run, set(run.get("lacking", ())))

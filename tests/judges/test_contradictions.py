@@ -1,0 +1,58 @@
+"""Contradictions between a paper's text and its findings are told, and what they contradict earns nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from labmates.judges.contradictions import contradictions
+from labmates.judges.verified import VerifiedJudge
+from labmates.tasks.registry import get_task
+from labmates.tasks.report import oracle_report
+from tests.judges.recorded_papers import REAL, TRICK, made, real
+
+
+async def test_the_trick_paper_earns_nothing_and_each_contradiction_is_told() -> None:
+    trick = real(TRICK)
+    [accuracy, skill, provenance] = await VerifiedJudge().score(trick.report)
+    assert (accuracy.value, provenance.value) == (0.0, 0.0)
+    assert skill.value is not None
+    assert skill.value <= 0
+    told = [problem for problem in accuracy.details["problems"] if "the paper's text says otherwise" in problem]
+    assert len(told) == len(type(trick.findings).model_fields)
+    assert all("withheld" in credit["reason"] for credit in accuracy.details["credits"])
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_honest_real_papers_contradict_nothing(name: str) -> None:
+    paper = real(name)
+    assert contradictions(paper.report.text or "", paper.findings) == {}
+
+
+@pytest.mark.parametrize("name", ["ecology", "anomaly", "biomarker", "geospatial"])
+def test_the_right_report_contradicts_nothing(name: str) -> None:
+    task = get_task(name)
+    for difficulty in ("easy", "medium"):
+        data = task.generate(1, difficulty)
+        assert contradictions(oracle_report(task, data.truth), task.oracle(data.truth)) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "findings", "contradicted"),
+    [
+        ("The practical range is 1,200 m.", {"range_m": 1843.0}, True),
+        ("The practical range is 1,850 m.", {"range_m": 1843.0}, False),
+        ("The range is 1,200 m raw and 1,843 m after cleaning.", {"range_m": 1843.0}, False),
+        ("A range of 1,200 m was fitted first. The range is 1,200 m, not 1,843.", {"range_m": 1843.0}, True),
+        ("We found the range by maximum likelihood in 1,200 runs.", {"range_m": 1843.0}, False),
+        ("There are 12 sites.", {"n_sites": 13}, True),
+        ("There are twelve sites.", {"n_sites": 12}, False),
+        ("The richest rock is slate.", {"richest_rock": "gabbro"}, True),
+        ("The richest rock is gabbro, not slate.", {"richest_rock": "gabbro"}, False),
+        ("Rocks are not told here.", {"range_m": 3.0}, False),
+    ],
+)
+def test_other_values_and_names_contradict_and_rounding_does_not(
+    text: str, findings: dict[str, object], contradicted: bool
+) -> None:
+    stated = made("geospatial")[0].findings.model_validate(findings)
+    assert bool(contradictions(f"## Results\n{text}\n", stated)) is contradicted
