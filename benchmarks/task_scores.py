@@ -1,11 +1,14 @@
 """What reports of known kinds earn on the science tasks, by task and difficulty: floors, ceilings and a baseline.
 
     python -m benchmarks.task_scores --seeds 12 --diligent
+    python -m benchmarks.task_scores --findings --seeds 20
     python -m benchmarks.task_scores --search --seeds 60 --task geospatial
 
 Kinds: ``prior`` (the best without data), ``alien`` (the truth of another seed), ``empty`` (no findings), ``oracle``,
 and, because it takes seconds a data set, only on demand ``diligent`` (the cells of ``scripted:diligent``, run
-here without a lab around them). ``--search`` prints the guesses that earn most, one field at a time, to be written into
+here without a lab around them), ``ideal`` (`Dataset.ideal`), and ``competent`` and ``lazy``: analyses by somebody who
+has read the prompts only (`benchmarks.analysts`). ``--findings`` prints the credit of the latter three and of the prior
+by finding. ``--search`` prints the guesses that earn most, one field at a time, to be written into
 a task's `prior`.
 """
 
@@ -17,6 +20,7 @@ import itertools
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +28,14 @@ import numpy as np
 import pandas as pd
 from pydantic import BaseModel, ValidationError
 
+from benchmarks.analysts import lazy
 from labmates.tasks.analysis import run_cells
 from labmates.tasks.base import DIFFICULTIES, Dataset, Difficulty, Task, accuracy
+from labmates.tasks.findings import check_findings
 from labmates.tasks.registry import TASKS, get_task
 
 BUILT_IN = ("ecology", "anomaly", "biomarker", "geospatial")
+ANALYSES = ("ideal", "competent", "lazy", "prior")
 GRID = 40
 """Number of values that are tried for a field, all of them quantiles of its true values."""
 LONGEST = 2
@@ -45,6 +52,33 @@ def diligent(task: Task[Any, Any], data: Dataset[Any]) -> BaseModel:
         with suppress(ValidationError):
             findings = findings.model_copy(update={name: getattr(task.findings(**{name: value}), name)})
     return findings
+
+
+def analysed(task: Task[Any, Any], data: Dataset[Any], kind: str) -> BaseModel:
+    """The findings of an analyst of this `kind`, or of the ideal one."""
+    if kind == "ideal":
+        findings: BaseModel = task.findings() if data.ideal is None else data.ideal()
+        return findings
+    frame = pd.read_csv(io.BytesIO(data.csv()))
+    analyse = getattr(lazy, task.name) if kind == "lazy" else import_module(f"benchmarks.analysts.{task.name}").analyse
+    stated = json.loads(json.dumps(analyse(frame), default=float))
+    found: BaseModel = check_findings(stated, task.findings).findings or task.findings()
+    return found
+
+
+def by_finding(
+    task: Task[Any, Any], difficulty: Difficulty, seeds: Sequence[int], kinds: Sequence[str] = ANALYSES
+) -> pd.DataFrame:
+    """Mean credits, one row a finding and a row for the accuracy, one column a kind of analysis."""
+    credits: dict[str, list[dict[str, float]]] = {}
+    for seed in seeds:
+        data = task.generate(seed, difficulty)
+        for kind in kinds:
+            stated = task.prior(data.columns, difficulty) if kind == "prior" else analysed(task, data, kind)
+            scored = task.score(stated, data.truth)
+            mine = {credit.finding: credit.credit for credit in scored} | {"accuracy": accuracy(scored)}
+            credits.setdefault(kind, []).append(mine)
+    return pd.DataFrame({kind: pd.DataFrame(mine).mean() for kind, mine in credits.items()})
 
 
 def measured(
@@ -111,7 +145,15 @@ def main() -> None:
     parser.add_argument("--diligent", action="store_true", help="analyse the data too")
     parser.add_argument("--search", action="store_true", help="print the best guesses instead")
     parser.add_argument("--json", type=Path, help="write the accuracy of each seed to this file")
+    parser.add_argument("--difficulty", action="append", choices=DIFFICULTIES, help="default: all")
+    parser.add_argument("--findings", action="store_true", help="print credits by finding and kind of analysis instead")
     options = parser.parse_args()
+    if options.findings:
+        for name, difficulty in itertools.product(options.task or BUILT_IN, options.difficulty or DIFFICULTIES):
+            table = by_finding(get_task(name), difficulty, range(options.seeds))
+            print(f"\n{name} (version {get_task(name).version}), {difficulty}, {options.seeds} data sets")
+            print(table.round(2).to_string(), flush=True)
+        return
     tasks = [get_task(name) for name in options.task or BUILT_IN]
     if options.search:
         for task, difficulty in itertools.product(tasks, DIFFICULTIES):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol
 
@@ -82,6 +82,8 @@ class Report:
         Format repairs of `stated`: repair and place.
     deeds
         Messages and actions of all seats, oldest first.
+    ideal
+        Makes the findings of an ideal analysis of the run's data (see `labmates.tasks.base.Dataset`).
     """
 
     text: str | None
@@ -95,6 +97,7 @@ class Report:
     columns: tuple[str, ...] = ()
     difficulty: Difficulty = "medium"
     deeds: tuple[Deed, ...] = ()
+    ideal: Callable[[], BaseModel] | None = None
 
     @property
     def is_missing(self) -> bool:

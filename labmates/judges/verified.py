@@ -39,7 +39,7 @@ class VerifiedJudge:
     of the findings (``source``, ``readable``), their repairs and omissions (``repaired``, ``problems``), the credit of
     every finding, the teams' earlier findings with their scores (``teams``), and the handoff of findings between teams
     (`judges.handoff`). Skill is accuracy beyond the task's prior on the same data; its details hold the prior's
-    accuracy.
+    accuracy, and that of an ideal analysis.
 
     Parameters
     ----------
@@ -65,7 +65,8 @@ class VerifiedJudge:
         """
         statement = read_statement(report)
         earned = await self._accuracy(report, statement)
-        return [earned, _skill(earned, report), await self._provenance(report, statement)]
+        skill_score = await in_thread(partial(_skill, earned, report), unless=report.ideal is None)
+        return [earned, skill_score, await self._provenance(report, statement)]
 
     async def _provenance(self, report: Report, statement: Statement) -> Score:
         audited = await in_thread(partial(provenance.audit, report, statement.read.findings), unless=report.is_short)
@@ -149,16 +150,20 @@ def _skill(earned: Score, report: Report) -> Score:
         return replace(earned, metric=SKILL, details={})
     try:
         guessed = accuracy(task.score(task.prior(report.columns, report.difficulty), report.truth))
-    except Exception as error:  # A plug-in's prior may fail; the accuracy remains.
+        ideal = {} if report.ideal is None else {"ideal": accuracy(task.score(report.ideal(), report.truth))}
+    except Exception as error:  # A plug-in's code may fail; the accuracy remains.
         reason = one_line(
-            f"the prior of the task '{task.name}' failed: {type(error).__name__}: {error}", _LONGEST_PROBLEM
+            f"the ideal analysis or prior of the task '{task.name}' failed: {type(error).__name__}: {error}",
+            _LONGEST_PROBLEM,
         )
         return replace(earned, metric=SKILL, value=None, reason=reason, details={}, failed=True)
     value = skill(earned.value, guessed)
     if math.isnan(value):
         return replace(earned, metric=SKILL, value=None, reason="guessing without data earns all there is", details={})
     reason = f"accuracy {earned.value:.2f}, where guessing without data earns {guessed:.2f}"
-    return replace(earned, metric=SKILL, value=value, reason=reason, details={"prior": guessed})
+    if ideal:
+        reason += f" and an ideal analysis {ideal['ideal']:.2f}"
+    return replace(earned, metric=SKILL, value=value, reason=reason, details={"prior": guessed, **ideal})
 
 
 def _of_teams(report: Report) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Literal, TypeVar, get_args
 
@@ -95,11 +95,15 @@ class Dataset(Generic[TruthT]):
         The truth, which agents never see.
     description
         The data dictionary for the agents: columns, units and known habits of the recording, without the truth.
+    ideal
+        Makes the findings of an ideal analysis, for a mark beside a run's: the truth's structure is known, its numbers
+        are estimated from the table. None if the task has none.
     """
 
     frame: pd.DataFrame
     truth: TruthT
     description: str
+    ideal: Callable[[], BaseModel] | None = field(default=None, compare=False, repr=False)
 
     @cached_property
     def columns(self) -> tuple[str, ...]:

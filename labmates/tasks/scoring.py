@@ -13,6 +13,8 @@ StatedT = TypeVar("StatedT")
 TrueT = TypeVar("TrueT")
 
 NOT_STATED = "not stated"
+FULL_ERRORS, ZERO_ERRORS = 2.0, 6.0
+"""The rule of all tolerances: full credit within two standard errors of an ideal fit, none from six on."""
 
 
 def plain_name(name: str) -> str:
@@ -96,6 +98,11 @@ def guarded_f1(hits: float, n_stated: int, n_true: int) -> float:
         return 0.0
     f1 = 2 * hits / (n_stated + n_true)
     return f1 * min(1.0, 2 * hits / n_stated)
+
+
+def by_error(error: float, *, relative: bool = False) -> Callable[[float, float], float]:
+    """A credit function from the standard `error` of an ideal fit, absolute or `relative` to the truth."""
+    return within(FULL_ERRORS * error, ZERO_ERRORS * error, relative=relative)
 
 
 def score_number(

@@ -1,4 +1,7 @@
-"""The judges on a paper that a team of a strong language model wrote."""
+"""The judges on a paper that a team of a strong language model wrote, about the data of the task's version 2.
+
+Its scores here are those against the truth of the present version for the same seed: the same species in other numbers.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from labmates.tasks.registry import get_task
 from labmates.util.seeds import derive
 
 
-async def test_a_real_paper_gets_the_scores_of_its_run_again() -> None:
+async def test_a_real_paper_keeps_its_scores() -> None:
     run = json.loads(Path(__file__).with_name("data").joinpath("strong_ecology_paper.json").read_text())
     task = get_task(run["task"])
     data = task.generate(derive(run["seed"], "dataset"), run["difficulty"])

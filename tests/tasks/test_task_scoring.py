@@ -137,8 +137,8 @@ def test_strengths_count_by_size_and_only_for_effects_that_were_found() -> None:
     expected = len(half) / len(truth.interactions)
     credits = score("ecology", EcologyFindings(interactions=half), truth)
     assert credits["interaction_strengths"].credit == pytest.approx(expected)
-    doubled = [one.model_copy(update={"strength": 2 * (one.strength or 0)}) for one in truth.interactions]
-    assert score("ecology", EcologyFindings(interactions=doubled), truth)["interaction_strengths"].credit == 0.0
+    tripled = [one.model_copy(update={"strength": 3 * (one.strength or 0)}) for one in truth.interactions]
+    assert score("ecology", EcologyFindings(interactions=tripled), truth)["interaction_strengths"].credit == 0.0
 
 
 def test_stating_an_interaction_again_or_all_there_could_be_does_not_pay() -> None:
@@ -161,9 +161,9 @@ def test_a_shift_fades_with_its_distance() -> None:
     credits = [
         score("ecology", EcologyFindings(shift_surveys=[70 + off]), truth)["shift_surveys"].credit for off in range(12)
     ]
-    assert credits[:4] == [1.0] * 4
+    assert credits[:3] == [1.0] * 3
     assert credits == sorted(credits, reverse=True)
-    assert credits[9:] == [0.0] * 3
+    assert credits[6:] == [0.0] * 6
 
 
 def test_of_several_forecasts_for_one_species_the_last_counts() -> None:

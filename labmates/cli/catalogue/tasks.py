@@ -136,7 +136,7 @@ def _report(lab: Lab, params: DataParams, text: str | None = None) -> Iterator[R
         from labmates.judges.base import Report
 
         data = task.generate(data_seed(params.seed), params.difficulty)
-        yield Report(text, task, data.truth, columns=data.columns, difficulty=params.difficulty)
+        yield Report(text, task, data.truth, columns=data.columns, difficulty=params.difficulty, ideal=data.ideal)
 
 
 @contextmanager

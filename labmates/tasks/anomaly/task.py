@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
@@ -27,6 +28,7 @@ from labmates.tasks.anomaly.data import (
     normal_readings,
 )
 from labmates.tasks.anomaly.findings import AnomalyFindings, AnomalyTruth, Event
+from labmates.tasks.anomaly.ideal import ideal_findings
 from labmates.tasks.anomaly.instruments import AnomalyInstruments
 from labmates.tasks.base import Check, Credit, Dataset, Difficulty, Task, level_of
 from labmates.tasks.noise import random_for
@@ -91,7 +93,8 @@ class AnomalyTask(Task[AnomalyTruth, AnomalyFindings]):
         sizes, dirt = random_for(self.name, seed, difficulty, "sizes"), random_for(self.name, seed, difficulty, "log")
         readings = add_incidents(plant, level, incidents, normal, noise, sizes)
         frame = logged_frame(plant, level, readings, incidents, dirt)
-        return Dataset(frame, _truth(plant, incidents), _description(plant))
+        truth = _truth(plant, incidents)
+        return Dataset(frame, truth, _description(plant), partial(ideal_findings, truth, plant, incidents, readings))
 
     def oracle(self, truth: AnomalyTruth) -> AnomalyFindings:
         """The truth as findings."""

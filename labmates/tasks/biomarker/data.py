@@ -127,12 +127,12 @@ LEVELS: Final[Mapping[Difficulty, TrialLevel]] = {
         lost_tubes=0.01, dropout=0.06, other_units=1, pound_sites=1, slips=0.001, repeats=0.005, respelled=0.02,
     ),
     "medium": TrialLevel(
-        patients=(2500, 2800), subtypes=(3, 5), separation=(0.63, 0.77), prognostic=(0.8, 1.4), predictive=(1.1, 1.8),
+        patients=(2500, 2800), subtypes=(3, 5), separation=(0.63, 0.77), prognostic=(1.2, 1.7), predictive=(1.8, 2.5),
         noise=11.0, assay_noise=0.20, batch_markers=4, batch_shift=0.45, limited=4, below=(0.06, 0.15), missing=0.03,
         lost_tubes=0.03, dropout=0.11, other_units=3, pound_sites=2, slips=0.003, repeats=0.012, respelled=0.05,
     ),
     "hard": TrialLevel(
-        patients=(2300, 2600), subtypes=(3, 5), separation=(0.58, 0.72), prognostic=(0.7, 1.1), predictive=(1.0, 1.6),
+        patients=(2300, 2600), subtypes=(3, 5), separation=(0.58, 0.72), prognostic=(1.0, 1.4), predictive=(1.5, 2.1),
         noise=12.0, assay_noise=0.30, batch_markers=6, batch_shift=0.6, limited=6, below=(0.12, 0.28), missing=0.05,
         lost_tubes=0.06, dropout=0.16, other_units=5, pound_sites=3, slips=0.006, repeats=0.02, respelled=0.10,
     ),

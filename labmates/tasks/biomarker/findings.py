@@ -2,39 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from typing import Annotated, NamedTuple
 
 from pydantic import BaseModel, Field
 
-from labmates.tasks.base import Credit, Share, finding
+from labmates.tasks.base import Credit, Difficulty, Share, finding
 from labmates.tasks.choices import AnySign, Sign
 from labmates.tasks.scoring import (
     NOT_STATED,
-    fading,
+    by_error,
     guarded_f1,
     matches,
     plain_name,
-    relative_error,
     score_count,
     score_list,
     score_names,
     score_number,
-    within,
 )
 
-EFFECT_FULL, EFFECT_ZERO = 0.6, 1.5
-"""The average treatment effect earns full credit within 0.6 points of the truth, none from 1.5 points on."""
-BENEFIT_FULL, BENEFIT_ZERO = 0.03, 0.10
-"""The share with a benefit earns full credit within 0.03 of the truth, none from 0.10 on."""
-SIZE_FULL, SIZE_ZERO = 0.3, 1.0
-"""The size of a marker's effect earns full credit within 30 % of the truth, none from 100 % on."""
-SHARE_FULL, SHARE_ZERO = 0.04, 0.15
-"""A subtype's share earns full credit within 0.04 of the truth, none from 0.15 on."""
+
+class Errors(NamedTuple):
+    """Standard errors of an ideal fit: effects and sizes in points, shares as such."""
+
+    average: float
+    benefit: float
+    prognostic: float
+    predictive: float
+    share: float
+    group: float
+
+
+ERRORS: Mapping[Difficulty, Errors] = {
+    "easy": Errors(0.1, 0.02, 0.25, 0.3, 0.01, 0.4),
+    "medium": Errors(0.15, 0.03, 0.3, 0.4, 0.01, 0.5),
+    "hard": Errors(0.35, 0.06, 0.4, 0.6, 0.015, 0.8),
+}
+"""Spread of the ideal findings (`Dataset.ideal`) around the truth over a dozen data sets, at least 0.01 for a share."""
 LEAST_FACTOR, NO_SHARE = 0.5, 0.6
 """Factor for a subtype with a wrong, or no, share."""
-GROUP_FULL, GROUP_ZERO = 1.0, 3.0
-"""The effect in a subtype earns full credit within 1 point of the truth, none from 3 points on."""
 SAME = 0.5
 """Least similarity of a stated subtype to count as the true one, for its treatment effect."""
 ECHO = 0.15
@@ -68,7 +74,7 @@ class Subtype(BaseModel):
         default_factory=list, max_length=100, description="columns of the markers that are clearly lowered in it"
     )
     treatment_effect: float | None = Field(
-        None, description="mean effect of the treatment in it, in points of improvement"
+        None, description="mean over its patients of the effect expected given their markers, in points of improvement"
     )
 
 
@@ -83,8 +89,8 @@ class BiomarkerFindings(BaseModel):
 
     n_patients: int | None = finding("number of distinct patients", 12)
     average_treatment_effect: float | None = finding(
-        "mean difference in improvement between active treatment and placebo over all randomised "
-        "patients, in points (positive: the treatment helps)",
+        "difference between the mean improvements of the active and the placebo arm in this trial, over all its "
+        "patients including those who left, in points (positive: the treatment helps)",
         100.0,
     )
     prognostic_markers: list[MarkerEffect] | None = finding(
@@ -120,6 +126,7 @@ class BiomarkerFindings(BaseModel):
 class BiomarkerTruth(BaseModel):
     """The truth of one biomarker data set; fields as in `BiomarkerFindings`."""
 
+    difficulty: Difficulty
     n_patients: int
     average_treatment_effect: float
     prognostic_markers: list[MarkerEffect]
@@ -131,34 +138,35 @@ class BiomarkerTruth(BaseModel):
 
 
 def score_findings(findings: BiomarkerFindings, truth: BiomarkerTruth) -> tuple[Credit, ...]:
-    """Credits by the tolerances of this module; lists by F1 (`labmates.tasks.scoring.guarded_f1`)."""
+    """Credits by the `ERRORS` of the difficulty; lists by F1 (`labmates.tasks.scoring.guarded_f1`)."""
+    errors = ERRORS[truth.difficulty]
     return (
         score_count("n_patients", findings.n_patients, truth.n_patients, weight=0.5),
         score_number(
             "average_treatment_effect",
             findings.average_treatment_effect,
             truth.average_treatment_effect,
-            weight=1.25,
-            credit=within(EFFECT_FULL, EFFECT_ZERO),
+            weight=0.75,
+            credit=by_error(errors.average),
         ),
-        *_score_markers("prognostic", findings.prognostic_markers, truth.prognostic_markers),
-        *_score_markers("predictive", findings.predictive_markers, truth.predictive_markers),
+        *_score_markers("prognostic", findings.prognostic_markers, truth.prognostic_markers, errors.prognostic),
+        *_score_markers("predictive", findings.predictive_markers, truth.predictive_markers, errors.predictive),
         score_number(
             "benefit_share",
             findings.benefit_share,
             truth.benefit_share,
-            weight=0.5,
-            credit=within(BENEFIT_FULL, BENEFIT_ZERO),
+            weight=0.3,
+            credit=by_error(errors.benefit),
         ),
         score_count("n_subtypes", findings.n_subtypes, len(truth.subtypes), weight=0.5),
-        *_score_subtypes(findings.subtypes, truth.subtypes),
+        *_score_subtypes(findings.subtypes, truth.subtypes, errors),
         score_names("batch_markers", findings.batch_markers, truth.batch_markers, weight=0.5),
         score_names("other_unit_markers", findings.other_unit_markers, truth.other_unit_markers, weight=0.5),
     )
 
 
 def _score_markers(
-    kind: str, stated: Sequence[MarkerEffect] | None, true: Sequence[MarkerEffect]
+    kind: str, stated: Sequence[MarkerEffect] | None, true: Sequence[MarkerEffect], error: float
 ) -> tuple[Credit, Credit]:
     """Credit of markers by name and sign, and of the effect sizes of matched markers.
 
@@ -177,7 +185,7 @@ def _score_markers(
         return 1.0 if a.sign else 0.5
 
     near = [
-        fading(relative_error(abs(stated[i].size or 0.0), abs(true[j].size or 0.0)), SIZE_FULL, SIZE_ZERO)
+        by_error(error)(abs(stated[i].size or 0.0), abs(true[j].size or 0.0))
         for i, j, value in matches(stated, true, similarity)
         if value == 1.0
     ]
@@ -192,23 +200,29 @@ def _mean(values: Sequence[float]) -> float:
     return sum(values) / max(len(values), 1)
 
 
-def _score_subtypes(stated: Sequence[Subtype] | None, true: Sequence[TrueSubtype]) -> tuple[Credit, Credit]:
+def _score_subtypes(
+    stated: Sequence[Subtype] | None, true: Sequence[TrueSubtype], errors: Errors
+) -> tuple[Credit, Credit]:
     """Credit of the subtypes by markers and share, and of the treatment effects in matched subtypes."""
     if stated is None:
         return Credit("subtypes", 0.0, 2.5, NOT_STATED), Credit("subtype_effects", 0.0, 1, NOT_STATED)
+
+    def similarity(a: Subtype, b: TrueSubtype) -> float:
+        return _subtype_similarity(a, b, errors.share)
+
     near = [
-        fading(abs(effect - (true[j].treatment_effect or 0.0)), GROUP_FULL, GROUP_ZERO)
-        for i, j, value in matches(stated, true, _subtype_similarity)
+        by_error(errors.group)(effect, true[j].treatment_effect or 0.0)
+        for i, j, value in matches(stated, true, similarity)
         if value >= SAME and (effect := stated[i].treatment_effect) is not None
     ]
     reason = f"{len(near)} effects told of {len(true)} subtypes, mean closeness {_mean(near):.2f}"
     return (
-        score_list("subtypes", stated, true, weight=2.5, similarity=_subtype_similarity),
+        score_list("subtypes", stated, true, weight=2.5, similarity=similarity),
         Credit("subtype_effects", sum(near) / max(len(true), len(stated)), 1, reason),
     )
 
 
-def _subtype_similarity(stated: Subtype, true: TrueSubtype) -> float:
+def _subtype_similarity(stated: Subtype, true: TrueSubtype, error: float) -> float:
     """Similarity in [0, 1]: guarded F1 of the raised and lowered markers, times a factor for the share."""
     right, stated_profile = _profile(true), _profile(stated)
     echoes = {plain_name(name) for name in true.echoes}
@@ -218,7 +232,7 @@ def _subtype_similarity(stated: Subtype, true: TrueSubtype) -> float:
     profile = guarded_f1(hits, len(stated_profile), len(right))
     if stated.share is None:
         return NO_SHARE * profile
-    near = fading(abs(stated.share - (true.share or 0.0)), SHARE_FULL, SHARE_ZERO)
+    near = by_error(error)(stated.share, true.share or 0.0)
     return (LEAST_FACTOR + (1 - LEAST_FACTOR) * near) * profile
 
 

@@ -23,6 +23,7 @@ from labmates.tasks.biomarker.findings import (
     TrueSubtype,
     score_findings,
 )
+from labmates.tasks.biomarker.ideal import ideal_findings
 from labmates.tasks.biomarker.instruments import BiomarkerInstruments
 from labmates.tasks.biomarker.records import NOT_DONE, Laboratory, draw_laboratory, trial_frame
 from labmates.tasks.noise import Floats, random_for
@@ -30,13 +31,13 @@ from labmates.tasks.words import says_count, says_together
 
 BRIEF = f"""A randomised trial at several sites compared an active treatment with a placebo in a chronic disease, and \
 measured {MARKERS} biomarkers before the treatment began. Find out which kinds of patients there are and whom the \
-treatment helps. How many patients took part? By how much does the treatment change the improvement on average? Which \
+treatment helps. How many patients took part? By how much did the arms differ in their mean improvement? Which \
 markers are prognostic (they shift the improvement in both arms alike), and which are predictive (the effect of the \
 treatment depends on their level)? Give each with its sign and its size in points for each standard deviation of the \
 marker's log level, given the other markers and the patient's other data: markers move together, so that many are \
 related to the outcome only through others, and one marker may be both. The patients belong to a few hidden subtypes, \
 which differ in the levels of some markers: how many are there, how common is each, by which markers is it told, and \
-how much does the treatment do for it? Which share of all patients can expect a benefit at all? The records are as \
+how much can it expect of the treatment? Which share of all patients can expect a benefit at all? The records are as \
 people left them: check spelling, units, patients entered twice, values below the detection limit, differences between \
 assay batches, and why values are missing, before you trust any number."""
 
@@ -51,8 +52,8 @@ class Guess(NamedTuple):
 
 GUESSED: Mapping[Difficulty, Guess] = {
     "easy": Guess(3.0, 4.0, 0.66),
-    "medium": Guess(1.1, 1.4, 0.93),
-    "hard": Guess(0.9, 1.3, 0.95),
+    "medium": Guess(1.45, 2.1, 0.86),
+    "hard": Guess(1.2, 1.8, 0.91),
 }
 MIDDLE_EFFECT, MIDDLE_SUBTYPES = 4.5, 4
 """The values with the highest mean score (``python -m benchmarks.task_scores --search``)."""
@@ -66,7 +67,7 @@ class BiomarkerTask(Task[BiomarkerTruth, BiomarkerFindings]):
     name = "biomarker"
     title = "Biomarkers of treatment response"
     brief = BRIEF
-    version = "2"
+    version = "3"
     findings = BiomarkerFindings
     instruments = BiomarkerInstruments()
     analysis = BIOMARKER_ANALYSIS
@@ -78,12 +79,18 @@ class BiomarkerTask(Task[BiomarkerTruth, BiomarkerFindings]):
         cohort = draw_cohort(trial, level, random_for(self.name, seed, difficulty, "cohort"))
         laboratory = draw_laboratory(trial, level, random_for(self.name, seed, difficulty, "laboratory"))
         frame = trial_frame(trial, cohort, laboratory, level, random_for(self.name, seed, difficulty, "records"))
-        return Dataset(frame, _truth(trial, cohort, laboratory), _description(trial, laboratory))
+        truth = _truth(trial, cohort, laboratory, difficulty)
+        return Dataset(
+            frame,
+            truth,
+            _description(trial, laboratory),
+            lambda: ideal_findings(frame, truth, trial, cohort, laboratory, level),
+        )
 
     def oracle(self, truth: BiomarkerTruth) -> BiomarkerFindings:
         """The truth as findings."""
         subtypes = [Subtype(**subtype.model_dump(exclude={"echoes"})) for subtype in truth.subtypes]
-        values = truth.model_dump(exclude={"subtypes"})
+        values = truth.model_dump(exclude={"subtypes", "difficulty"})
         return BiomarkerFindings(n_subtypes=len(subtypes), subtypes=subtypes, **values)
 
     def prior(self, columns: Sequence[str], difficulty: Difficulty) -> BiomarkerFindings:
@@ -164,10 +171,13 @@ def _sentences(truth: BiomarkerTruth) -> Iterator[str]:
     yield f"Some batches give the markers {', '.join(truth.other_unit_markers)} in another unit."
 
 
-def _truth(trial: Trial, cohort: Cohort, laboratory: Laboratory) -> BiomarkerTruth:
+def _truth(trial: Trial, cohort: Cohort, laboratory: Laboratory, difficulty: Difficulty) -> BiomarkerTruth:
     return BiomarkerTruth(
+        difficulty=difficulty,
         n_patients=len(cohort.site),
-        average_treatment_effect=round(float(cohort.benefit.mean()), 2),
+        average_treatment_effect=round(
+            float(cohort.improvement[cohort.treated].mean() - cohort.improvement[~cohort.treated].mean()), 2
+        ),
         prognostic_markers=_effects(trial, trial.prognostic),
         predictive_markers=_effects(trial, trial.predictive),
         benefit_share=round(float((cohort.benefit > 0).mean()), 4),

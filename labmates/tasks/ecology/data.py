@@ -30,6 +30,10 @@ SURVEYS_A_YEAR: Final = 26
 HORIZON: Final = 26
 """Surveys after the last one averaged in the forecast: one year, so that the season cancels."""
 BURN_IN: Final = 40
+LEAST_CHANGE: Final = float(np.log(1.25))
+"""A species is rarer or more common if its geometric mean changed by this factor: below 4/5, above 5/4."""
+CLOSE: Final = 0.08
+"""Within this distance of the bound, on the log scale, a species may be stated or not."""
 DEGREES_A_UNIT: Final = 6.0
 SEASON_DEGREES: Final = 8.0
 
@@ -115,13 +119,13 @@ LEVELS: Final[Mapping[Difficulty, EcologyLevel]] = {
         repeats=0.005, respelled=0.02, spellings=3, fahrenheit_sites=1,
     ),
     "medium": EcologyLevel(
-        species=(5, 7), sites=4, surveys=156, shifts=(1, 2), effect=(0.12, 0.17), change=(0.45, 0.65), onset=6,
-        warmth=(0.05, 0.08), process_noise=0.40, shared_noise=0.3, count_noise=0.20, missing=0.05, slips=0.008,
+        species=(5, 7), sites=4, surveys=156, shifts=(1, 2), effect=(0.20, 0.26), change=(0.7, 0.9), onset=4,
+        warmth=(0.05, 0.08), process_noise=0.40, shared_noise=0.15, count_noise=0.15, missing=0.05, slips=0.008,
         repeats=0.015, respelled=0.05, spellings=5, fahrenheit_sites=2,
     ),
     "hard": EcologyLevel(
-        species=(6, 8), sites=3, surveys=156, shifts=(2, 2), effect=(0.11, 0.16), change=(0.38, 0.52), onset=9,
-        warmth=(0.04, 0.06), process_noise=0.45, shared_noise=0.45, count_noise=0.28, missing=0.08, slips=0.015,
+        species=(6, 8), sites=4, surveys=156, shifts=(2, 2), effect=(0.18, 0.24), change=(0.65, 0.85), onset=5,
+        warmth=(0.04, 0.06), process_noise=0.45, shared_noise=0.3, count_noise=0.20, missing=0.08, slips=0.015,
         repeats=0.03, respelled=0.10, spellings=6, fahrenheit_sites=3,
     ),
 }  # fmt: skip
@@ -236,11 +240,11 @@ def simulate(community: Community, level: EcologyLevel, rng: np.random.Generator
         path[t] = x
         deviation = (x - typical[t]) @ change.T + community.warmth * (anomaly[t, :, None] / DEGREES_A_UNIT)
         x = np.round(typical[t] + deviation + noise[t], DECIMALS)
-    future = _expected(community, level, typical[-1], deviation, season[total:])
+    future = expected(community, level, typical[-1], deviation, season[total:])
     return History(path[BURN_IN:], site_means + anomaly[BURN_IN:], future)
 
 
-def _expected(community: Community, level: EcologyLevel, typical: Floats, deviation: Floats, season: Floats) -> Floats:
+def expected(community: Community, level: EcologyLevel, typical: Floats, deviation: Floats, season: Floats) -> Floats:
     """Expected mean abundance of each species over the horizon and the sites, shape (S,).
 
     `typical` and `deviation`, shape (sites, S), are the typical log abundances and the expected distance from them
@@ -260,20 +264,46 @@ def _expected(community: Community, level: EcologyLevel, typical: Floats, deviat
 
 def _typical_path(community: Community, level: EcologyLevel) -> Floats:
     """Typical log abundances, shape (BURN_IN + surveys, 1, S); a shift is linear over its onset."""
-    survey = np.arange(-BURN_IN, level.surveys)
-    path = np.tile(community.typical[0], (len(survey), 1))
+    path = np.tile(community.typical[0], (BURN_IN + level.surveys, 1))
     for k, start in enumerate(community.shifts):
-        done = np.clip((survey - start + 1) / level.onset, 0, 1)
+        done = ramp(level.surveys, start, level.onset, BURN_IN)
         path = path + done[:, None] * (community.typical[k + 1] - community.typical[k])
     return path[:, None, :]
 
 
-def survey_frame(community: Community, history: History, level: EcologyLevel, rng: np.random.Generator) -> pd.DataFrame:
-    """The observers' table: one row per survey, site and species, with the errors of real data."""
+def ramp(surveys: int, start: int, onset: int, before: int = 0) -> Floats:
+    """The part of a change that is done at each survey from -before on, shape (before + surveys,)."""
+    return np.clip((np.arange(-before, surveys) - start + 1) / onset, 0, 1)
+
+
+def changed(logs: Floats, community: Community, onset: int) -> tuple[list[str], list[str], list[str]]:
+    """Species rarer and more common after the last change than before the first, and those too near the bounds to tell.
+
+    Parameters
+    ----------
+    logs
+        Log abundances or log counts, shape (surveys, sites, S).
+    """
+    first, last = community.shifts[0], community.shifts[-1] + onset
+    change = (np.nanmean(logs[last:], axis=0) - np.nanmean(logs[:first], axis=0)).mean(axis=0)
+    return (
+        [name for name, value in zip(community.species, change, strict=True) if value < -LEAST_CHANGE],
+        [name for name, value in zip(community.species, change, strict=True) if value > LEAST_CHANGE],
+        [name for name, value in zip(community.species, change, strict=True) if abs(abs(value) - LEAST_CHANGE) < CLOSE],
+    )
+
+
+def survey_frame(
+    community: Community, history: History, level: EcologyLevel, rng: np.random.Generator
+) -> tuple[pd.DataFrame, Floats]:
+    """The observers' table: one row per survey, site and species, with the errors of real data.
+
+    Also the counts before slips and repeats, shape (surveys, sites, S), NaN where there is none.
+    """
     shape = history.log_abundance.shape
     error = np.exp(rng.normal(0, level.count_noise, size=shape) - level.count_noise**2 / 2)
     counts = np.round(blank(np.exp(history.log_abundance) * error, level.missing, rng))
-    counts = np.round(slip_decimals(counts, level.slips, rng))
+    written = np.round(slip_decimals(counts, level.slips, rng))
     temperature = blank(_thermometers(history.temperature, level, rng), level.missing, rng)
     rain = np.round(rng.gamma(2.0, 9.0, size=shape[:2]), 1)
     survey, site, who = (index.ravel() for index in np.indices(shape))
@@ -289,13 +319,14 @@ def survey_frame(community: Community, history: History, level: EcologyLevel, rn
             "site": respell([places[i] for i in site], level.respelled / 2, SPELLINGS[:3], rng),
             "observer": [OBSERVERS[i] for i in observer[survey, site]],
             "species": respell(names, level.respelled, SPELLINGS[: level.spellings], rng),
-            "count": counts.ravel(),
+            "count": written.ravel(),
             "temperature": np.round(temperature, 1)[survey, site],
             "rainfall_mm": rain[survey, site],
         }
     )
     visited = rng.random(shape[:2]) >= level.missing
-    return repeat_rows(frame[visited[survey, site]].reset_index(drop=True), level.repeats, rng)
+    counts[~visited] = np.nan
+    return repeat_rows(frame[visited[survey, site]].reset_index(drop=True), level.repeats, rng), counts
 
 
 def _thermometers(celsius: Floats, level: EcologyLevel, rng: np.random.Generator) -> Floats:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from labmates.tasks.base import finding
+from labmates.tasks.base import Difficulty, finding
 from labmates.tasks.choices import AnySign
 from labmates.tasks.ecology.data import HORIZON
 
@@ -21,8 +21,8 @@ class Interaction(BaseModel):
     sign: AnySign | None = Field(None, description="'+' if the target gains, '-' if it loses")
     strength: float | None = Field(
         None,
-        description="change of the target's log abundance from one survey to the next for each unit of the "
-        "source's log abundance, as a size without sign",
+        description="change of the target's log abundance from one survey to the next for each unit by which the "
+        "source's log abundance deviates from its typical level in the regime, as a size without sign",
     )
 
 
@@ -38,15 +38,15 @@ class EcologyFindings(BaseModel):
 
     n_species: int | None = finding("number of distinct species in the data", 12)
     shift_surveys: list[int] | None = finding(
-        "survey numbers at which a regime shift begins, ascending; empty if there is none", [9], most=200
+        "number of the first survey of each regime shift, ascending; empty if there is none", [9], most=200
     )
     declining_species: list[Name] | None = finding(
-        "species whose typical abundance after the last shift is below three quarters of that before the first",
+        "species whose geometric mean count after the last shift is below four fifths of that before the first",
         ["Genus epithet"],
         most=200,
     )
     increasing_species: list[Name] | None = finding(
-        "species whose typical abundance after the last shift is above five quarters of that before the first",
+        "species whose geometric mean count after the last shift is above five quarters of that before the first",
         ["Genus epithet"],
         most=200,
     )
@@ -61,19 +61,24 @@ class EcologyFindings(BaseModel):
         "species that grow more slowly when it is warmer", ["Genus epithet"], most=200
     )
     forecast: list[Forecast] | None = finding(
-        f"for every species the mean count per survey and site in the {HORIZON} surveys after the last",
+        f"for every species the expected mean count per survey and site in the {HORIZON} surveys after the last",
         [{"species": "Genus epithet", "abundance": 1.0}],
         most=200,
     )
 
 
 class EcologyTruth(BaseModel):
-    """The truth of one ecology data set; fields as in `EcologyFindings`."""
+    """The truth of one ecology data set; fields as in `EcologyFindings`.
 
+    Whether a `borderline_species` is rarer or more common can't be told.
+    """
+
+    difficulty: Difficulty
     species: list[str]
     shift_surveys: list[int]
     declining_species: list[str]
     increasing_species: list[str]
+    borderline_species: list[str]
     interactions: list[Interaction]
     warmth_gains: list[str]
     warmth_loses: list[str]

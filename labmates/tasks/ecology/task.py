@@ -5,8 +5,9 @@ Source: cooperative-profiles paper, section 4.1 (science tasks). Data, findings 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,20 +18,23 @@ from labmates.tasks.ecology.data import (
     HORIZON,
     LEVELS,
     Community,
+    EcologyLevel,
     History,
+    changed,
     draw_community,
     simulate,
     survey_frame,
 )
 from labmates.tasks.ecology.findings import EcologyFindings, EcologyTruth, Forecast, Interaction
+from labmates.tasks.ecology.ideal import ideal_findings
 from labmates.tasks.ecology.instruments import EcologyInstruments
 from labmates.tasks.noise import random_for
 from labmates.tasks.scoring import (
+    FULL_ERRORS,
     NOT_STATED,
-    fading,
+    by_error,
     matches,
     plain_name,
-    relative_error,
     score_count,
     score_list,
     score_names,
@@ -38,13 +42,16 @@ from labmates.tasks.scoring import (
 from labmates.tasks.words import says_all, says_count, says_name, says_number, says_together
 
 BRIEF = f"""Several sites were surveyed every two weeks for six years, and every species found was counted. Find out \
-how this community works and where it is heading. How many species are there? Did the community pass from one regime \
-into another, how often, and at which surveys did each change begin? Which species became clearly rarer or more \
-common? Which species act on the growth of which others, in which direction, with which sign and strength (predators \
-gain from their prey, which lose; competitors harm each other; some effects run one way only)? Which species respond \
-to temperature? Predict the mean abundance of every species over the {HORIZON} surveys after the last one. The \
-records are as people left them: check spelling, units, repeated rows, gaps and slips of the pen before you trust any \
-number."""
+how this community works and where it is heading. How many species are there? Did the community pass from \
+one regime into another, how often, and at which survey did each change begin? A change may take several \
+surveys from its begin to its end, the same at all sites. Which species became clearly rarer or more \
+common, from before the first change to after the end of the last? Which species act on the growth of \
+which others, in which direction, with which sign and strength? An effect acts through the deviation of \
+the source's log abundance from its typical level at the site in the regime, on the change of the \
+target's log abundance to the next survey; it need not be returned. Which species respond to temperature? \
+Predict the mean abundance of every species over the {HORIZON} surveys after the last one. The records \
+are as people left them: check spelling, units, repeated rows, gaps and slips of the pen before you trust \
+any number."""
 
 DESCRIPTION = """One row for each survey, site and species.
 
@@ -60,13 +67,21 @@ DESCRIPTION = """One row for each survey, site and species.
 Known habits of the records: names were typed by hand; some thermometers were set to Fahrenheit for a time; some rows \
 were entered twice; a decimal point is sometimes in the wrong place; not every site was visited in every survey."""
 
-SHIFT_FULL, SHIFT_ZERO = 3, 9
-"""A stated shift earns full credit within 3 surveys of the truth, none from 9 surveys on."""
-FORECAST_FULL, FORECAST_ZERO = 0.08, 0.32
-"""A forecast earns full credit within 8 % of the true mean, none from 32 % on."""
-STRENGTH_FULL, STRENGTH_ZERO = 0.3, 1.0
-"""A strength earns full credit within 30 % of the truth, none from 100 % on."""
 
+class Errors(NamedTuple):
+    """Standard errors of an ideal fit: of a shift in surveys, of a strength, and of a forecast relative to the mean."""
+
+    shift: float
+    strength: float
+    forecast: float
+
+
+ERRORS: Mapping[Difficulty, Errors] = {
+    "easy": Errors(0.5, 0.03, 0.03),
+    "medium": Errors(1.0, 0.045, 0.055),
+    "hard": Errors(1.3, 0.055, 0.08),
+}
+"""Spread of the ideal findings (`Dataset.ideal`) around the truth over a dozen data sets."""
 
 GUESSED_SHIFTS: Mapping[Difficulty, tuple[int, ...]] = {"easy": (74, 92), "medium": (52, 104), "hard": (42, 108)}
 GUESSED_SPECIES: Mapping[Difficulty, int] = {"easy": 6, "medium": 6, "hard": 7}
@@ -79,7 +94,7 @@ class EcologyTask(Task[EcologyTruth, EcologyFindings]):
     name = "ecology"
     title = "Species interactions and regime shifts"
     brief = BRIEF
-    version = "2"
+    version = "3"
     findings = EcologyFindings
     instruments = EcologyInstruments()
     analysis = ECOLOGY_ANALYSIS
@@ -89,12 +104,15 @@ class EcologyTask(Task[EcologyTruth, EcologyFindings]):
         level = level_of(LEVELS, difficulty)
         community = draw_community(level, random_for(self.name, seed, difficulty, "community"))
         history = simulate(community, level, random_for(self.name, seed, difficulty, "history"))
-        frame = survey_frame(community, history, level, random_for(self.name, seed, difficulty, "survey"))
-        return Dataset(frame, _truth(community, history), DESCRIPTION)
+        frame, counts = survey_frame(community, history, level, random_for(self.name, seed, difficulty, "survey"))
+        truth = _truth(community, history, level, difficulty)
+        ideal = partial(ideal_findings, truth, community, history, counts, level)
+        return Dataset(frame, truth, DESCRIPTION, ideal)
 
     def oracle(self, truth: EcologyTruth) -> EcologyFindings:
         """The truth as findings."""
-        return EcologyFindings(n_species=len(truth.species), **truth.model_dump(exclude={"species"}))
+        stated = truth.model_dump(exclude={"species", "borderline_species", "difficulty"})
+        return EcologyFindings(n_species=len(truth.species), **stated)
 
     def prior(self, columns: Sequence[str], difficulty: Difficulty) -> EcologyFindings:
         """The most likely number of species and shifts; species are unknown beforehand."""
@@ -104,7 +122,17 @@ class EcologyTask(Task[EcologyTruth, EcologyFindings]):
 
     def score(self, findings: EcologyFindings, truth: EcologyTruth) -> tuple[Credit, ...]:
         """Credits by the tolerances of this module; lists by F1 (`labmates.tasks.scoring.guarded_f1`)."""
-        up, down = findings.increasing_species, findings.declining_species
+        errors = ERRORS[truth.difficulty]
+        close = set(map(plain_name, truth.borderline_species))
+        up, down, rarer, commoner = (
+            None if names is None else [name for name in names if plain_name(name) not in close]
+            for names in (
+                findings.increasing_species,
+                findings.declining_species,
+                truth.declining_species,
+                truth.increasing_species,
+            )
+        )
         warm, cold = findings.warmth_gains, findings.warmth_loses
         return (
             score_count("n_species", findings.n_species, len(truth.species), weight=0.5),
@@ -112,15 +140,15 @@ class EcologyTask(Task[EcologyTruth, EcologyFindings]):
                 "shift_surveys",
                 findings.shift_surveys,
                 truth.shift_surveys,
-                weight=2,
-                similarity=lambda a, b: fading(abs(a - b), SHIFT_FULL, SHIFT_ZERO),
+                weight=1.5,
+                similarity=by_error(errors.shift),
             ),
-            score_names("declining_species", down, truth.declining_species, weight=1, denied=up or ()),
-            score_names("increasing_species", up, truth.increasing_species, weight=1, denied=down or ()),
-            *_score_interactions(findings.interactions, truth.interactions),
+            score_names("declining_species", down, rarer or (), weight=0.5, denied=up or ()),
+            score_names("increasing_species", up, commoner or (), weight=0.5, denied=down or ()),
+            *_score_interactions(findings.interactions, truth.interactions, errors.strength),
             score_names("warmth_gains", warm, truth.warmth_gains, weight=0.5, denied=cold or ()),
             score_names("warmth_loses", cold, truth.warmth_loses, weight=0.5, denied=warm or ()),
-            _score_forecast(findings.forecast, truth.forecast),
+            _score_forecast(findings.forecast, truth.forecast, errors.forecast),
         )
 
     def checks(self, truth: EcologyTruth) -> tuple[Check, ...]:
@@ -130,7 +158,10 @@ class EcologyTask(Task[EcologyTruth, EcologyFindings]):
         return (
             Check("species counted", says_count(len(truth.species), "species")),
             Check("regime shift detected", says_together(shift, verbs)),
-            Check("regime shift dated", says_number(shift, truth.shift_surveys, SHIFT_FULL)),
+            Check(
+                "regime shift dated",
+                says_number(shift, truth.shift_surveys, FULL_ERRORS * ERRORS[truth.difficulty].shift),
+            ),
             Check(
                 "interactions discussed",
                 says_together(
@@ -174,14 +205,16 @@ class EcologyTask(Task[EcologyTruth, EcologyFindings]):
         )
 
 
-def _score_interactions(stated: Sequence[Interaction] | None, true: Sequence[Interaction]) -> tuple[Credit, Credit]:
+def _score_interactions(
+    stated: Sequence[Interaction] | None, true: Sequence[Interaction], error: float
+) -> tuple[Credit, Credit]:
     """Credit of the list by (source, target, sign), and of the strengths of matched effects.
 
     An effect without a sign, or with source and target exchanged, counts half; a wrong sign, or both signs for the same
     effect, count nothing. Repeated effects count once.
     """
     if stated is None:
-        return Credit("interactions", 0.0, 3, NOT_STATED), Credit("interaction_strengths", 0.0, 1, NOT_STATED)
+        return Credit("interactions", 0.0, 4.5, NOT_STATED), Credit("interaction_strengths", 0.0, 1.5, NOT_STATED)
     signs: dict[tuple[str, str], set[Sign]] = {}
     once: dict[tuple[str, str], Interaction] = {}
     for interaction in stated:
@@ -197,9 +230,7 @@ def _score_interactions(stated: Sequence[Interaction] | None, true: Sequence[Int
         return 1.0 if same and a.sign else 0.5
 
     near = [
-        fading(
-            relative_error(abs(effects[i].strength or 0.0), abs(true[j].strength or 0.0)), STRENGTH_FULL, STRENGTH_ZERO
-        )
+        by_error(error)(abs(effects[i].strength or 0.0), abs(true[j].strength or 0.0))
         for i, j, value in matches(effects, true, similarity)
         if value == 1.0
     ]
@@ -207,8 +238,8 @@ def _score_interactions(stated: Sequence[Interaction] | None, true: Sequence[Int
     closeness = sum(near) / max(len(near), 1)
     reason = f"{len(near)} effects found of {len(true)}, mean closeness of their strengths {closeness:.2f}"
     return (
-        score_list("interactions", effects, true, weight=3, similarity=similarity),
-        Credit("interaction_strengths", strengths, 1, reason),
+        score_list("interactions", effects, true, weight=4.5, similarity=similarity),
+        Credit("interaction_strengths", strengths, 1.5, reason),
     )
 
 
@@ -216,27 +247,28 @@ def _direction(interaction: Interaction) -> tuple[str, str]:
     return plain_name(interaction.source), plain_name(interaction.target)
 
 
-def _score_forecast(stated: Sequence[Forecast] | None, true: Sequence[Forecast]) -> Credit:
+def _score_forecast(stated: Sequence[Forecast] | None, true: Sequence[Forecast], error: float) -> Credit:
     """Credit of the forecast; the last of several numbers for a species counts."""
     last = None if stated is None else list({plain_name(forecast.species): forecast for forecast in stated}.values())
 
     def similarity(a: Forecast, b: Forecast) -> float:
         same = plain_name(a.species) == plain_name(b.species)
-        return fading(relative_error(a.abundance, b.abundance), FORECAST_FULL, FORECAST_ZERO) if same else 0.0
+        return by_error(error, relative=True)(a.abundance, b.abundance) if same else 0.0
 
-    return score_list("forecast", last, true, weight=2, similarity=similarity)
+    return score_list("forecast", last, true, weight=1.25, similarity=similarity)
 
 
-def _truth(community: Community, history: History) -> EcologyTruth:
+def _truth(community: Community, history: History, level: EcologyLevel, difficulty: Difficulty) -> EcologyTruth:
     names = community.species
-    change = community.typical[-1] - community.typical[0]
-    bound = math.log(1.25)
+    down, up, close = changed(history.log_abundance, community, level.onset)
     targets, sources = np.nonzero(community.effects - np.diag(np.diag(community.effects)))
     return EcologyTruth(
+        difficulty=difficulty,
         species=list(names),
         shift_surveys=list(community.shifts),
-        declining_species=[names[i] for i in np.flatnonzero(change < math.log(0.75))],
-        increasing_species=[names[i] for i in np.flatnonzero(change > bound)],
+        declining_species=down,
+        increasing_species=up,
+        borderline_species=close,
         interactions=[
             Interaction(
                 source=names[source],

@@ -144,12 +144,12 @@ LEVELS: Final[Mapping[Difficulty, GeospatialLevel]] = {
         slips=0.002, respelled=0.02, reread=0.0, percent_batches=1, feet_crews=0,
     ),
     "medium": GeospatialLevel(
-        line_step=330, nugget=(0.30, 0.55), ratio=(1.8, 2.3), effect=(0.11, 0.15), rock=(0.20, 0.30), peak=(1.0, 1.25),
+        line_step=330, nugget=(0.30, 0.55), ratio=(1.8, 2.3), effect=(0.14, 0.18), rock=(0.20, 0.30), peak=(1.7, 2.1),
         shared=0.7, detection=0.10, missing=0.03, holes=0.015, repeats=0.015, duplicates=0.04, swaps=0.005,
         slips=0.005, respelled=0.06, reread=2.0, percent_batches=2, feet_crews=1,
     ),
     "hard": GeospatialLevel(
-        line_step=420, nugget=(0.45, 0.75), ratio=(1.4, 2.0), effect=(0.07, 0.10), rock=(0.08, 0.13), peak=(0.65, 0.85),
+        line_step=420, nugget=(0.45, 0.75), ratio=(1.4, 2.0), effect=(0.10, 0.13), rock=(0.13, 0.19), peak=(1.35, 1.65),
         shared=0.8, detection=0.15, missing=0.06, holes=0.03, repeats=0.03, duplicates=0.05, swaps=0.01, slips=0.01,
         respelled=0.12, reread=3.0, percent_batches=4, feet_crews=2,
     ),

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from labmates.tasks.base import Share, finding
+from labmates.tasks.base import Difficulty, Share, finding
 from labmates.tasks.choices import AnySign
 from labmates.tasks.geospatial.soil import BLOCK, FOLDS
 
@@ -62,7 +62,7 @@ class GeospatialFindings(BaseModel):
         "all hot spots, one entry for each", [{"x": 1.0, "y": 2.0, "radius": 3.0}], most=200
     )
     r2_random_cv: float | None = finding(
-        f"R² of the log grade in random {FOLDS}-fold cross-validation of the spatial model", 0.0
+        f"R² of the log grade (hot spots left in) in random {FOLDS}-fold cross-validation of the spatial model", 0.0
     )
     r2_block_cv: float | None = finding(
         f"R² of the log grade of the same model when whole blocks of {BLOCK:.0f} m are left out ({FOLDS} folds)", 0.0
@@ -75,6 +75,7 @@ class GeospatialFindings(BaseModel):
 class GeospatialTruth(BaseModel):
     """The truth of one geospatial data set; fields as in `GeospatialFindings`."""
 
+    difficulty: Difficulty
     n_sites: int
     covariates: list[Driver]
     richest_rock: str

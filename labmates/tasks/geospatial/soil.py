@@ -1,6 +1,6 @@
 """The geospatial task's data: sampling sites, soil, and the records of crews and laboratories.
 
-The samples lie on survey lines, with closer grids in places: half at hot spots, half elsewhere.
+The samples lie on survey lines, with closer grids in places: one at each hot spot, and one more elsewhere.
 """
 
 from __future__ import annotations
@@ -100,10 +100,11 @@ def _inside(places: Floats) -> Floats:
 
 
 def _grids(ground: Ground, rng: np.random.Generator) -> list[Floats]:
-    """Closer grids around most hot spots, and around as many other places plus one, in random order."""
-    drilled = [spot for spot in ground.hot_spots if rng.random() < 0.7]
-    middles = [np.array([spot.east, spot.north]) + rng.normal(0, 80, size=2) for spot in drilled]
-    middles += [rng.uniform([INSIDE, INSIDE], [WIDTH - INSIDE, HEIGHT - INSIDE]) for _ in range(1 + len(drilled))]
+    """Closer grids around the hot spots, and around as many other places plus one, in random order."""
+    middles = [np.array([spot.east, spot.north]) + rng.normal(0, 80, size=2) for spot in ground.hot_spots]
+    middles += [
+        rng.uniform([INSIDE, INSIDE], [WIDTH - INSIDE, HEIGHT - INSIDE]) for _ in range(1 + len(ground.hot_spots))
+    ]
     grids = []
     for middle in middles:
         reach = rng.uniform(150, 230)
@@ -125,7 +126,7 @@ def draw_soil(ground: Ground, level: GeospatialLevel, places: Floats, rng: np.ra
         away = ((places - [hot_spot.east, hot_spot.north]) ** 2).sum(axis=1) / hot_spot.radius**2
         rest = rest + hot_spot.peak * 0.5**away
     log_grade = np.round(np.log(ground.median) + trend - np.median(trend) + rest, DECIMALS)
-    return Soil(places, standard, rock, log_grade, local, _fit(ground, places, log_grade, rest, rng))
+    return Soil(places, standard, rock, log_grade, local, predictable(ground, places, log_grade, rest, rng))
 
 
 def local_part(ground: Ground, n: int, rng: np.random.Generator) -> Floats:
@@ -160,7 +161,9 @@ def _standardised(values: Floats) -> Floats:
     return np.asarray(np.round((values - values.mean()) / values.std(), DECIMALS))
 
 
-def _fit(ground: Ground, places: Floats, log_grade: Floats, rest: Floats, rng: np.random.Generator) -> dict[str, float]:
+def predictable(
+    ground: Ground, places: Floats, log_grade: Floats, rest: Floats, rng: np.random.Generator
+) -> dict[str, float]:
     """Predictable shares of the variance; `rest` is unexplained by rock and covariates, shape (n,)."""
     _, block = np.unique(places // BLOCK, axis=0, return_inverse=True)
     folds = {

@@ -7,21 +7,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from labmates.tasks.base import Check, Credit, Dataset, Difficulty, Task, level_of
 from labmates.tasks.choices import Sign
 from labmates.tasks.geospatial.analysis import GEOSPATIAL_ANALYSIS
 from labmates.tasks.geospatial.data import COVARIATES, LEVELS, Ground, draw_ground
 from labmates.tasks.geospatial.findings import Driver, GeospatialFindings, GeospatialTruth, Spot
+from labmates.tasks.geospatial.ideal import ideal_findings
 from labmates.tasks.geospatial.instruments import GeospatialInstruments
 from labmates.tasks.geospatial.soil import BLOCK, FOLDS, NO_DATA, Soil, draw_sites, draw_soil, sample_table
 from labmates.tasks.noise import random_for
 from labmates.tasks.scoring import (
     NOT_STATED,
-    fading,
+    by_error,
     guarded_f1,
     plain_name,
-    relative_error,
     score_list,
     score_number,
     within,
@@ -42,22 +43,30 @@ are as people left them: check units, codes, coordinates, repeated rows and slip
 
 SITES_FULL, SITES_ZERO = 0.002, 0.01
 """The number of sites earns full credit within 0.2 % of the truth, none from 1 % on."""
-RANGE_FULL, RANGE_ZERO = 0.15, 0.45
-"""A range earns full credit within 15 % of the truth, none from 45 % on."""
-RATIO_FULL, RATIO_ZERO = 0.12, 0.36
-"""An anisotropy ratio earns full credit within 12 % of the truth, none from 36 % on."""
-AZIMUTH_FULL, AZIMUTH_ZERO = 10.0, 25.0
-"""A direction earns full credit within 10 degrees of the truth, none from 25 degrees on."""
-NUGGET_FULL, NUGGET_ZERO = 0.04, 0.12
-"""A nugget share earns full credit within 0.04 of the truth, none from 0.12 on."""
-FIT_FULL, FIT_ZERO = 0.03, 0.10
-"""A cross-validated R² earns full credit within 0.03 of the attainable one, none from 0.10 on."""
+
+
+class Errors(NamedTuple):
+    """Standard errors of an ideal fit: range, ratio and radius relative to the truth, places in metres."""
+
+    range: float
+    azimuth: float
+    ratio: float
+    nugget: float
+    fit: float
+    place: float
+    radius: float
+
+
+ERRORS: Mapping[Difficulty, Errors] = {
+    "easy": Errors(0.13, 3, 0.14, 0.03, 0.025, 40, 0.1),
+    "medium": Errors(0.15, 5, 0.18, 0.04, 0.025, 50, 0.15),
+    "hard": Errors(0.2, 8, 0.2, 0.05, 0.025, 60, 0.2),
+}
+"""Spread of the ideal findings (`Dataset.ideal`) around the truth over a dozen data sets."""
 NO_SIGN = 0.3
 """Factor for a relevant covariate without its sign."""
-PLACE_FULL, PLACE_ZERO = 100.0, 300.0
-"""A hot spot earns full credit within 100 m of the true centre, none from 300 m on."""
-RADIUS_FULL, RADIUS_ZERO, NO_RADIUS = 0.2, 0.6, 0.85
-"""A radius within 20 % of the truth has the factor 1; from 60 % on, or not stated, 0.85."""
+NO_RADIUS = 0.85
+"""Factor for a hot spot with a radius far off, or without one."""
 
 
 GUESSED: Mapping[Difficulty, Mapping[str, float]] = {
@@ -77,7 +86,7 @@ class GeospatialTask(Task[GeospatialTruth, GeospatialFindings]):
     name = "geospatial"
     title = "Spatial mapping of a resource"
     brief = BRIEF
-    version = "3"
+    version = "4"
     findings = GeospatialFindings
     instruments = GeospatialInstruments()
     analysis = GEOSPATIAL_ANALYSIS
@@ -89,11 +98,12 @@ class GeospatialTask(Task[GeospatialTruth, GeospatialFindings]):
         places = draw_sites(ground, level, random_for(self.name, seed, difficulty, "sites"))
         soil = draw_soil(ground, level, places, random_for(self.name, seed, difficulty, "soil"))
         frame = sample_table(ground, level, soil, random_for(self.name, seed, difficulty, "table"))
-        return Dataset(frame, _truth(ground, soil), _description(ground))
+        truth = _truth(ground, soil, difficulty)
+        return Dataset(frame, truth, _description(ground), lambda: ideal_findings(frame, truth, ground, soil))
 
     def oracle(self, truth: GeospatialTruth) -> GeospatialFindings:
         """The truth as findings."""
-        return GeospatialFindings(**truth.model_dump())
+        return GeospatialFindings(**truth.model_dump(exclude={"difficulty"}))
 
     def prior(self, columns: Sequence[str], difficulty: Difficulty) -> GeospatialFindings:
         """Likely numbers, and three random covariates; places are unknown beforehand."""
@@ -106,27 +116,40 @@ class GeospatialTask(Task[GeospatialTruth, GeospatialFindings]):
 
         Hot spots and covariates have three quarters of the weight, since numbers can be guessed approximately.
         """
+        errors = ERRORS[truth.difficulty]
 
-        def number(field: str, weight: float, full: float, zero: float, *, relative: bool = False) -> Credit:
-            credit = within(full, zero, relative=relative)
+        def number(field: str, weight: float, error: float, *, relative: bool = False) -> Credit:
+            credit = by_error(error, relative=relative)
             return score_number(field, getattr(findings, field), getattr(truth, field), weight=weight, credit=credit)
 
         return (
-            number("n_sites", 0.2, SITES_FULL, SITES_ZERO, relative=True),
+            score_number(
+                "n_sites",
+                findings.n_sites,
+                truth.n_sites,
+                weight=0.2,
+                credit=within(SITES_FULL, SITES_ZERO, relative=True),
+            ),
             _score_covariates(findings.covariates, truth.covariates),
             _score_rock(findings.richest_rock, truth.richest_rock),
-            number("range_m", 0.5, RANGE_FULL, RANGE_ZERO, relative=True),
+            number("range_m", 0.3, errors.range, relative=True),
             score_number(
                 "anisotropy_azimuth",
                 findings.anisotropy_azimuth,
                 truth.anisotropy_azimuth,
                 weight=0.5,
-                credit=lambda a, b: fading(_axis_angle(a, b), AZIMUTH_FULL, AZIMUTH_ZERO),
+                credit=lambda a, b: by_error(errors.azimuth)(_axis_angle(a, b), 0),
             ),
-            number("anisotropy_ratio", 0.1, RATIO_FULL, RATIO_ZERO, relative=True),
-            number("nugget_share", 0.3, NUGGET_FULL, NUGGET_ZERO),
-            score_list("hot_spots", findings.hot_spots, truth.hot_spots, weight=5, similarity=_spot_similarity),
-            *(number(name, 0.1, FIT_FULL, FIT_ZERO) for name in ("r2_random_cv", "r2_block_cv", "r2_covariates_cv")),
+            number("anisotropy_ratio", 0.1, errors.ratio, relative=True),
+            number("nugget_share", 0.3, errors.nugget),
+            score_list(
+                "hot_spots",
+                findings.hot_spots,
+                truth.hot_spots,
+                weight=5,
+                similarity=lambda a, b: _spot_similarity(a, b, errors),
+            ),
+            *(number(name, 0.1, errors.fit) for name in ("r2_random_cv", "r2_block_cv", "r2_covariates_cv")),
         )
 
     def checks(self, truth: GeospatialTruth) -> tuple[Check, ...]:
@@ -141,12 +164,12 @@ class GeospatialTask(Task[GeospatialTruth, GeospatialFindings]):
                 lambda text: says_name(columns)(text) and says_together(grade, way)(text),
             ),
             Check("richest rock named", says_name([truth.richest_rock])),
-            Check("range told", says_number(r"\brange\b", [truth.range_m], RANGE_FULL * truth.range_m, whole=False)),
+            Check("range told", says_number(r"\brange\b", [truth.range_m], 0.2 * truth.range_m, whole=False)),
             Check("nugget discussed", says_together(r"\bnugget", r"\d")),
             Check("direction discussed", says_together(r"\b(?:anisotrop|azimuth|direction|strike)", r"\d")),
             Check(
                 "hot spot located",
-                says_number(r"\bhot[ -]?spots?\b", [spot.x for spot in truth.hot_spots], PLACE_FULL, whole=False),
+                says_number(r"\bhot[ -]?spots?\b", [spot.x for spot in truth.hot_spots], 100, whole=False),
             ),
             Check(
                 "kinds of validation compared",
@@ -213,19 +236,20 @@ def _axis_angle(a: float, b: float) -> float:
     return 90.0 - abs(abs(a - b) % 180.0 - 90.0)
 
 
-def _spot_similarity(stated: Spot, true: Spot) -> float:
+def _spot_similarity(stated: Spot, true: Spot, errors: Errors) -> float:
     """Similarity in [0, 1]: nearness of the centres, times a factor for the radius."""
     away = math.hypot(stated.x - true.x, stated.y - true.y)
     if stated.radius is None or true.radius is None:
         size = 0.0
     else:
-        size = fading(relative_error(stated.radius, true.radius), RADIUS_FULL, RADIUS_ZERO)
-    return fading(away, PLACE_FULL, PLACE_ZERO) * (NO_RADIUS + (1 - NO_RADIUS) * size)
+        size = by_error(errors.radius, relative=True)(stated.radius, true.radius)
+    return by_error(errors.place)(away, 0) * (NO_RADIUS + (1 - NO_RADIUS) * size)
 
 
-def _truth(ground: Ground, soil: Soil) -> GeospatialTruth:
+def _truth(ground: Ground, soil: Soil, difficulty: Difficulty) -> GeospatialTruth:
     east, north = ground.corner
     return GeospatialTruth(
+        difficulty=difficulty,
         n_sites=len(soil.places),
         covariates=[
             Driver(name=covariate.column, sign="+" if effect > 0 else "-")

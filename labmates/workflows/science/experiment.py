@@ -23,6 +23,8 @@ SOURCES: Final[Mapping[str, tuple[str, str]]] = {
 """Judge and judge's metric of each run metric."""
 READABLE: Final = "readable"
 """1 for a run whose report states readable findings, else 0."""
+IDEAL: Final = "ideal"
+"""The accuracy that an ideal analysis has on the run's data."""
 PROMISES: Final = "promises"
 PROMISES_KEPT: Final = "promises_kept"
 """The number of promises found by a judge, and the share of kept ones."""
@@ -61,6 +63,7 @@ METRICS = (
         floor=skill_of_nothing,
     ),
     Metric("accuracy", "findings against the truth; 0 without readable findings", SHARE, "higher", 0.05, True, "skill"),
+    Metric(IDEAL, "accuracy of an ideal analysis of the same data, which knows the true model", SHARE),
     Metric("provenance", "share of the stated findings that the run's code computed", SHARE, "higher", headline=True),
     Metric("completeness", "share of what the task asks for", SHARE, "higher", 0.24, True),
     Metric(READABLE, "1 if the report states readable findings", SHARE, "higher", headline=True),
@@ -94,6 +97,8 @@ def judged_metrics(scores: Iterable[ScoreEvent]) -> dict[str, float]:
             promises = score.details.get("promises", [])
             metrics[PROMISES] = len(promises)
             metrics |= {} if score.value is None else {PROMISES_KEPT: score.value}
+        if isinstance(score.details.get(IDEAL), float):
+            metrics[IDEAL] = score.details[IDEAL]
         if score.readable is not None:
             metrics[READABLE] = float(score.readable)
     return {name: values[source] for name, source in SOURCES.items() if source in values} | metrics

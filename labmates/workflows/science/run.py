@@ -7,7 +7,7 @@ import json
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from threading import Lock
 from typing import Final, cast
@@ -253,7 +253,8 @@ async def scored(
         Seed of the run, for judges' model calls.
     """
     recorder = ctx.recorder
-    report = _report(ctx.condition, ctx.dataset.truth, ctx.dataset.columns, recorder.events, recorder.bodies)
+    data = ctx.dataset
+    report = _report(ctx.condition, (data.truth, data.columns, data.ideal), recorder.events, recorder.bodies)
     judging = judging or Judging(DEFAULT_PANEL, ctx.caller.hub)
     # Calls of models without a known price were charged to the pool only.
     ledger.restore(charges(recorder.events) - ledger.spent, call="pool", member="")
@@ -272,24 +273,34 @@ def _scores(recorder: Recorder) -> list[ScoreEvent]:
     return [event for event in recorder.events if isinstance(event, ScoreEvent)]
 
 
+_Known = tuple[BaseModel, tuple[str, ...], Callable[[], BaseModel] | None]
+"""Truth, columns and ideal analysis of a data set."""
+
+
 def report_of(condition: ScienceCondition, seed: int, events: Sequence[Event], bodies: Bodies) -> Report:
     """The judges' input for a run: its newest report, earlier work, and the truth, recomputed from the seed."""
     # One at a time: many runs of a study share a data set, which takes seconds of processor time.
     with _making_truth:
         known = _known_again(condition.task, condition.difficulty, data_seed(derive(seed, "dataset")))
-    return _report(condition, *known, events, bodies)
+    return _report(condition, known, events, bodies)
 
 
 @lru_cache(maxsize=_TRUTHS_KEPT)
-def _known_again(task: str, difficulty: Difficulty, seed: int) -> tuple[BaseModel, tuple[str, ...]]:
-    """The truth and the columns of a data set."""
+def _known_again(task: str, difficulty: Difficulty, seed: int) -> _Known:
+    """What judges know of a data set."""
     data = get_task(task).generate(seed, difficulty)
-    return data.truth, data.columns
+    return data.truth, data.columns, data.ideal and cache(partial(_ideal_again, task, difficulty, seed))
 
 
-def _report(
-    condition: ScienceCondition, truth: BaseModel, columns: tuple[str, ...], events: Sequence[Event], bodies: Bodies
-) -> Report:
+def _ideal_again(task: str, difficulty: Difficulty, seed: int) -> BaseModel:
+    """The ideal findings of a data set, which is too large to be kept."""
+    ideal = get_task(task).generate(seed, difficulty).ideal
+    assert ideal is not None
+    return ideal()
+
+
+def _report(condition: ScienceCondition, known: _Known, events: Sequence[Event], bodies: Bodies) -> Report:
+    truth, columns, ideal = known
     teams = condition.teams
     trail = tuple(_traces(events, bodies))
     stages = tuple(team.name for team in teams)
@@ -316,6 +327,7 @@ def _report(
         stated=bodies[stated.findings] if stated else None,
         repaired=tuple(stated.repaired) if stated else (),
         deeds=tuple(_deeds(events, bodies)),
+        ideal=ideal,
     )
 
 

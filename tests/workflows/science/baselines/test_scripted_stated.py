@@ -29,8 +29,8 @@ def test_the_fields_of_a_prompt_are_those_of_the_task_with_their_descriptions() 
 def test_each_finding_is_a_sentence_in_the_words_of_its_field() -> None:
     assert sentences(FOUND, FIELDS) == [
         "Number of distinct species in the data: 6.",
-        "Survey numbers at which a regime shift begins: 52, 130.",
-        "Species whose typical abundance after the last shift is below three quarters of that before the first: none.",
+        "Number of the first survey of each regime shift: 52, 130.",
+        "Species whose geometric mean count after the last shift is below four fifths of that before the first: none.",
         "Direct effects between different species: source Ulmus alba, target Betula nana, sign -, strength 0.25.",
     ]
     assert sentences({"unknown": 1}, FIELDS) == []

@@ -1,0 +1,65 @@
+"""What analyses of known quality earn: the ideal one nearly all, a competent one most, a lazy one little."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from benchmarks.task_scores import by_finding
+from labmates.tasks.base import Difficulty, accuracy
+from labmates.tasks.registry import get_task
+
+NAMES = ("ecology", "anomaly", "biomarker", "geospatial")
+HERE = "tests/tasks/test_ideal.py"
+
+
+def ideal_credits(name: str, difficulty: Difficulty, seeds: range) -> dict[str, float]:
+    """Return the mean credit of each finding of the ideal analysis, and the mean accuracy."""
+    task: Any = get_task(name)
+    totals: dict[str, float] = {}
+    for seed in seeds:
+        data = task.generate(seed, difficulty)
+        scored = task.score(data.ideal(), data.truth)
+        for finding, credit in [*((c.finding, c.credit) for c in scored), ("accuracy", accuracy(scored))]:
+            totals[finding] = totals.get(finding, 0.0) + credit / len(seeds)
+    return totals
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_ideal_analysis_earns_nearly_everything(name: str) -> None:
+    assert ideal_credits(name, "medium", range(2))["accuracy"] >= 0.9
+
+
+@pytest.mark.slow(HERE)
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("difficulty", "least", "least_in_all"), [
+    ("easy", 0.9, 0.95), ("medium", 0.9, 0.95), ("hard", 0.85, 0.85),
+])  # fmt: skip
+def test_an_ideal_analysis_can_have_each_finding(
+    name: str, difficulty: Difficulty, least: float, least_in_all: float
+) -> None:
+    credits = ideal_credits(name, difficulty, range(30))
+    assert credits.pop("accuracy") >= least_in_all
+    assert {finding: credit for finding, credit in credits.items() if credit < least} == {}
+
+
+def test_a_realised_difference_is_asked_for_and_true() -> None:
+    data: Any = get_task("biomarker").generate(3)
+    frame = data.frame.drop_duplicates("patient")
+    arm = frame["arm"].str.strip().str.lower()
+    stayed = frame[frame["improvement"].abs() < 60].groupby(arm)["improvement"].mean()
+    # Those who left move the difference by a few tenths of a point, not by the points of a patient's chance.
+    assert stayed["active"] - stayed["placebo"] == pytest.approx(data.truth.average_treatment_effect, abs=0.6)
+
+
+def test_lazy_work_on_counts_of_species_earns_little() -> None:
+    credits = by_finding(get_task("ecology"), "medium", range(1), ("lazy",))
+    assert credits["lazy"]["accuracy"] <= 0.35
+
+
+@pytest.mark.slow(HERE)
+def test_competent_work_on_counts_of_species_earns_most_and_lazy_work_little() -> None:
+    credits = by_finding(get_task("ecology"), "medium", range(20), ("competent", "lazy"))
+    assert credits["competent"]["accuracy"] >= 0.6
+    assert credits["lazy"]["accuracy"] <= 0.25
