@@ -26,6 +26,7 @@ PROMPT = """# Step: warn
 You reported: $summary
 
 No tool can be called in this step. In one sentence, name the result of yours that is most likely to be wrong, and why.
+
 $budget"""
 
 
@@ -49,8 +50,8 @@ class Warn(LabStep):
 
 def order(run: StepRun, seat: Seat, purse: Purse) -> Order:
     """The values of the prompt; those with facts (`Shown`) are what baselines know."""
-    values = {**briefs.own_work_values(run.ctx, run.lab, seat), "budget": briefs.budget_text(run.ctx, purse)}
-    return run.order(values)
+    values = {**briefs.own_work_values(run.ctx, run.lab, seat), "budget": briefs.status_text(run.ctx, purse)}
+    return run.order(seat, values)
 
 
 def read(reply: Reply, last: bool) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from functools import lru_cache
 from string import Template
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 from pydantic import Field, ValidationError, field_validator, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
+from labmates.agents.facts import ALWAYS, true_sentences
 from labmates.agents.mcp_servers import McpServer
 from labmates.agents.organisation_parts import (
     MOST_SEATS,
@@ -29,18 +29,11 @@ from labmates.agents.organisation_parts import (
     Team,
     Verb,
 )
-from labmates.agents.prompts import template
+from labmates.agents.prompts import TEXTS
 from labmates.agents.steps import STEPS, find_step, kinds_by_label
 from labmates.agents.tools import TOOLS
 from labmates.errors import did_you_mean
 from labmates.util.safe_text import PLAIN_LETTERS
-
-_MORE_VALUES = {
-    "role": ("part",),
-    "plan": ("so_far", "phase", "phases"),
-    "work": ("artifacts", "so_far", "phase", "phases"),
-}
-"""Additional values for prompts, beyond those of the pipeline's prompts."""
 
 OWN_TEAM: dict[str, Any] = {
     "artifact": REPORT,
@@ -136,7 +129,7 @@ class Organisation(Part):
     def _known_prompts(cls, prompts: dict[str, str]) -> dict[str, str]:
         for name, text in prompts.items():
             try:
-                known = sorted({*_usual_prompt(name).get_identifiers(), *_MORE_VALUES.get(name, ())})
+                known = sorted(_identifiers(_usual_prompt(name)))
             except KeyError:
                 raise ValueError(f"{name}.md is not a prompt of the lab") from None
             if not Template(text).is_valid():
@@ -211,7 +204,7 @@ class Organisation(Part):
         """The working seats of a phase."""
         members = self.teams[phase.team].members
         who = {step.who for step in phase.steps if find_step(step.do).does == "work"}
-        return members[1:] if who == {"others"} else members
+        return members[1:] or members if who == {"others"} else members
 
     def may(self, verb: Verb, who: str, whom: str) -> bool:
         """Whether the seat `who` may read, tell or ask `whom`: a seat, or any seat of a team."""
@@ -245,27 +238,29 @@ class Organisation(Part):
         """The organisation with the first `size` seats of each team."""
         return self.model_copy(update={"teams": {name: team.of_size(size) for name, team in self.teams.items()}})
 
-    def prompt(self, name: str) -> Template:
-        """The prompt `name` of the organisation, else of its step or of the pipeline."""
-        return Template(self.prompts[name]) if name in self.prompts else _usual_prompt(name)
+    def prompt(self, name: str, facts: frozenset[str] = ALWAYS) -> Template:
+        """The true sentences of the prompt `name` of the organisation, else of its step or of the lab."""
+        return Template(true_sentences(self.prompts.get(name) or _usual_prompt(name), facts))
 
-    def shown_in(self, prompt: str) -> tuple[str, ...]:
+    def shown_in(self, prompt: str, facts: frozenset[str] = ALWAYS) -> tuple[str, ...]:
         """The names of the values that a prompt shows."""
-        return _identifiers(self.prompt(prompt).template)
+        return _identifiers(self.prompt(prompt, facts).template)
 
-    def render(self, prompt: str, **values: object) -> str:
-        """A filled-in prompt; unused values are ignored."""
-        return self.prompt(prompt).substitute({name: str(value) for name, value in values.items()})
+    def render(self, prompt: str, facts: frozenset[str] = ALWAYS, **values: object) -> str:
+        """A filled-in prompt, without lines of empty values alone; unused values are ignored."""
+        texts = {name: str(value) for name, value in values.items()}
+        empty = "|".join(name for name, text in texts.items() if not text) or "$"
+        lines = re.sub(rf"^(\$({empty})\b)+\n", "", f"{self.prompt(prompt, facts).template}\n", flags=re.MULTILINE)
+        return Template(re.sub(r"\n{3,}", "\n\n", lines)[:-1]).substitute(texts)
 
 
-def _usual_prompt(name: str) -> Template:
+def _usual_prompt(name: str) -> str:
     """The prompt `name` of a step, or of the lab. Raises `KeyError` if there is none."""
-    with suppress(KeyError):
-        return template(name)
-    for step in kinds_by_label().values():
-        if name in step.prompts:
-            return Template(step.prompts[name])
-    raise KeyError(name)
+    steps = (step.prompts[name] for step in kinds_by_label().values() if name in step.prompts)
+    text = TEXTS.get(name) or next(steps, None)
+    if text is None:
+        raise KeyError(name)
+    return text
 
 
 @lru_cache(maxsize=256)

@@ -68,7 +68,7 @@ class ReplaceSection(_Arguments):
 
 
 class StateFindings(RootModel[dict[str, Any]]):
-    """State the findings of your work, as far as they are known; replaces all that you or your team stated before."""
+    """State the findings of your work, as far as they are known; replaces what was stated before."""
 
 
 class ListArtifacts(_Arguments):

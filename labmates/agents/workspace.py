@@ -7,7 +7,7 @@ members. So a run repeats exactly at any concurrency.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -93,6 +93,8 @@ class Workspace:
         The artifacts whose newest version is partial.
     form
         Form of the agent's findings; None if it states none.
+    pays
+        Whether another team could be paid for work on a request.
     """
 
     organisation: Organisation
@@ -108,6 +110,7 @@ class Workspace:
     requests: list[WorkRequest] = field(default_factory=list)
     stated: list[Stated] = field(default_factory=list)
     summary: str | None = None
+    pays: Callable[[str], bool] = lambda _team: True
 
     def copy(self) -> Workspace:
         """A copy for trying a call."""
@@ -237,6 +240,8 @@ class Workspace:
         made = sum(asked.team == team for asked in self.requests)
         if made >= self.requests_left.get(team, 0):
             raise ToolError(f"your team can make no further request to the {team} team.")
+        if not self.pays(team):
+            raise ToolError(f"nobody of the {team} team could be paid for the work.")
         self.requests.append(WorkRequest(team, kind, request, justification))
         return f"Noted: the {team} team is asked for it before your team goes on."
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from labmates.budgets.budget import Budget
 from labmates.budgets.ledger import Ledger, Share
 from labmates.budgets.money import show_dollars
-from labmates.budgets.visibility import Visibility
+from labmates.budgets.visibility import FINALISE, Visibility, low_notice
 
 
 class Purse(Budget):
@@ -48,6 +48,7 @@ class Purse(Budget):
         self._step = Share(max(0, ledger.total - sum(before.values()) - aside) // sharers, before)
         super().__init__(ledger, self._step, team)
         self._shares = {agent: self._step.part(most, {}) for agent, most in (shares or {}).items()}
+        self._sharers = sharers
         self._aside = aside
         self._likely = likely
 
@@ -81,15 +82,34 @@ class Purse(Budget):
         self.share.charge(self.member, amount)
 
     def status(self, visibility: Visibility, who: str = "your team has") -> str:
-        """The budget text for the agent: the pool at the start of the step, and the agent's spending since.
+        """The budget text for the agent; empty if the budget is hidden.
 
-        Empty if the budget is hidden.
+        Beside others, it knows the pool at the start of the step, its own spending since, and its share.
         """
         self._warns = not 0 < self._likely <= self.left
-        text = super().status(visibility, who)
-        if not text or self.share is self._step:
-            return text
-        return f"{text} Of your own share {show_dollars(max(0, self.share.rest))} are left."
+        if self._sharers == 1 or visibility == "hidden":
+            text = super().status(visibility, who)
+            if not text or self.share is self._step:
+                return text
+            return f"{text} Of your own share {show_dollars(max(0, self.share.rest))} are left."
+        before, total, limit = sum(self._step.before.values()), self.ledger.total, self.share.limit
+        left, spent = max(0, self.share.left), f"you have spent {show_dollars(self.share.charged[self.member])} since"
+        if visibility == "full":
+            aside = f", with {show_dollars(self._aside)} set aside for artifacts" if self._aside else ""
+            text = (
+                f"Budget: when this step began, {show_dollars(before)} of {show_dollars(total)} were spent{aside}; "
+                f"{spent}. Of your share of this step, {show_dollars(limit)}, {show_dollars(left)} are left; others "
+                "spend theirs at the same time."
+            )
+        else:
+            had = show_dollars(self._step.before.get(self.member, 0))
+            text = f"Budget: before this step {who} spent {had}; {spent}."
+        free = total - self._aside
+        lows = {"What is not set aside": (free, free - before), "Your share": (limit, left)}
+        notices = {what: low_notice(max(0, most), max(0, rest)) for what, (most, rest) in lows.items()}
+        told = next((f"{what} {FINALISE}" for what, low in notices.items() if low == FINALISE), "")
+        told = told or next((f"{what} {low}" for what, low in notices.items() if low), "")
+        return f"{text} {told}" if told and self._warns else text
 
     @property
     def _spending(self) -> Mapping[str, int]:

@@ -16,8 +16,8 @@ Visibility = Literal["full", "team", "hidden"]
 CONCISE_AT_PERCENT = 30
 FINALISE_AT_PERCENT = 15
 
-CONCISE = "The pool is running low: finish your present task concisely and start nothing new."
-FINALISE = "The pool is almost empty: finalise at once with what you have."
+CONCISE = "is running low: finish your present task concisely and start nothing new."
+FINALISE = "is almost empty: finalise at once with what you have."
 
 
 def budget_status(
@@ -60,11 +60,11 @@ def budget_status(
     else:
         line = f"Budget: {who} spent {show_dollars(spent.get(team, 0))}."
     low = low_notice(max(0, total - aside), max(0, remaining - aside)) if notice else ""
-    return f"{line} {low}" if low else line
+    return f"{line} {'What is not set aside' if aside else 'The pool'} {low}" if low else line
 
 
 def low_notice(total: int, remaining: int) -> str:
-    """The notice for a pool with `remaining` of `total` micro-dollars: at 30 %, at 15 %, or empty."""
+    """The notice for money with `remaining` of `total` micro-dollars: at 30 %, at 15 %, or empty."""
     if remaining * 100 <= FINALISE_AT_PERCENT * total:
         return FINALISE
     if remaining * 100 <= CONCISE_AT_PERCENT * total:

@@ -86,4 +86,6 @@ class Conversation:
             except UnusableAnswerError as error:
                 self.reject(reply, error)
                 problem = error
+                if isinstance(error, RefusedError) and error.is_final:
+                    break
         raise problem

@@ -59,7 +59,11 @@ class NoAnswerError(UnusableAnswerError):
 
 
 class RefusedError(UnusableAnswerError):
-    """A usable answer was refused; this is not a failure of the model."""
+    """A usable answer was refused, for good if no other one would be asked about; not a failure of the model."""
+
+    def __init__(self, remark: str, *, is_final: bool = False) -> None:
+        super().__init__("refused", remark=remark)
+        self.is_final = is_final
 
 
 @dataclass(frozen=True)

@@ -77,6 +77,13 @@ def test_a_message_or_request_that_says_nothing_is_refused() -> None:
     assert (workspace.sent, workspace.requests) == ([], [])
 
 
+def test_a_request_is_refused_if_nobody_could_be_paid_for_it() -> None:
+    workspace = Workspace(PIPELINE, "eval", {}, {"data": 2}, pays=lambda _team: False)
+    with pytest.raises(ToolError, match="nobody of the data team could be paid for the work"):
+        workspace.ask("data", "additional", "more")
+    assert workspace.requests == []
+
+
 def test_each_team_hands_over_an_artifact_of_its_own_and_roles_are_unique() -> None:
     assert [team.artifact for team in TEAMS.values()] == [
         "dataset_description", "model_architecture", "evaluation_report", "final_paper",

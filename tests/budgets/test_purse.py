@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from labmates.budgets.ledger import InsufficientFundsError, Ledger
 from labmates.budgets.purse import Purse
+from labmates.budgets.visibility import CONCISE
 
 
 @given(
@@ -41,7 +42,15 @@ def test_the_status_shows_the_start_of_the_step_and_the_own_spending_since() -> 
     mine, other = Purse(ledger, "data", {}, 2), Purse(ledger, "data", {}, 2)
     other.reserve(100_000, "c").charge(100_000)
     mine.reserve(200_000, "c").charge(200_000)
-    assert "$0.2000 of $1.0000 spent" in mine.status("full")
+    assert mine.status("full") == (
+        "Budget: when this step began, $0.0000 of $1.0000 were spent; you have spent $0.2000 since. Of your share of "
+        "this step, $0.5000, $0.3000 are left; others spend theirs at the same time."
+    )
+    assert "before this step your team has spent $0.0000; you have spent $0.2000 since" in mine.status("team")
+    mine.reserve(160_000, "c").charge(160_000)
+    assert mine.status("full").endswith(f"Your share {CONCISE}")
+    mine.reserve(80_000, "c").charge(80_000)
+    assert "Your share is almost empty" in mine.status("team")
     assert mine.status("hidden") == ""
 
 

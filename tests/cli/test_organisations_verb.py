@@ -19,7 +19,7 @@ def test_a_copy_of_an_organisation_is_one_that_can_be_changed(labmates: Labmates
     assert again.code == 2
     assert "is not empty; choose another with --folder" in again.err
     shown = labmates("organisations", "show", str(folder / "ours.yaml")).out
-    assert "prompts/group/work.md" in shown
+    assert "roles/decentralised/peer.md" in shown
     assert re.search("^name: ours$", shown, re.MULTILINE)
 
 

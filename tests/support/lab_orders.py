@@ -19,7 +19,8 @@ from labmates.workflows.science.lab.briefs import KIND
 
 _STEPS = {"plan": "plan", "work": "work", "deliberation": "deliberate", "write the artifact": "write"}
 _STATED = re.compile(
-    r"^=== (\w+) team ===\n(\{.*?\})\n(?:The same as the (\w+) team's: ([^\n]*)\.\n)?=== end", re.MULTILINE | re.DOTALL
+    r"^=== (\w+) team ===\n(?:(\{.*?\})\n)?(?:The same as the (\w+) team's: ([^\n]*)\.\n)?=== end",
+    re.MULTILINE | re.DOTALL,
 )
 """What a team stated, and which of its values the team after it repeated."""
 _MEMBER = re.compile(r"^- (\w+): (.+)$", re.MULTILINE)
@@ -44,15 +45,15 @@ def _with_facts(message: BaseMessage) -> BaseMessage:
 
 def system_facts(text: str) -> dict[str, Any]:
     """Return what a system prompt tells; nothing of what is none."""
-    who = re.search(r"^You are the .*? of (?:the (\w+) team|this project) \((\w+)\)", text, re.MULTILINE)
+    who = re.search(r"^You are .*? of (?:the (\w+) team|this \w+)\b.*? \((\w+)\)\.$", text, re.MULTILINE)
     if who is None:
         return {}
-    handed = re.findall(r"^- (?:(\w+) team: |(you) hand over )`(\w+)`", text, re.MULTILINE)
+    handed = re.findall(r"^- (?:(\w+) team: )?`(\w+)`$", text, re.MULTILINE)
     facts: dict[str, Any] = {
         "brief": between(text, "## The project\n", "\n\n## What the final paper"),
         "findings": between(text, "as far as they can be found out:\n", "\n\n## Artifacts"),
         "agent": who[2],
-        "handed": {name: team or you for team, you, name in handed},
+        "handed": {name: team or "you" for team, name in handed},
     }
     if data := between(text, "## The data set\n", "\n\n## Your"):
         facts["data"] = data
@@ -72,27 +73,32 @@ def order_facts(text: str) -> dict[str, Any]:
         told = tools.removeprefix("all but ")
         names = [] if told == "all" else told.split(", ")
         facts["lacking" if told != tools or not names else "tools"] = names
-    request = _first(r"^This is a further phase of your team\..*\n> (.*)$", text)
+    request = _first(r"^This is a further phase of your team.*\n> (.*)$", text)
+    if step in ("plan", "work"):
+        facts |= {"request": request, "so_far": _said(between(text, "## From the phases before\n", "\n\n"))}
     if step == "plan" and (listed := text.rpartition("for exactly these members:")[2]) != text:
-        facts |= {"members": dict(_MEMBER.findall(listed)), "request": request}
+        facts["members"] = dict(_MEMBER.findall(listed))
     if step == "work":
         facts["turns"] = int(_first(r"at most (\d+) replies", text) or 8)
-        if also := between(text, "in Markdown with these sections", "\n\nWhen all"):
+        if also := between(text, "in Markdown with these sections", "\n\nWhen "):
             pieces = re.split(r"^`(\w+)`$", also, flags=re.MULTILINE)
+            facts["artifact"] = _first(r"Next you write `(\w+)`", text)
             facts["also"] = {n: _SECTION.findall(t) for n, t in zip(pieces[1::2], pieces[2::2], strict=True)}
         else:
-            facts |= {"task": _first(r"^Your task: (.*)$", text), "request": request}
-            facts["artifact"] = _first(r"mark_complete with .* `(\w+)` from ", text)
-            facts["readable"] = re.findall(r"`(\w+)`", between(text, "Artifacts that you can read:", "\n"))
-            readers = between(text, "Teams that can still read a message from you:", "\n").strip()
-            facts["readers"] = [] if readers == "none" else readers.split(", ")
+            facts["task"] = _first(r"^Your task: (.*)$", text)
+            facts["artifact"] = _first(r"mark_complete with .* `(\w+)` ", text)
+            if readable := re.findall(r"`(\w+)`", between(text, "Artifacts that you can read:", "\n")):
+                facts["readable"] = readable
+            if readers := between(text, "Teams that can still read a message from you:", "\n").strip():
+                facts["readers"] = readers.split(", ")
+            if "## Artifacts of others" in text:
+                facts["material"] = shown_artifacts(between(text, "\n## Artifacts of others", "\n\nArtifacts that you"))
     if step == "deliberate":
-        said = text.rpartition("\nSaid s")[2].partition("\n")[2].partition("\n\n")[0]
+        said = text.rpartition("Said s")[2].partition("\n")[2].partition("\n\n")[0] if "Said s" in text else ""
         facts |= {"round": int(_first(r"round (\d+)", text) or 1), "said": _said(said)}
-        facts["artifact"] = _first(
-            r"`(\w+)`", text.rpartition("Answer to that")[2] if "Answer to that" in text else text
-        )
-        if reported := between(text, "What you reported: ", "\n\nWhat your code printed:", "\n\nSaid so far:"):
+        facts["artifact"] = _first(r"`(\w+)`", text.partition("\n\n")[0])
+        ends = ("\n\nWhat your code printed:", "\n\nSaid so far:", "\n\nNo tool")
+        if reported := between(text, "What you reported: ", *ends):
             facts |= {"task": _first(r"^Your task was: (.*)$", text), "reported": reported}
     if step == "write":
         listed = between(text, "Use Markdown with these sections:", "## Material")
@@ -102,13 +108,19 @@ def order_facts(text: str) -> dict[str, Any]:
         if "## Material" in text:
             facts |= {"request": request, "stated": stated_in(text), "reports": {}}
             for name, part in split_parts(
-                between(text, "## Material: what the members", "\n\n## Material: the")
+                between(text, "## Material: what the members", "\n\n## Material: ", "\n\nBudget:")
             ).items():
                 reported, _, printed = part.removeprefix("Reported: ").partition("\nPrinted:\n")
                 facts["reports"][name] = {"reported": reported, **({"printed": printed} if printed else {})}
-            shown = split_parts(between(text, "\n## Material: artifacts", "\nBudget:", "\n\nLength limit:"))
-            facts["material"] = {n: re.sub(rf"\n=== end of {n} ===[^=]*$", "", part) for n, part in shown.items()}
+            if "## Material: artifacts" in text:
+                shown = between(text, "\n## Material: artifacts", "\nBudget:", "\n\nLength limit:")
+                facts["material"] = shown_artifacts(shown)
     return facts
+
+
+def shown_artifacts(text: str) -> dict[str, str]:
+    """Return the artifacts that a text shows, by name."""
+    return {n: re.sub(rf"\n=== end of {n} ===[^=]*$", "", part) for n, part in split_parts(text).items()}
 
 
 def split_parts(text: str) -> dict[str, str]:
@@ -128,7 +140,7 @@ def stated_in(text: str) -> dict[str, Any]:
     stated: dict[str, Any] = {}
     for team, values, other, names in reversed(_STATED.findall(shown)):
         try:
-            own = json.loads(values)
+            own = json.loads(values or "{}")
         except ValueError:
             continue
         theirs = stated.get(other, {})

@@ -49,7 +49,7 @@ def turn_of(heard: Heard) -> int:
 
 def agent_of(heard: Heard) -> str:
     """Return the name of the agent that the model plays."""
-    said = re.search(r"^You are the .* of .* \((\w+)\)", text_of(heard.messages[0].content), re.MULTILINE)
+    said = re.search(r"^You are .*\((\w+)\)\.$", text_of(heard.messages[0].content), re.MULTILINE)
     return said[1] if said else ""
 
 

@@ -5,23 +5,26 @@ from __future__ import annotations
 from importlib.resources import files
 from string import Template
 
+from labmates.agents.facts import ALWAYS, true_sentences
+
 
 class Prompts:
     """The prompts in a package's folder ``prompts``.
 
-    They are read once, when this is made: prompts are made inside event loops, which reading files would block.
+    They are read once, when this is made: prompts are made inside event loops, which reading files would block. `texts`
+    are the templates by name, with their marks (`labmates.agents.facts`).
     """
 
     def __init__(self, package: str | None) -> None:
-        self._templates = {
-            file.name.removesuffix(".md"): Template(file.read_text(encoding="utf-8").rstrip("\n"))
+        self.texts = {
+            file.name.removesuffix(".md"): file.read_text(encoding="utf-8").rstrip("\n")
             for file in (files(str(package)) / "prompts").iterdir()
             if file.name.endswith(".md")
         }
 
     def template(self, name: str) -> Template:
-        """The template called `name`."""
-        return self._templates[name]
+        """The template called `name`, with the sentences that are true everywhere."""
+        return Template(true_sentences(self.texts[name], ALWAYS))
 
     def render(self, name: str, /, **values: object) -> str:
         """Fill in the template called `name`; every placeholder of it must be given.
@@ -35,4 +38,4 @@ class Prompts:
 
 
 _PROMPTS = Prompts("labmates.agents")
-template, render = _PROMPTS.template, _PROMPTS.render
+TEXTS, render = _PROMPTS.texts, _PROMPTS.render

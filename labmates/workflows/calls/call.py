@@ -85,6 +85,8 @@ class Call:
     ----------
     inputs
         Estimated tokens of the transcript and the tools.
+    scale
+        Reported tokens of the agent's previous input, as a share of their estimate.
     reserved
         Reserved input tokens.
     limit
@@ -102,6 +104,7 @@ class Call:
     tool_choice: str = ""
     state_limit: bool = False
     inputs: int = 0
+    scale: float = 1.0
     reserved: int = 0
     limit: int = 0
 
@@ -112,7 +115,7 @@ class Call:
 
     def with_messages(self, messages: list[BaseMessage]) -> Call:
         """The same call with another transcript."""
-        return replace(self, messages=messages, inputs=estimate_messages(messages, self.tools))
+        return replace(self, messages=messages, inputs=round(self.scale * estimate_messages(messages, self.tools)))
 
 
 def outside_reply(text: str = "", calls: Sequence[ToolCall] = (), notes: tuple[str, ...] = ()) -> Reply:

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeVar, Unpack, cast
 
 from langchain_core.messages import BaseMessage
 
-from labmates.agents.transcript import compact, message_from_data, shorten, with_limit
+from labmates.agents.transcript import append_line, compact, message_from_data, shorten, with_limit
 from labmates.budgets.budget import CallMeter, LostAttempt, Money
 from labmates.budgets.ledger import LEAST_OUTPUT_TOKENS, Ledger
 from labmates.budgets.prices import FREE, Price, PriceList
@@ -45,6 +45,9 @@ CONTEXT_TOKENS = 131_072
 """Default context of a model: that of most models in use."""
 LEAST_REPLY: Final = 256
 """Minimum room for a reply, in tokens, unless its limit is lower: longer prompts are refused."""
+MOST_SCALE = 2.0
+"""Highest correction of an estimate of input by a server's report, which may be wrong."""
+_MARGIN = 1.03
 _LIMIT_LINE_TOKENS = 32
 """Upper bound of the line that states the limit on a reply."""
 
@@ -98,6 +101,8 @@ class Caller:
         Lets the run's pages follow a reply; None without pages.
     thoughts
         Which of its earlier thoughts a model receives again.
+    tells_limits
+        Whether agents are told of a limit that funds have lowered.
 
     Attributes
     ----------
@@ -121,6 +126,7 @@ class Caller:
         bound: Ledger | None = None,
         listens: Listens | None = None,
         thoughts: Thoughts = "tools",
+        tells_limits: bool = True,
     ) -> None:
         self.hub = hub
         self.recorder = recorder
@@ -136,6 +142,8 @@ class Caller:
         self._bound = bound
         self._listens = listens
         self._thoughts: Thoughts = thoughts
+        self._tells_limits = tells_limits
+        self._scales: dict[str, float] = {}
         self.outsiders: Callable[[str], Outsider | None] = lambda _model: None
         self._terms: dict[str, Terms] = {}
 
@@ -150,6 +158,7 @@ class Caller:
         name: str,
         repair_turns: int,
         accept: Accept[T] | None = None,
+        status: Callable[[], str] = str,
         **options: Unpack[CallOptions],
     ) -> T | None:
         """The answer parsed by `read` and accepted by `accept`, after at most `repair_turns` repairs; None if unusable.
@@ -159,7 +168,7 @@ class Caller:
         InsufficientFundsError, EndpointError
             See `call`.
         """
-        talk = self.conversation(step, speaker, messages, purse, name=name, **options)
+        talk = self.conversation(step, speaker, messages, purse, name=name, status=status, **options)
         try:
             return await talk.ask(read, repair_turns=repair_turns, accept=accept)
         except (UnusableAnswerError, ContextOverflowError):
@@ -174,6 +183,7 @@ class Caller:
         *,
         name: str,
         first: int = 0,
+        status: Callable[[], str] = str,
         **options: Unpack[CallOptions],
     ) -> Conversation:
         """A conversation with an agent: paid calls, with remarks on unusable replies.
@@ -184,6 +194,8 @@ class Caller:
             Prefix of the calls' steps, followed by their numbers.
         name
             Name of the calls in a trace; ``{}`` is replaced by the count of calls.
+        status
+            The line about the budget after an unusable reply.
         options
             Passed to `call`.
         """
@@ -197,7 +209,9 @@ class Caller:
 
         def send_back(transcript: list[BaseMessage], reply: Reply, problem: UnusableAnswerError) -> list[BaseMessage]:
             # Servers reject tool calls in a transcript without tools.
-            return sent_back(transcript, reply if options.get("tools") else replace(reply, tool_calls=()), problem)
+            kept = reply if options.get("tools") else replace(reply, tool_calls=())
+            *before, last = sent_back(transcript, kept, problem)
+            return [*before, append_line(last, status())]
 
         return Conversation(call, messages, send_back=send_back, failed=failed, first=first)
 
@@ -232,11 +246,12 @@ class Caller:
             If the run is stopped.
         """
         if (recorded := self._events.exchange(step, messages, purse, speaker.model)) is not None:
-            return recorded
+            self._learn(speaker, recorded, options.get("tools", ()))
+            return self._told(recorded)
         messages = self._sent(speaker, messages)
-        inputs = estimate_messages(messages, options.get("tools", ()))
-        asked = Call(step, speaker, messages, purse, name, derive(self._seed, step), inputs=inputs, **options)
-        asked = self._compacted(asked)
+        scale = self._scales.get(speaker.agent, 1.0)
+        asked = Call(step, speaker, messages, purse, name, derive(self._seed, step), scale=scale, **options)
+        asked = self._compacted(asked.with_messages(messages))
         while True:
             try:
                 # A person, or an agent that makes its own calls, may take hours: a stop does not wait for them.
@@ -256,9 +271,19 @@ class Caller:
         Negative if the funds or the model's context are too small for the input, `messages` without the limit.
         """
         terms = self._terms_of(speaker)
-        inputs = estimate_messages(with_limit(self._sent(speaker, messages), terms.output), tools)
+        inputs = self._estimate(speaker, messages, tools)
         window = terms.window or inputs + terms.output
         return min(terms.output, terms.price.worst_case.most_output(inputs, funds), window - inputs)
+
+    def least_cost(self, speaker: Speaker, messages: list[BaseMessage], tools: Sequence[dict[str, Any]] = ()) -> int:
+        """The cost of the shortest reply that would be bought, in micro-dollars."""
+        terms = self._terms_of(speaker)
+        inputs = self._estimate(speaker, messages, tools)
+        return terms.price.worst_case.cost(inputs, min(LEAST_OUTPUT_TOKENS, terms.output))
+
+    def _estimate(self, speaker: Speaker, messages: list[BaseMessage], tools: Sequence[dict[str, Any]]) -> int:
+        sent = with_limit(self._sent(speaker, messages), self._terms_of(speaker).output)
+        return round(self._scales.get(speaker.agent, 1.0) * estimate_messages(sent, tools))
 
     def _sent(self, speaker: Speaker, messages: Sequence[BaseMessage]) -> list[BaseMessage]:
         """The transcript with those attachments that the model gets back."""
@@ -315,7 +340,7 @@ class Caller:
             stated=lambda: self._reserved(stated()),
             least=LEAST_OUTPUT_TOKENS if self._lowers_limit else whole,
         )
-        if states or limit < whole:
+        if (states or limit < whole) and (self._tells_limits or limit == whole):
             call = replace(stated(), messages=with_limit(call.messages, limit))
         return replace(call, reserved=self._reserved(call), limit=limit)
 
@@ -355,7 +380,20 @@ class Caller:
             meter.release()
             self._record(call, reply, meter)
         await self.recorder.flush()
-        return Exchange(replace(reply, limit=call.limit), call.messages)
+        exchange = Exchange(replace(reply, limit=call.limit), call.messages)
+        self._learn(speaker, exchange, call.tools)
+        return self._told(exchange)
+
+    def _learn(self, speaker: Speaker, exchange: Exchange, tools: Sequence[dict[str, Any]]) -> None:
+        """Correct the estimates of an agent's inputs by what the server reported; of its own, which come one by one."""
+        usage, estimated = exchange.reply.usage, estimate_messages(exchange.sent, tools)
+        if not usage.estimated and usage.input_tokens and estimated:
+            share = usage.input_tokens / estimated
+            self._scales[speaker.agent] = min(MOST_SCALE, share if share >= 1 else min(1.0, share * _MARGIN))
+
+    def _told(self, exchange: Exchange) -> Exchange:
+        """The exchange without the limit on the reply, if agents are not told of it."""
+        return exchange if self._tells_limits else replace(exchange, reply=replace(exchange.reply, limit=None))
 
     def _meter(self, call: Call) -> CallMeter:
         """The payer of a call: its purse, and behind a pool of credits the run's bound."""
@@ -395,7 +433,7 @@ class Caller:
         room = max(terms.context - terms.output, terms.context // 2)
         if call.inputs <= room:
             return call
-        sent = compact(call.messages, lambda transcript: estimate_messages(transcript, call.tools), room)
+        sent = compact(call.messages, lambda transcript: call.with_messages(list(transcript)).inputs, room)
         if sent == call.messages:
             return call
         shorter = call.with_messages(sent)

@@ -250,7 +250,7 @@ class Approvals:
         if not self.cover(what):
             return ""
         is_answered = self._recorder.done("approval", step) is not None
-        if not is_answered and self._refusals(what, step, speaker.agent) > self._repair_turns:
+        if not is_answered and self.is_closed(what, step, speaker.agent):
             return render("refused_for_good", what=what)
         if self._past is not None:
             self._recorder.once(self._past.recorded("approval", step))
@@ -259,7 +259,23 @@ class Approvals:
             self._interrupted.add(step)
             interrupt(asdict(Question(self._recorder.run_id, step, speaker.team, speaker.agent, what, name, text)))
         answer = cast(ApprovalEvent, self._recorder.recorded("approval", step))
-        return "" if answer.approved else render("refused", what=what, reason=answer.reason or "none was given")
+        name = "unanswered" if answer.automatic else "refused"
+        return "" if answer.approved else render(name, what=what, reason=answer.reason or "none was given")
+
+    def is_closed(self, what: What, step: str, agent: str) -> bool:
+        """Whether an agent's next proposal in the same step of work (``team/phase/agent/work``) would reach no person.
+
+        That is so after too many refusals, and after a question that nobody answered: silence is no objection to mend.
+        """
+        same_step = "/".join(step.split("/")[:4]) + "/"
+        refusals = [
+            event.automatic
+            for event in self._recorder.events
+            if isinstance(event, ApprovalEvent)
+            and (event.what, event.agent, event.approved) == (what, agent, False)
+            and event.step.startswith(same_step)
+        ]
+        return any(refusals) or len(refusals) > self._repair_turns
 
     async def answer(self, asked: Asked) -> Any:
         """Obtain and record the answers to an interrupt, and return the value with which the graph resumes.
@@ -311,16 +327,6 @@ class Approvals:
             why = f"nobody answered within {self._timeout:g} s"
             refusal = answer_of(question, False if question.takes_anything else why)
             return replace(refusal, reason=why, automatic=True)
-
-    def _refusals(self, what: What, step: str, agent: str) -> int:
-        """The number of refusals of the agent in the same step of work, ``team/phase/agent/work``."""
-        same_step = "/".join(step.split("/")[:4]) + "/"
-        return sum(
-            isinstance(event, ApprovalEvent)
-            and (event.what, event.agent, event.approved) == (what, agent, False)
-            and event.step.startswith(same_step)
-            for event in self._recorder.events
-        )
 
 
 def approval_event(question: Question, answer: Answer) -> ApprovalEvent:

@@ -194,6 +194,7 @@ def _caller(condition: ScienceCondition, services: Services, live: Live | None) 
         context_tokens=condition.context_tokens,
         bound=services.ledger,
         listens=None if live is None else live.reply,
+        tells_limits=condition.visibility != "hidden",
     )
 
 

@@ -27,7 +27,7 @@ from labmates.workflows.science.lab.state import LabState, Phase, TeamState, Wor
 # Steps import `member` and `writing` inside their methods, which must not read files in a run's event loop.
 from labmates.workflows.science.steps import member as member
 from labmates.workflows.science.steps.base import LabStep, Update
-from labmates.workflows.science.steps.running import StepRun, here, phase_members
+from labmates.workflows.science.steps.running import StepRun, here, phase_members, with_answer
 
 TeamGraph = CompiledStateGraph[TeamState, LabContext, TeamState, LabState]
 
@@ -120,4 +120,8 @@ def end(state: TeamState, agenda: Sequence[Phase], ctx: LabContext) -> Update:
     wrote = lab_step(ctx.organisation.flow[phase["place"]].names[-1]).does == "write"
     earlier = [] if wrote and not reopened else [*state["earlier"].get(team, []), phase]
     over = [next_phase["team"] for next_phase in agenda[1:2]] != [team]
-    return {"agenda": agenda[1:], "earlier": {team: earlier}, "over": over}
+    return {
+        "agenda": with_answer(ctx, phase, agenda[1:]),
+        "earlier": {team: earlier},
+        "over": over,
+    }

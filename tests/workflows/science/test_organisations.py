@@ -27,8 +27,8 @@ from labmates.studies.fork import fork
 from labmates.studies.replay import replay
 from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings
-from labmates.workflows.science.lab.briefs import project_text
 from labmates.workflows.science.lab.condition import ScienceCondition
+from labmates.workflows.science.lab.facts import run_facts
 from labmates.workflows.science.lab.state import first_state
 from labmates.workflows.science.steps.bid import read_bid
 from labmates.workflows.science.verbs.check import check_organisation
@@ -114,12 +114,15 @@ def test_the_phases_of_a_flow_are_numbered_by_team() -> None:
     ("name", "opening"),
     [
         ("pipeline", "You work in a research project of four teams that work one after the other. A team knows"),
-        ("decentralised", "You work in a research team."),
-        ("solo", "You work alone on a research project."),
+        ("decentralised", "You work in a research group whose members share one project"),
+        ("independent", "You work on a research project by yourself. Other researchers"),
+        ("solo", "You work on a research project alone"),
     ],
 )
 def test_default_prompts_begin_with_the_teams_that_there_are(name: str, opening: str) -> None:
-    assert project_text(find_organisation(name)).startswith(opening)
+    values = dict.fromkeys(("brief", "findings", "handed", "budget_rules"), "") | {"teams": "four"}
+    facts = run_facts(condition(organisation=name))
+    assert find_organisation(name).render("system", facts, **values).startswith(opening)
 
 
 def remembering(**changes: Any) -> Organisation:

@@ -131,8 +131,8 @@ async def test_the_paper_goes_first_then_the_artifacts_from_the_last_to_the_firs
     assert missing == skipped
     if float(budget) < 0.015:
         assert missing == names[:3]
-    if float(budget) > 0.045:
-        assert missing == []
+    if float(budget) > 0.045:  # no plan is bought that nobody could be paid to carry out
+        assert len(missing) == 1
     assert run.metrics["artifacts_missing"] == len(missing)
 
 
@@ -151,21 +151,6 @@ async def test_with_a_reserve_of_zero_the_run_ends_with_the_first_unpaid_call(la
     assert "final_paper" not in written(lab, run)
     assert phases(lab, run, "skipped") == []
     assert phases(lab, run, "started")[-1] != "writing"
-
-
-async def test_a_request_that_the_pool_can_not_pay_is_skipped_and_the_asking_team_goes_on(lab: Lab) -> None:
-    asked: list[str] = []
-
-    def play(heard: Heard) -> Draft:
-        if step_of(heard) == "work" and agent_of(heard) == "ml_engineer" and not asked:
-            asked.append("data")
-            return Draft("", (call("request_additional_work", target_team="data", request="more"),))
-        return dutiful(heard)
-
-    run = await lab.play(play, budget="0.0525", max_turns=3)
-    assert asked
-    assert phases(lab, run, "skipped") == ["data"]
-    assert written(lab, run) == [team.artifact for team in TEAMS.values()]
 
 
 async def test_long_material_is_cut_until_the_paper_can_be_paid(lab: Lab) -> None:
@@ -202,8 +187,6 @@ async def test_only_who_sees_the_pool_is_told_what_is_set_aside(lab: Lab, visibi
     everything = "".join(texts.values())
     assert ("$0.0450 of it set aside for artifacts" in texts["data_lead"]) == (visibility == "full")
     assert ("set aside" in everything) == (visibility == "full")
-    told = [agent for agent, text in texts.items() if "The paper is likely to cost about $0.0150." in text]
-    assert told == (["lead_author", "methods_writer"] if visibility == "full" else [])
 
 
 async def test_with_a_reserve_of_zero_nothing_is_told_of_one(lab: Lab) -> None:
@@ -214,7 +197,7 @@ async def test_with_a_reserve_of_zero_nothing_is_told_of_one(lab: Lab) -> None:
         return dutiful(heard)
 
     await lab.play(play, reserve="0")
-    assert not [text for text in texts if "set aside" in text or "likely to cost" in text]
+    assert not [text for text in texts if "set aside" in text]
 
 
 async def test_an_author_for_whom_money_is_set_aside_is_not_hurried(lab: Lab) -> None:

@@ -87,7 +87,7 @@ async def test_who_writes_sees_the_newest_artifacts_of_the_teams_before(tmp_path
     names = [team.artifact for team in TEAMS.values()]
     shown = [[name for name in names if f"=== {name} ===" in text] for text in orders(calls, "write")]
     assert shown == [names[:n] for n in range(4)]
-    assert ["none yet" in text for text in orders(calls, "write")] == [True, False, False, False]
+    assert ["## Material: artifacts" in text for text in orders(calls, "write")] == [False, True, True, True]
 
 
 async def test_what_is_said_of_readers_fits_the_teams_place(tmp_path: Path) -> None:
@@ -98,9 +98,8 @@ async def test_what_is_said_of_readers_fits_the_teams_place(tmp_path: Path) -> N
     assert not any("next team" in order(c) for c in calls)
     planned = orders(calls, "plan")
     assert ["team that works after yours" in text for text in planned] == [True, True, True, False]
-    assert ["can still read a message from you: none" in text for text in orders(calls, "work")] == [False] * 6 + [
-        True
-    ] * 2
+    told = ["can still read a message from you:" in text for text in orders(calls, "work")]
+    assert told == [True] * 6 + [False] * (len(told) - 6)
 
 
 async def test_who_writes_reads_on_where_an_artifact_is_shown_in_part(tmp_path: Path) -> None:
@@ -122,8 +121,8 @@ async def test_who_writes_reads_on_where_an_artifact_is_shown_in_part(tmp_path: 
 
     calls = await heard_in(tmp_path, play)
     hints = ["Where characters are left out, read_artifact shows them." in text for text in orders(calls, "write")]
-    assert hints == [False, True, True, True, True, False]
-    assert told[1] == told[0]
+    assert hints == [False, *[True] * 4, False]
+    assert told[1].partition("\n\nBudget")[0] == told[0].partition("\n\nBudget")[0]
     assert "line 410 of the data\n" in told[0]
     assert told[2].startswith("Error: there is no artifact 'nothing'")
 
@@ -186,14 +185,14 @@ async def test_a_call_that_a_step_forbids_is_answered_and_not_carried_out(
 ) -> None:
     def stray(heard: Heard) -> Draft | None:
         if step_of(heard).startswith(step) and heard.messages[-1].type != "tool":
-            return Draft("", (call("run_code", code="print(6 * 7)"),))
+            return Draft("", (call("run_code", code="print('x' * 9)"),))
         return None
 
     calls = await heard_in(tmp_path, stray)
     told = [text_of(each.messages[-1].content) for each in calls if each.messages[-1].type == "tool"]
     stray_answers = [text for text in told if answer in text]
     assert stray_answers
-    assert not any("42" in text for text in stray_answers)
+    assert not any("x" * 9 in text for text in stray_answers)
 
 
 async def test_the_tools_of_a_step_of_work_are_those_that_its_order_names(tmp_path: Path) -> None:
@@ -208,29 +207,32 @@ async def test_the_tools_of_a_step_of_work_are_those_that_its_order_names(tmp_pa
         assert named[agent][1] == team.tools(states=agent == team.lead.id)
 
 
-async def test_in_its_second_round_an_agent_goes_on_in_its_own_words(tmp_path: Path) -> None:
+async def test_a_further_round_of_talk_asks_those_alone_whose_answer_is_needed(tmp_path: Path) -> None:
     def play(heard: Heard) -> Draft | None:
         step, agent = step_of(heard), agent_of(heard)
         if step == "work" and agent == "data_lead" and turn_of(heard) == 0:
             return Draft("", (call("run_code", code="print(6 * 7)", description="multiply"), call("fly")))
-        return Draft(f"{agent} in {step[14:21]}") if step.startswith("deliberation") else None
+        asks = "\nAnswer needed: data_lead" if agent == "data_engineer" else ""
+        return Draft(f"{agent} in {step[14:21]}{asks}") if step.startswith("deliberation") else None
 
-    calls = await heard_in(tmp_path, play)
-    first, second = (c for c in calls if step_of(c).startswith("deliberation") and agent_of(c) == "data_lead")
+    calls = [c for c in await heard_in(tmp_path, play) if step_of(c).startswith("deliberation")]
+    first, second = (c for c in calls if agent_of(c) == "data_lead")
     assert "What you did: run_code (multiply); fly: failed" in order(first)
     assert "What your code printed:\n42" in order(first)
-    assert "Said so far:\nnothing yet" in order(first)
+    assert "Said so far" not in order(first)
     assert second.messages[: len(first.messages)] == first.messages
     assert text_of(second.messages[-2].content) == "data_lead in round 1"
-    assert "Said since you spoke:\n[data_engineer]: data_engineer in round 1\n\n" in order(second)
-    last = [c for c in calls if step_of(c).startswith("deliberation") and agent_of(c) == "data_engineer"][1]
-    assert "Said since you spoke:\n[data_lead]: data_lead in round 2\n\n" in order(last)
+    assert "Said since you spoke:\n[data_engineer]: data_engineer in round 1\nAnswer needed" in order(second)
+    assert [agent_of(c) for c in calls].count("data_engineer") == 1
+    assert [agent_of(c) for c in calls].count("ml_engineer") == 1
 
 
-async def test_who_said_nothing_in_the_first_round_is_told_everything_in_the_second(tmp_path: Path) -> None:
+async def test_who_said_nothing_in_the_first_round_is_told_everything_when_asked_again(tmp_path: Path) -> None:
     def play(heard: Heard) -> Draft | None:
-        silent = step_of(heard).startswith("deliberation, round 1") and agent_of(heard) == "data_lead"
-        return Draft("") if silent else None
+        step, agent = step_of(heard), agent_of(heard)
+        if not step.startswith("deliberation, round 1"):
+            return None
+        return Draft("" if agent == "data_lead" else "What of the gaps?\nAnswer needed: data_lead")
 
     calls = await heard_in(tmp_path, play, repair_turns=0)
     [_, second] = orders(calls, "deliberation", "data_lead")

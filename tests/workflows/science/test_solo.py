@@ -109,7 +109,7 @@ async def test_it_gets_the_same_task_data_and_paper_as_teams(lab: Lab) -> None:
         tables += [text for _, text in tool_results(lab, run, "run_code")]
     teams, one = systems[0], systems[-1]
     for title in ("The project", "The data set", "What the final paper has to state"):
-        assert section(teams, title) == section(one, title)
+        assert section(teams, title).strip() == section(one, title).strip()
     assert len(tables) == 2
     assert tables[0] == tables[1]
     listed = [order.split("Use Markdown with these sections:")[1].split("##")[0] for order in orders]

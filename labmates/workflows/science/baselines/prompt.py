@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
+from labmates.agents.sections import LEFT_OUT
 from labmates.agents.steps import StepKind, kind_of_order
 from labmates.budgets.tokens import text_of
 from labmates.budgets.visibility import CONCISE, FINALISE
@@ -130,8 +131,8 @@ class Step:
 
     @property
     def owners(self) -> dict[str, str]:
-        """The team of each artifact; ``solo`` for a single agent."""
-        return {name: SOLO if team == "you" else team for name, team in self.facts.get("handed", {}).items()}
+        """The team of each artifact."""
+        return {name: self.team if team == "you" else team for name, team in self.facts.get("handed", {}).items()}
 
     @property
     def brief(self) -> tuple[str, ...]:
@@ -156,15 +157,10 @@ class Step:
         return "block" in self.facts
 
     def read(self, name: str) -> str | None:
-        """The last read text of an artifact in this step; None if not read."""
-        return next(
-            (
-                use.result
-                for use in reversed(self.uses)
-                if use.name == "read_artifact" and use.arguments.get("name") == name
-            ),
-            None,
-        )
+        """The text of an artifact, read last in this step or whole in its order; None if neither."""
+        reads = (use for use in reversed(self.uses) if use.name == "read_artifact")
+        shown = str(self.facts.get("material", {}).get(name, LEFT_OUT))
+        return next((u.result for u in reads if u.arguments.get("name") == name), None if LEFT_OUT in shown else shown)
 
     def has_stated(self) -> bool:
         """Whether the agent has stated valid findings in this step."""

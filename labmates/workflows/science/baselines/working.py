@@ -69,7 +69,8 @@ def summary(step: Step, most: int) -> str:
 
 def _read_so_far(step: Step, most: int) -> list[str]:
     """Sentences from the artifacts read so far: findings, or methods for their writers."""
-    texts = [use.result for use in step.uses if use.name == "read_artifact"]
+    shown = [text for name, text in step.facts.get("material", {}).items() if name in step.owners]
+    texts = [*shown, *(use.result for use in step.uses if use.name == "read_artifact")]
     if "methods" not in step.agent:
         stated = merge(find_block(text) for text in reversed(texts))
         if told := sentences(stated, step.fields)[:most]:
@@ -83,7 +84,9 @@ def _reading(step: Step, held: Sequence[str]) -> tuple[DraftCall, ...]:
     if "read_artifact" not in held or (step.hurry == "concise" and "claim" not in step.task):
         return ()
     wanted = [name for name in _sources(step, held) if name in _readable(step)]
+    asked = any(use.name in REQUESTS for use in step.uses)
     done = {use.arguments.get("name") for use in _since_request(step) if use.name == "read_artifact"}
+    done |= set() if asked else {name for name in wanted if step.read(name) is not None}
     return tuple(call("read_artifact", name=name) for name in wanted if name not in done)
 
 
@@ -194,7 +197,7 @@ def run_cell(cell: Cell) -> DraftCall:
 
 
 def _claimed(step: Step) -> Block:
-    block = find_block("\n".join(use.result for use in step.uses))
+    block = find_block("\n".join([*step.facts.get("material", {}).values(), *(use.result for use in step.uses)]))
     return {name: value for name, value in block.items() if name in step.fields}
 
 

@@ -12,25 +12,28 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage
 
-from labmates.agents.organisation import Organisation
+from labmates.agents.facts import ALWAYS, GIVEN
 from labmates.agents.organisation_parts import REPORT, Seat, Team
 from labmates.agents.sections import excerpt
 from labmates.budgets.money import show_dollars
 from labmates.budgets.purse import Purse
 from labmates.models.orders import Order
 from labmates.models.prefix import mark_shared
+from labmates.records.event_text import versions_text
+from labmates.records.events import ArtifactEvent
 from labmates.tasks.schema import findings_example
 from labmates.tasks.words import WORDS
 from labmates.workflows.science.lab.context import (
     OUTPUT_CHARS,
     LabContext,
     delimited,
+    earlier_files,
     outputs_text,
     said_text,
 )
+from labmates.workflows.science.lab.facts import phase_facts, run_facts, seat_facts
 from labmates.workflows.science.lab.findings import stated_texts
-from labmates.workflows.science.lab.reserve import likely_cost
-from labmates.workflows.science.lab.state import LabState, Waiting
+from labmates.workflows.science.lab.state import LabState, Phase
 
 KIND = "science"
 """Kind of the orders."""
@@ -61,8 +64,9 @@ def system_message(ctx: LabContext, team: Team, seat: Seat) -> BaseMessage:
 
 
 def _system_message(ctx: LabContext, team: Team, seat: Seat) -> BaseMessage:
+    count = len(ctx.organisation.teams)
     shared = {
-        "project": project_text(ctx.organisation),
+        "teams": WORDS[count] if count < len(WORDS) else count,
         "brief": Shown(ctx.task.brief, {"brief": ctx.task.brief}),
         "findings": Shown(ctx.findings_text, {"findings": ctx.findings_text}),
         "handed": _handed(ctx),
@@ -70,7 +74,8 @@ def _system_message(ctx: LabContext, team: Team, seat: Seat) -> BaseMessage:
     }
     description = ctx.description(seat.id)
     columns = {"data_description": Shown(description, {"data": description})}
-    parts = {member.id: _part(member, team) for member in team.members}
+    facts = seat_facts(ctx.condition, seat)
+    parts = {member.id: _part(ctx, member) for member in team.members}
     values = {
         "team": Shown(team.name, {"team": team.name}),
         "role": seat.title,
@@ -79,16 +84,16 @@ def _system_message(ctx: LabContext, team: Team, seat: Seat) -> BaseMessage:
         "members": Shown(listed(parts), {"parts": parts}),
     }
     sections: dict[str, Mapping[str, object]] = {"system": shared, "data_set": columns, "role": values}
-    facts = {name: fact for prompt, each in sections.items() for name, fact in _facts(ctx, prompt, each).items()}
-    *first, role = (ctx.organisation.render(prompt, **each) for prompt, each in sections.items())
+    known = {n: fact for prompt, each in sections.items() for n, fact in _facts(ctx, prompt, facts, each).items()}
+    *first, role = (ctx.organisation.render(prompt, facts, **each) for prompt, each in sections.items())
     common = "\n\n".join(first)
-    return mark_shared(Order(KIND, facts, f"{common}\n\n{role}").system(), len(common))
+    return mark_shared(Order(KIND, known, f"{common}\n\n{role}").system(), len(common))
 
 
 def readable_value(ctx: LabContext, lab: LabState, seat: Seat) -> Shown:
     """The names of the artifacts that a seat may read."""
     readable = sorted(ctx.newest(lab, seat))
-    return Shown(", ".join(f"`{name}`" for name in readable) or "none yet", {"readable": readable})
+    return Shown(", ".join(f"`{name}`" for name in readable), {"readable": readable})
 
 
 def so_far(ctx: LabContext, lab: LabState, seat: Seat) -> dict[str, object]:
@@ -110,7 +115,7 @@ def so_far(ctx: LabContext, lab: LabState, seat: Seat) -> dict[str, object]:
         lines += reported + talk
     text = "\n".join(f"[{who}]: {line}" for who, line in lines)
     return {
-        "so_far": Shown(f"\n## From the phases before\n{text}\n" if lines else "", {"so_far": lines}),
+        "so_far": Shown(f"## From the phases before\n{text}" if lines else "", {"so_far": lines}),
         "phase": str(phase["place"] + 1),
         "phases": str(len(ctx.organisation.flow)),
     }
@@ -124,11 +129,16 @@ def round_values(
     return {
         "round": Shown(str(round_), {"round": round_}),
         "rounds": ctx.rounds(lab),
-        "lead": "you write" if seat == team.lead else f"the {team.lead.title} writes",
+        "lead": "you write" if seat == team.lead else f"{name_of(team.lead, team)} writes",
         "artifact": Shown(team.artifact, {"artifact": team.artifact}),
         "said": Shown(said_text(said), {"said": [[who, text] for who, text in said]}),
-        "theory_of_mind": theory_of_mind(ctx, team),
+        "theory_of_mind": theory_of_mind(ctx, seat),
     }
+
+
+def name_of(seat: Seat, team: Team) -> str:
+    """What others call a seat: its title, or its name where the title is not unique."""
+    return f"the {seat.title}" if sum(o.title == seat.title for o in team.members) == 1 else seat.id
 
 
 def own_work_values(ctx: LabContext, lab: LabState, seat: Seat, *, all_phases: bool = False) -> dict[str, object]:
@@ -138,7 +148,7 @@ def own_work_values(ctx: LabContext, lab: LabState, seat: Seat, *, all_phases: b
     mine = [each["members"][seat.id] for each in phases if seat.id in each["members"]]
     reported = "\n".join(member["summary"] for member in mine if member["summary"]) or "nothing"
     outputs = [number for member in mine for number in member["outputs"]]
-    printed = f"\nWhat your code printed:\n{outputs_text(ctx, outputs) or 'nothing'}\n"
+    printed = f"What your code printed:\n{outputs_text(ctx, outputs) or 'nothing'}"
     return {"summary": Shown(reported, {"reported": reported}), "output": printed if team.has_code else ""}
 
 
@@ -164,12 +174,16 @@ def reports_value(ctx: LabContext, lab: LabState, author: Seat, most: int) -> Sh
     return Shown("\n\n".join(parts), {"reports": reports})
 
 
-def sections_value(ctx: LabContext, team: Team) -> Shown:
+def sections_value(ctx: LabContext, lab: LabState, seat: Seat) -> Shown:
     """The sections of the team's artifact, and instructions for its findings."""
+    team, facts = ctx.team(lab), seat_facts(ctx.condition, seat)
+    if "apart" not in facts and lab["findings"].get(team.name):
+        facts = facts.union(["stated"])
     lines = bullets(team.sections)
     if team.artifact != REPORT:
-        return Shown(f"{lines}\n\n{ctx.organisation.render('findings_handover')}", {"sections": [*team.sections]})
-    stating = ctx.organisation.render("findings_section", example=findings_example(ctx.task))
+        stating = ctx.organisation.render("findings_handover", facts)
+        return Shown(f"{lines}\n\n{stating}", {"sections": [*team.sections]})
+    stating = ctx.organisation.render("findings_section", facts, example=findings_example(ctx.task))
     return Shown(f"{lines}\n\n{stating}", {"sections": [*team.sections], "block": "findings"})
 
 
@@ -181,64 +195,75 @@ def request_value(ctx: LabContext, lab: LabState, *, most: int = PLAN_ARTIFACT_C
     asked, team = lab["agenda"][0]["asked"], ctx.team(lab)
     if asked is None:
         return Shown("", {"request": ""})
-    facts = {"asked_by": asked["by"], "request": asked["request"], "artifact": team.artifact}
+    values = {"asked_by": asked["by"], "request": asked["request"], "artifact": team.artifact}
     if asked["kind"] == "redo":
-        text = ctx.organisation.render("request_redo", **facts, justification=asked["justification"])
+        text = ctx.organisation.render("request_redo", ALWAYS, **values, justification=asked["justification"])
     else:
         previous = ctx.newest(lab).get(team.artifact)
         text = ctx.organisation.render(
             "request_additional",
-            **facts,
+            seat_facts(ctx.condition, team.lead),
+            **values,
             previous=delimited(team.artifact, excerpt(previous, most)) if previous else "(it was never written)",
-            variables=" The Python variables of your earlier phase are still there." if team.has_code else "",
         )
     return Shown(text, {"request": asked["request"]})
 
 
-def answered_text(ctx: LabContext, lab: LabState, asked: Waiting) -> str:
-    """The answer to a request: the other team's result, or a refusal."""
-    team = asked["team"]
-    if asked["refused"]:
-        return ctx.organisation.render("request_refused", team=team)
-    artifact = ctx.organisation.teams[team].artifact
-    version = len(lab["artifacts"].get(artifact, []))
-    outcome = f"`{artifact}` is now at version {version}; read it." if version else f"There is still no `{artifact}`."
-    return ctx.organisation.render("request_answered", team=team, outcome=outcome)
+def answer_text(ctx: LabContext, phase: Phase) -> str:
+    """The answer to the request that caused a phase: its reports, or that nobody could be paid."""
+    team, members = ctx.organisation.teams[phase["team"]], phase["members"].items()
+    reports = " ".join(f"{name} reports: {member['summary']}" for name, member in members if member["summary"])
+    if not any(member["turns"] for _, member in members):
+        return ctx.organisation.render("request_unpaid", team=team.name)
+    written = any(isinstance(event, ArtifactEvent) and event.name == team.artifact for event in ctx.recorder.events)
+    stands = f"read_artifact shows `{team.artifact}`." if written else f"There is still no `{team.artifact}`."
+    reports = reports or "Nobody reported."
+    return ctx.organisation.render("request_answered", team=team.name, reports=reports, stands=stands)
+
+
+def code_hint(ctx: LabContext, lab: LabState, seat: Seat) -> str:
+    """What an agent is told of its code tools and of the files in its sandbox."""
+    facts = seat_facts(ctx.condition, seat)
+    if "codes" not in facts:
+        return ctx.organisation.render("no_code_hint", facts)
+    files = ", ".join(f"`in/{name}`" for name in earlier_files(ctx, lab, seat))
+    timeout, libraries = f"{ctx.condition.code_timeout:g}", versions_text(ctx.libraries)
+    facts = facts.union(["files"] if files else [])
+    return ctx.organisation.render("code_hint", facts, timeout=timeout, libraries=libraries, files=files, data=ctx.data)
 
 
 def status_text(ctx: LabContext, purse: Purse) -> str:
     """The agent's view of the budget; empty if it is hidden."""
-    return purse.status(ctx.condition.visibility, "your team has" if ctx.organisation.has_colleagues else "you have")
+    who = {"alone": "you have", "apart": "all researchers have", "group": "the group has", "teams": "your team has"}
+    return purse.status(ctx.condition.visibility, next(who[name] for name in who if name in run_facts(ctx.condition)))
 
 
-def step_order(ctx: LabContext, step: str, prompt: str, values: Mapping[str, object]) -> Order:
-    """The order of a step from a prompt, with the facts of the values that the prompt shows."""
-    return Order(KIND, {"step": step, **_facts(ctx, prompt, values)}, ctx.organisation.render(prompt, **values))
+def step_order(
+    ctx: LabContext, lab: LabState, seat: Seat, step: str, prompt: str, values: Mapping[str, object], *more: str
+) -> Order:
+    """The order of a step to a seat from a prompt, with the facts of the values that the prompt shows.
+
+    `more` are further facts that sentences of the prompt rest on.
+    """
+    given = (name for name, value in values.items() if name in GIVEN and str(value))
+    facts = phase_facts(ctx.condition, seat, lab["agenda"][0], ctx.workers(lab)).union(given, more)
+    text = ctx.organisation.render(prompt, facts, **values)
+    return Order(KIND, {"step": step, **_facts(ctx, prompt, facts, values)}, text)
 
 
-def _facts(ctx: LabContext, prompt: str, values: Mapping[str, object]) -> dict[str, Any]:
-    parts = (values[name] for name in ctx.organisation.shown_in(prompt))
+def _facts(ctx: LabContext, prompt: str, facts: frozenset[str], values: Mapping[str, object]) -> dict[str, Any]:
+    parts = (values[name] for name in ctx.organisation.shown_in(prompt, facts))
     return {name: fact for part in parts if isinstance(part, Shown) for name, fact in part.facts.items()}
-
-
-def project_text(organisation: Organisation) -> str:
-    """The agent's place in the project: one of several teams, one team, or alone."""
-    if (count := len(organisation.teams)) > 1:
-        teams = f"{WORDS[count] if count < len(WORDS) else count} teams that work one after the other"
-        return (
-            f"You work in a research project of {teams}. A team knows of another's work only what its artifacts, "
-            "stated findings and messages say."
-        )
-    [team] = organisation.teams.values()
-    return "You work in a research team." if len(team.members) > 1 else "You work alone on a research project."
 
 
 def _handed(ctx: LabContext) -> Shown:
     """The artifacts to hand over, a line each; their team is 'you' if the line names no team."""
-    line = ctx.organisation.prompt("handed")
+    facts = run_facts(ctx.condition)
     handed = ctx.organisation.handed
-    text = "\n".join(line.substitute(team=team, artifact=name) for name, team in handed.items())
-    names_teams = "team" in ctx.organisation.shown_in("handed")
+    text = "\n".join(
+        ctx.organisation.render("handed", facts, team=team, artifact=name).strip() for name, team in handed.items()
+    )
+    names_teams = "team" in ctx.organisation.shown_in("handed", facts)
     return Shown(text, {"handed": {name: team if names_teams else "you" for name, team in handed.items()}})
 
 
@@ -252,40 +277,28 @@ def listed(members: Mapping[str, str]) -> str:
     return bullets(f"{name}: {text}" for name, text in members.items())
 
 
-def _pool(ctx: LabContext) -> str:
-    return show_dollars(ctx.ledger.total) if ctx.condition.visibility == "full" else "credits"
-
-
-def budget_text(ctx: LabContext, purse: Purse, team: Team | None = None) -> str:
-    """Lines about the budget; the team that writes the paper also gets its estimated cost."""
-    status = status_text(ctx, purse)
-    if team is not None and is_last(ctx, team) and ctx.sets_aside and ctx.condition.visibility == "full":
-        status += f" The paper is likely to cost about {show_dollars(likely_cost(ctx.condition, team))}."
-    return f"\n{status}" if status else ""
-
-
 def _budget_rules(ctx: LabContext) -> str:
-    if ctx.condition.visibility == "hidden":
-        return ""
-    tools = " Each tool call has a price, too." if ctx.condition.prices.tool_call else ""
-    return ctx.organisation.render("budget_rules", total=_pool(ctx), tool_calls=tools)
+    prices = ctx.condition.prices.of(ctx.condition.models()[0])
+    return ctx.organisation.render(
+        "budget_rules",
+        run_facts(ctx.condition),
+        total=show_dollars(ctx.ledger.total) if ctx.condition.visibility == "full" else "credits",
+        price=f"A million tokens cost {show_dollars(prices.input)} to read and {show_dollars(prices.output)} to write.",
+    )
 
 
-def theory_of_mind(ctx: LabContext, team: Team) -> str:
+def theory_of_mind(ctx: LabContext, seat: Seat) -> str:
     """The request to think about what others know; empty unless the condition has it."""
-    if not ctx.condition.theory_of_mind:
+    facts = seat_facts(ctx.condition, seat)
+    if not ctx.condition.theory_of_mind or "others" not in facts:
         return ""
-    others = "each teammate" + ("" if is_last(ctx, team) else " and of the team that works after yours")
-    return ctx.organisation.render("theory_of_mind", others=others) + "\n"
+    return ctx.organisation.render("theory_of_mind", facts)
 
 
-def is_last(ctx: LabContext, team: Team) -> bool:
-    """Whether the team writes the paper."""
-    return team.name == ctx.organisation.author
-
-
-def _part(seat: Seat, team: Team) -> str:
-    return f"{seat.title}{', leads the team' if seat.id == team.lead.id else ''}. {seat.part}"
+def _part(ctx: LabContext, seat: Seat) -> str:
+    facts, team = seat_facts(ctx.condition, seat), ctx.organisation.teams[ctx.organisation.seats[seat.id][0]]
+    duty = ", leads the team" if "leads" in facts else f", writes `{team.artifact}`" if "writes" in facts else ""
+    return f"{seat.title}{duty}. {seat.part}"
 
 
 def material_text(ctx: LabContext, team: Team) -> str:
@@ -313,5 +326,5 @@ def stated_value(ctx: LabContext, lab: LabState, reader: Seat, material: float =
         if team in whole:
             shown[team] = {n: value for n, value in values.items() if n in known or repeated.get(n) != value}
         after = team
-    text = ctx.organisation.render("findings_so_far", findings="\n\n".join(parts)) + "\n\n" if stated else ""
+    text = ctx.organisation.render("findings_so_far", findings="\n\n".join(parts)) if stated else ""
     return Shown(text, {"stated": shown})

@@ -19,8 +19,7 @@ from labmates.agents.transcript import kept_data, kept_message
 from labmates.budgets.ledger import Ledger
 from labmates.budgets.purse import Purse
 from labmates.models.names import SEAT
-from labmates.records.event_text import versions_text
-from labmates.records.events import ToolCallEvent
+from labmates.records.events import PhaseEvent, ToolCallEvent, WarningEvent
 from labmates.records.recorder import Recorder
 from labmates.sandboxes.pool import RunSandboxes
 from labmates.tasks.base import Dataset, Task
@@ -39,6 +38,10 @@ from labmates.workflows.science.lab.tool_servers import ToolServers
 OUTPUT_CHARS = 3_000
 """Characters of a member's code output shown to the writing lead (cooperative-profiles paper, appendix C.6)."""
 CALLS_CHARS = 1_500
+HANDED_CHARS = 6_000
+"""Characters of an earlier team's artifact shown to a working member."""
+MOST_FILE_BYTES = 200_000
+"""Larger files of earlier teams are not handed on."""
 
 _ABOUT = ("name", "description", "to_team", "target_team")
 """Arguments that identify the subject of a tool call."""
@@ -75,12 +78,6 @@ class LabContext:
     def organisation(self) -> Organisation:
         """The organisation of this run."""
         return self.condition.crew
-
-    @property
-    def code_hint(self) -> str:
-        """What agents are told of the tool `run_code`."""
-        timeout, libraries = f"{self.condition.code_timeout:g}", versions_text(self.libraries)
-        return self.organisation.render("code_hint", timeout=timeout, libraries=libraries, data=self.data)
 
     @property
     def data(self) -> str:
@@ -206,6 +203,12 @@ def warm_up(sandboxes: RunSandboxes, condition: ScienceCondition, team: Team) ->
             sandboxes.warm_up([seat], condition.model_of(seat))
 
 
+def lacking(ctx: LabContext, step: str, speaker: Speaker, why: str) -> None:
+    """Record that a reply was not bought."""
+    text = f"{step}: no reply was bought: {why}"
+    ctx.recorder.once(WarningEvent(step=f"{step}/unpaid", team=speaker.team, agent=speaker.agent, text=text))
+
+
 def shown_artifacts(ctx: LabContext, lab: LabState, reader: Seat, most: int) -> dict[str, str]:
     """The newest artifacts that a seat may read, at most `most` characters of each, by name.
 
@@ -220,9 +223,17 @@ def shown_artifacts(ctx: LabContext, lab: LabState, reader: Seat, most: int) -> 
     }
 
 
+def handed_over(ctx: LabContext, lab: LabState, reader: Seat, most: int = HANDED_CHARS) -> dict[str, str]:
+    """The artifacts of other teams that a seat may read, with at most `most` characters of each."""
+    mine = ctx.team(lab).seats
+    others = {name for name, authors in lab["authors"].items() if authors[-1] not in mine}
+    shown = shown_artifacts(ctx, lab, reader, most)
+    return {name: text for name, text in shown.items() if name in others}
+
+
 def artifacts_text(shown: Mapping[str, str]) -> str:
     """Artifacts as one text."""
-    return "\n\n".join(delimited(name, text) for name, text in shown.items()) or "none yet"
+    return "\n\n".join(delimited(name, text) for name, text in shown.items())
 
 
 def delimited(name: str, text: str) -> str:
@@ -230,17 +241,29 @@ def delimited(name: str, text: str) -> str:
     return f"=== {name} ===\n{text}\n=== end of {name} ==="
 
 
+def earlier_files(ctx: LabContext, lab: LabState, reader: Seat) -> dict[str, bytes]:
+    """The artifacts of earlier teams and the files of their code that a seat may read, by name, the newest of each."""
+    here, may = lab["agenda"][0], ctx.organisation.may
+    files = {f"{name}.md": text.encode() for name, text in handed_over(ctx, lab, reader, MOST_FILE_BYTES).items()}
+    for event in ctx.recorder.events:
+        if isinstance(event, PhaseEvent) and (event.team, event.number) == (here["team"], here["number"]):
+            break
+        if isinstance(event, ToolCallEvent) and event.team != here["team"] and may("read", reader.id, event.agent):
+            files |= {name: ctx.recorder.bodies[number] for name, number in event.files.items()}
+    return {name: content for name, content in files.items() if len(content) <= MOST_FILE_BYTES}
+
+
 def mail_text(ctx: LabContext, lab: LabState, reader: Seat) -> str:
     """Messages to a seat's team that may reach the seat."""
     here, may = ctx.team(lab).name, ctx.organisation.may
     mail = [item for item in lab["mail"] if item["to"] == here and may("tell", item["agent"], reader.id)]
     lines = [f"- from the {item['sender']} team: {item['text']}" for item in mail]
-    return "\n".join(lines) or "none"
+    return "\n".join(lines)
 
 
 def said_text(said: Sequence[tuple[str, str]]) -> str:
     """Contributions to a deliberation."""
-    return "\n".join(f"[{agent}]: {text}" for agent, text in said) or "nothing yet"
+    return "\n".join(f"[{agent}]: {text}" for agent, text in said)
 
 
 def outputs_text(ctx: LabContext, outputs: Sequence[int], most: int = OUTPUT_CHARS) -> str:

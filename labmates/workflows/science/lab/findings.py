@@ -96,8 +96,8 @@ def stated_texts(stated: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
         after = next(islice(stated.items(), place + 1, None), None)
         same = [name for name, value in values.items() if after and after[1].get(name) == value]
         changed = {name: value for name, value in values.items() if name not in same}
-        remark = f"\nThe same as the {after[0]} team's: {', '.join(same)}." if after and same else ""
-        texts[team] = findings_json(changed) + remark
+        repeated = [f"The same as the {after[0]} team's: {', '.join(same)}."] if after and same else []
+        texts[team] = "\n".join([*([findings_json(changed)] if changed or not repeated else []), *repeated])
     return texts
 
 

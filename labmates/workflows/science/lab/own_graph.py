@@ -44,11 +44,12 @@ from labmates.sandboxes.base import CodeResult
 from labmates.sandboxes.pool import Session
 from labmates.tasks.schema import findings_example
 from labmates.workflows.calls.call import Speaker
-from labmates.workflows.science.lab.briefs import KIND
+from labmates.workflows.science.lab.briefs import KIND, code_hint
 from labmates.workflows.science.lab.context import LabContext
+from labmates.workflows.science.lab.facts import run_facts
 from labmates.workflows.science.lab.findings import keep_findings, statement
 from labmates.workflows.science.lab.outside import load_function
-from labmates.workflows.science.lab.state import LabState, Phase
+from labmates.workflows.science.lab.state import LabState, Phase, first_state
 from labmates.workflows.science.lab.tool_use import ToolUse, earlier_code
 from labmates.workflows.science.lab.writing import keep_version
 
@@ -367,14 +368,15 @@ def _brief(ctx: LabContext) -> Order:
         "artifact": REPORT,
         "block": "findings",
     }
+    example = findings_example(ctx.task)
     text = ctx.organisation.render(
         "own_work",
         brief=ctx.task.brief,
         findings=ctx.findings_text,
         data=data,
-        code_hint=ctx.code_hint,
+        code_hint=code_hint(ctx, first_state(ctx.organisation), team.lead),
         artifacts="\n".join(f"- {section}" for section in team.sections),
-        stating=ctx.organisation.render("findings_section", example=findings_example(ctx.task)),
-        begin=ctx.organisation.render("begin"),
+        stating=ctx.organisation.render("findings_section", run_facts(ctx.condition), example=example),
+        begin=ctx.organisation.render("begin", frozenset({"codes"})),
     )
     return Order(KIND, facts, text)

@@ -28,11 +28,11 @@ class Asked(TypedDict):
 
 
 class Waiting(TypedDict):
-    """A tool call that waits for another team's phase; `refused` if teammates had used up the cap."""
+    """A tool call that waits for another team's phase, and its answer; empty until that phase has ended."""
 
     call: str
     team: str
-    refused: bool
+    answer: str
 
 
 class Member(TypedDict):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import base64
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeGuard, cast
 
@@ -178,6 +179,19 @@ def earlier_code(ctx: LabContext, team: str, agent: str) -> list[str]:
         elif event.status in ("ok", "error") and int(event.step.split("/")[1]) >= first:
             cells.append(ctx.recorder.bodies[event.arguments]["code"])
     return cells
+
+
+def handing_over(files: Mapping[str, bytes]) -> str:
+    """Code that writes files of earlier teams into the folder ``in``."""
+    packed = {name: base64.b64encode(content).decode() for name, content in files.items()}
+    return (
+        "import base64 as _b, pathlib as _p\n"
+        f"for _name, _text in {packed!r}.items():\n"
+        "    _path = _p.Path('in', _name)\n"
+        "    _path.parent.mkdir(parents=True, exist_ok=True)\n"
+        "    _path.write_bytes(_b.b64decode(_text))\n"
+        "del _b, _p, _name, _text, _path"
+    )
 
 
 def _starts_anew(event: Event, team: str) -> TypeGuard[PhaseEvent]:

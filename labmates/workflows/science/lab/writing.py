@@ -26,6 +26,7 @@ from labmates.models.objects import RefusedError, UnusableAnswerError
 from labmates.models.reply import Reply
 from labmates.records.events import ArtifactEvent
 from labmates.workflows.calls.remarks import fault_text, kept_text, remark_on, sent_back
+from labmates.workflows.science.lab.briefs import status_text
 from labmates.workflows.science.lab.context import LabContext
 from labmates.workflows.science.lab.findings import findings_json, keep_findings, paper_faults, statement
 from labmates.workflows.science.lab.state import LabState, Phase
@@ -106,7 +107,8 @@ class Author:
             problem = self._state(reply)
             if reads < MOST_READS and _only_reads(reply):
                 self._keep()
-                talk.messages = order = [*asked, reply.message, *self._answers(reply, problem)]
+                *answers, last = self._answers(reply, problem)
+                talk.messages = order = [*asked, reply.message, *answers, append_line(last, self._status())]
                 reads += 1
                 continue
             try:
@@ -122,10 +124,12 @@ class Author:
             if refusal := self._refusal(talk.number - 1):
                 self._keep()
                 repairs += 1
-                if repairs > most:
+                where = f"{self._phase['team']}/{self._phase['number']}/{self._seat.id}/write/"
+                if repairs > most or self._ctx.approvals.is_closed("write", where, self._seat.id):
                     return
                 remark = "\n\n".join(filter(None, [problem, refusal]))
-                talk.messages = order = sent_back(asked, reply, RefusedError("refused", remark=remark))
+                *rest, answer = sent_back(asked, reply, RefusedError(remark=remark))
+                talk.messages = order = [*rest, append_line(answer, self._status())]
                 continue
             has_progressed = self._keep()
             problem = problem or self._faults_of_the_paper()
@@ -216,7 +220,10 @@ class Author:
             left = f"`{name}` is kept ({len(self.workspace.text(name))} characters): do not write it again."
         else:
             left = f"`{name}` is still to be written."
-        return "\n\n".join(filter(None, [self._standing(), problem, left]))
+        return "\n\n".join(filter(None, [self._standing(), problem, left, self._status()]))
+
+    def _status(self) -> str:
+        return status_text(self._ctx, self._purse)
 
     def _conversation(self, messages: list[BaseMessage]) -> Conversation:
         team, phase, agent = self.team, self._phase, self._seat.id
@@ -226,6 +233,7 @@ class Author:
             messages,
             self._purse,
             name=f"{agent}, phase {phase['number'] + 1}: write {self.artifact}",
+            status=self._status,
             tools=self._ctx.tools,
             state_limit=True,
         )

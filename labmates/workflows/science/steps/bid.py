@@ -49,16 +49,16 @@ class Bid(LabStep):
         for seat in run.workers:
             messages = run.opening(seat, bid_order(run, seat, purse.spend_as(seat.id)))
             try:
+                run.check_pays(seat, messages, purse.spent, [seat])
                 answer = await run.ask(seat, messages, purse, read_bid)
             except InsufficientFundsError:
-                if purse.is_bound_by_share:
-                    continue
-                exhausted = True
-                break
+                exhausted = exhausted or not purse.is_bound_by_share
+                continue
             bids[seat.id], calls = answer or ((0, ""), [])
             if answer:
                 said = calls or [AIMessage("{}: {}".format(*bids[seat.id]))]
                 conversations |= run.remember(seat, [*messages, *said])
+        exhausted = exhausted and not bids
         if exhausted and not run.ctx.sets_aside:
             return run.unpaid(purse)
         best = min(bids, key=lambda name: (-bids[name][0], worked[name]), default="")
@@ -92,12 +92,13 @@ def bid_order(run: StepRun, seat: Seat, purse: Purse) -> Order:
     from labmates.workflows.science.lab import briefs
 
     return run.order(
+        seat,
         {
             **briefs.so_far(run.ctx, run.lab, seat),
             "part": briefs.Shown(seat.part, {"part": seat.part}),
             "artifact_names": briefs.readable_value(run.ctx, run.lab, seat),
-            "budget": briefs.budget_text(run.ctx, purse),
-        }
+            "budget": briefs.status_text(run.ctx, purse),
+        },
     )
 
 

@@ -17,25 +17,33 @@ if TYPE_CHECKING:
     from labmates.workflows.science.baselines.prompt import Step
     from labmates.workflows.science.steps.running import StepRun
 
-FIRST = """# Step: debate, round $round of $rounds
+FIRST = """# Step: debate, round $round of $rounds {always}
 Before $lead the artifact `$artifact`, the team debates what may stand in it. In each round all speak at the \
-same time, and hear the others afterwards.
+same time, and hear the others afterwards. {always}
 
-What you reported: $summary
+What you reported: $summary {always}
+
 $output
-No tool can be called in this step. State your position in 2 or 3 sentences: the results that you stand for, \
-each with its number, how sure you are, and what would prove you wrong. Answer with those sentences only.
-$theory_of_mind$budget"""
 
-NEXT = """# Step: debate, round $round of $rounds
-What the others stated:
+No tool can be called in this step. State your position in 2 or 3 sentences: the results that you stand for, \
+each with its number, how sure you are, and what would prove you wrong. Answer with those sentences only. {always}
+
+$theory_of_mind
+
+$budget"""
+
+NEXT = """# Step: debate, round $round of $rounds {always}
+What the others stated: {always}
 $said
 
 No tool can be called in this step. Test that against your own results: which of it is better supported than \
 yours, and which contradicts what you computed? In 2 or 3 sentences state your position anew, with its numbers, \
 and say what changed it, or why nothing did. Agreement is no aim: give way to evidence alone. Answer with those \
-sentences only.
-$theory_of_mind$budget"""
+sentences only. {always}
+
+$theory_of_mind
+
+$budget"""
 
 NOTE = "The last statement of each member is its final position in the debate."
 
@@ -83,10 +91,11 @@ def debate_order(run: StepRun, seat: Seat, round_: int, said: Sequence[tuple[str
     ctx, lab = run.ctx, run.lab
     others = [(who, text) for who, text in ctx.heard(seat, said) if who != seat.id]
     return run.order(
+        seat,
         {
             **briefs.round_values(ctx, lab, seat, round_, others),
             **briefs.own_work_values(ctx, lab, seat),
-            "budget": briefs.budget_text(ctx, purse),
+            "budget": briefs.status_text(ctx, purse),
         },
         "debate" if round_ == 1 else "debate_again",
     )

@@ -27,10 +27,19 @@ from labmates.sandboxes.pool import Session
 from labmates.workflows.calls.call import Speaker
 from labmates.workflows.calls.remarks import fault_text, kept_text
 from labmates.workflows.science.lab import briefs
-from labmates.workflows.science.lab.context import LabContext, mail_text, warm_up
+from labmates.workflows.science.lab.context import (
+    LabContext,
+    artifacts_text,
+    earlier_files,
+    handed_over,
+    lacking,
+    mail_text,
+    warm_up,
+)
+from labmates.workflows.science.lab.facts import seat_facts
 from labmates.workflows.science.lab.findings import statement
 from labmates.workflows.science.lab.state import Draft, LabState, Member, MemberResult, Waiting, WorkOrder, readers
-from labmates.workflows.science.lab.tool_use import ToolUse, earlier_code
+from labmates.workflows.science.lab.tool_use import ToolUse, earlier_code, handing_over
 
 
 async def work(state: WorkOrder, runtime: Runtime[LabContext]) -> dict[str, object]:
@@ -40,9 +49,10 @@ async def work(state: WorkOrder, runtime: Runtime[LabContext]) -> dict[str, obje
     seat = team.seats[state["agent"]]
     purse = ctx.purse(lab, team.name, state["sharers"]).spend_as(seat.id)
     model = ctx.condition.model_of(seat.id)
-    async with ctx.sandboxes.session(
-        seat.id, model, earlier_code(ctx, phase["team"], seat.id), ctx.condition.code_timeout
-    ) as code:
+    earlier = earlier_code(ctx, phase["team"], seat.id)
+    if team.has_code and (files := earlier_files(ctx, lab, seat)):
+        earlier = [handing_over(files), *earlier]
+    async with ctx.sandboxes.session(seat.id, model, earlier, ctx.condition.code_timeout) as code:
         worker = _Worker(ctx, lab, team, seat, purse, code)
         async with ctx.agents.step(seat.id):
             await worker.work()
@@ -74,6 +84,7 @@ class _Worker:
         self.workspace = Workspace(
             ctx.organisation, team.name, artifacts, left, readers(lab["agenda"]), cut, form, seat.id
         )
+        self.workspace.pays = self._pays
         self.tools = ToolUse(ctx, self.speaker, purse, code, self.workspace, ctx.held(team, states=states))
         self.tools.outputs += self.member["outputs"]
         if self.next_team is not None:
@@ -88,6 +99,7 @@ class _Worker:
             purse,
             name=f"{seat.id}, phase {self.phase['number'] + 1}: work {{}}",
             first=self.member["turns"],
+            status=self._after,
             tools=ctx.tools,
         )
 
@@ -98,7 +110,11 @@ class _Worker:
                 return
             try:
                 await self._turn()
-            except (InsufficientFundsError, ContextOverflowError):
+            except ContextOverflowError:
+                return
+            except InsufficientFundsError:
+                step = f"{self.phase['team']}/{self.phase['number']}/{self.speaker.agent}/work"
+                lacking(self.ctx, step, self.speaker, "the pool could not pay it")
                 return
 
     def result(self) -> MemberResult:
@@ -139,9 +155,17 @@ class _Worker:
         waited = {item["call"]: item for item in self.phase["members"][seat.id]["waiting"]}
         for i, message in enumerate(messages):
             if isinstance(message, ToolMessage) and message.tool_call_id in waited:
-                text = briefs.answered_text(self.ctx, lab, waited[message.tool_call_id])
+                text = waited[message.tool_call_id]["answer"]
                 messages[i] = ToolMessage(text, tool_call_id=message.tool_call_id)
+        messages[-1] = append_line(messages[-1], self._after())
         return messages
+
+    def _pays(self, name: str) -> bool:
+        """Whether the first member of a team could be paid for work on a request, from what this member has left."""
+        team = self.ctx.organisation.teams[name]
+        system = briefs.system_message(self.ctx, team, team.lead)
+        speaker = self.ctx.speaker(team, team.lead)
+        return self.purse.left >= self.ctx.caller.least_cost(speaker, [system], self.ctx.tools)
 
     async def _turn(self) -> None:
         reply = await self.talk.turn()
@@ -153,7 +177,6 @@ class _Worker:
         arrived = self._kept(reply)
         remark = arrived or self._remark(reply)
         self.member["failures"] = 0 if arrived else self.member["failures"] + 1
-        remark = f"{remark}\n\n{self._last_reply()}".rstrip()
         self.talk.reject(reply, UnusableAnswerError("no tool call", remark=remark))
 
     def _remark(self, reply: Reply) -> str:
@@ -163,10 +186,11 @@ class _Worker:
             return fault
         return "\n".join(filter(None, [fault, reminder(self.tools.held)]))
 
-    def _last_reply(self) -> str:
-        """The notice before the agent's last reply; empty otherwise."""
+    def _after(self) -> str:
+        """The line about the budget after a reply, and the notice before the agent's last one."""
         last = self.most_turns - self.member["turns"] == 1 and self.workspace.summary is None
-        return render("last_reply") if last else ""
+        notice = render("last_reply") if last else ""
+        return "\n\n".join(filter(None, [briefs.status_text(self.ctx, self.purse), notice]))
 
     def _kept(self, reply: Reply) -> str | None:
         """Write the received part of a cut call; returns the message to the agent about it."""
@@ -182,11 +206,10 @@ class _Worker:
             text = await self.tools.use(f"{step}/{n}", call)
             answers.append(ToolMessage(text, tool_call_id=call.id))
             if len(self.workspace.requests) > asked:
-                self.waiting.append(Waiting(call=call.id, team=self.workspace.requests[-1].team, refused=False))
+                self.waiting.append(Waiting(call=call.id, team=self.workspace.requests[-1].team, answer=""))
         if remark := self._kept(reply) or fault_text(reply):
             answers[-1] = append_line(answers[-1], remark)
-        answers[-1] = append_line(answers[-1], briefs.status_text(self.ctx, self.purse))
-        answers[-1] = append_line(answers[-1], self._last_reply())
+        answers[-1] = append_line(answers[-1], self._after())
         return answers
 
 
@@ -197,6 +220,7 @@ def work_order(ctx: LabContext, lab: LabState, seat: Seat, purse: Purse) -> Orde
     held = ctx.held(team, states=ctx.organisation.states(seat))
     lacking = [name for name in ctx.mcp.names(ctx.organisation.tools) if name not in held]
     reading = [name for name in readers(lab["agenda"]) if ctx.organisation.may("tell", seat.id, name)]
+    given = handed_over(ctx, lab, seat)
     also = {name: [*sections] for name, sections in team.also.items() if sections}
     values = {
         **briefs.so_far(ctx, lab, seat),
@@ -204,20 +228,22 @@ def work_order(ctx: LabContext, lab: LabState, seat: Seat, purse: Purse) -> Orde
         "plan": phase["plan"],
         "request": briefs.request_value(ctx, lab),
         "artifact_names": briefs.readable_value(ctx, lab, seat),
-        "readers": briefs.Shown(", ".join(reading) or "none", {"readers": reading}),
+        "readers": briefs.Shown(", ".join(reading), {"readers": reading}),
         "mail": mail_text(ctx, lab, seat),
         "turns": briefs.Shown(str(turns), {"turns": turns}),
         "tools": briefs.Shown(f"all but {', '.join(lacking)}" if lacking else "all", {"lacking": lacking}),
-        "code_hint": ctx.code_hint if team.has_code else ctx.organisation.render("no_code_hint"),
-        "writes": "You write" if seat == team.lead else f"The {team.lead.title} writes",
+        "output": str(ctx.caller.whole_output(ctx.speaker(team, seat))),
+        "code_hint": briefs.code_hint(ctx, lab, seat),
+        "artifacts": briefs.Shown(artifacts_text(given), {"material": given}),
+        "writes": "You write" if seat == team.lead else f"{briefs.name_of(team.lead, team).capitalize()} writes",
         "artifact": briefs.Shown(team.artifact, {"artifact": team.artifact}),
-        "artifacts": briefs.Shown(
+        "artifact_sections": briefs.Shown(
             "\n\n".join(f"`{name}`\n{briefs.bullets(lines)}" for name, lines in also.items()), {"also": also}
         ),
         "material": briefs.material_text(ctx, team),
-        "theory_of_mind": briefs.theory_of_mind(ctx, team),
-        "budget": briefs.budget_text(ctx, purse, team),
+        "theory_of_mind": briefs.theory_of_mind(ctx, seat),
+        "budget": briefs.status_text(ctx, purse),
         # Small models do what they read last.
-        "begin": f"\n\n{ctx.organisation.render('begin')}" if team.has_code else "",
+        "begin": ctx.organisation.render("begin", seat_facts(ctx.condition, seat)),
     }
-    return briefs.step_order(ctx, "work", "work", values)
+    return briefs.step_order(ctx, lab, seat, "work", "work", values)

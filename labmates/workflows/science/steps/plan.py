@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from labmates.workflows.science.baselines.prompt import Step
     from labmates.workflows.science.steps.running import StepRun
 
-_CODE = "Each has a Python session of its own with {data}, and reads and writes artifacts."
-_NO_CODE = "They have no code tools: they read and write artifacts."
-
 
 class Plan(LabStep):
     """The lead plans the phase."""
@@ -46,7 +43,7 @@ class Plan(LabStep):
         messages = run.opening(team.lead, plan_order(run, purse))
         lines = "\n".join(f"{seat.id}: …" for seat in workers)
         form = render("plan_form", lines=lines) if len(team.members) > 1 else ""
-        text, tasks, calls = "(no plan)", dict[str, str](), list[BaseMessage]()
+        text, tasks, calls = "", dict[str, str](), list[BaseMessage]()
         exhausted = False
 
         def read(reply: Reply, last: bool) -> tuple[str, dict[str, str]]:
@@ -61,9 +58,11 @@ class Plan(LabStep):
         async def accept(answer: tuple[str, dict[str, str]], number: int) -> None:
             step, speaker = f"{run.place(team.lead)}/{number}", ctx.speaker(team, team.lead)
             if refusal := ctx.approvals.refusal("plan", step, speaker, team.name, answer[0]):
-                raise RefusedError("refused", remark=refusal)
+                is_final = ctx.approvals.is_closed("plan", step, team.lead.id)
+                raise RefusedError(refusal, is_final=is_final)
 
         try:
+            run.check_pays(team.lead, messages, 0, workers)
             if answer := await run.ask(team.lead, messages, purse, read, accept=accept):
                 (text, tasks), calls = answer
         except InsufficientFundsError:
@@ -77,7 +76,7 @@ class Plan(LabStep):
             {**planned, **steps},
             **spending(purse),
             exhausted=exhausted,
-            conversations=run.remember(team.lead, [*messages, *(calls or [AIMessage(text)])]),
+            conversations=run.remember(team.lead, [*messages, *(calls or [AIMessage(text or "(no plan)")])]),
         )
 
     def answer(self, order: Step, heard: Heard) -> Draft:
@@ -97,9 +96,8 @@ def plan_order(run: StepRun, purse: Purse) -> Order:
 
     ctx, lab, team = run.ctx, run.lab, run.team
     members = {seat.id: f"{'you, ' if seat == team.lead else ''}the {seat.title}" for seat in run.workers}
-    rounds = ctx.condition.deliberation_rounds
-    then = f"Then they talk the results over in {rounds} round{'s' * (rounds > 1)}, and" if rounds else "Then"
     return run.order(
+        team.lead,
         {
             **briefs.so_far(ctx, lab, team.lead),
             "team": team.name,
@@ -108,13 +106,11 @@ def plan_order(run: StepRun, purse: Purse) -> Order:
             "stated": str(briefs.stated_value(ctx, lab, team.lead)),
             "mail": mail_text(ctx, lab, team.lead),
             "turns": ctx.condition.turns_of(team),
-            "tools": _CODE.format(data=ctx.data) if team.has_code else _NO_CODE,
-            "then": then,
             "artifact": team.artifact,
             "member_lines": briefs.Shown(briefs.listed(members), {"members": members}),
-            "theory_of_mind": briefs.theory_of_mind(ctx, team),
-            "budget": briefs.budget_text(ctx, purse, team),
-        }
+            "theory_of_mind": briefs.theory_of_mind(ctx, team.lead),
+            "budget": briefs.status_text(ctx, purse),
+        },
     )
 
 

@@ -23,18 +23,23 @@ if TYPE_CHECKING:
 
 MOST_REVIEW_CHARS = 6_000
 
-PROMPT = """# Step: review
-The $lead wrote `$artifact`, and will revise it once, after the reviews of all other members. You did not write \
-it: read it as a referee would.
+PROMPT = """# Step: review {always}
+This text, `$artifact`, is the work of $lead, who revises it once, after the reviews of all other members. You did \
+not write it: read it as a referee would. {always}
 
 $draft
 
-What you reported of your own work: $summary
+What you reported of your own work: $summary {always}
+
 $output
+
 No tool can be called in this step. Write at most five points, each on a line of its own that begins with a \
 dash: the section, what is wrong, missing or not supported by the results that you know, and what should stand \
-there, with its number. Leave style alone. If nothing has to change, write one such line that says so.
-$theory_of_mind$budget"""
+there, with its number. Leave style alone. If nothing has to change, write one such line that says so. {always}
+
+$theory_of_mind
+
+$budget"""
 
 FORM = "Answer with lines that begin with a dash, one for each point, and without a tool call."
 
@@ -85,12 +90,13 @@ def review_order(run: StepRun, seat: Seat, purse: Purse) -> Order:
     ctx, team = run.ctx, run.team
     draft = ctx.newest(run.lab, seat).get(team.artifact, "(you may not read it: review what you heard of it)")
     return run.order(
+        seat,
         {
             **briefs.own_work_values(ctx, run.lab, seat, all_phases=True),
-            "lead": team.lead.title,
+            "lead": briefs.name_of(team.lead, team),
             "artifact": briefs.Shown(team.artifact, {"artifact": team.artifact}),
             "draft": briefs.Shown(delimited(team.artifact, draft), {"draft": draft}),
-            "theory_of_mind": briefs.theory_of_mind(ctx, team),
-            "budget": briefs.budget_text(ctx, purse),
-        }
+            "theory_of_mind": briefs.theory_of_mind(ctx, seat),
+            "budget": briefs.status_text(ctx, purse),
+        },
     )

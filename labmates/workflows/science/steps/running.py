@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 
 from labmates.agents.organisation_parts import Seat, Team
 from labmates.agents.prompts import render
-from labmates.agents.steps import StepKind
+from labmates.agents.steps import StepKind, find_step
 from labmates.budgets.ledger import InsufficientFundsError
 from labmates.budgets.purse import Purse
 from labmates.models.conversation import Accept, Read
@@ -21,8 +21,8 @@ from labmates.models.reply import Reply
 from labmates.records.events import MessageEvent, PhaseEvent
 from labmates.workflows.calls.remarks import answered, remark_on
 from labmates.workflows.play.playing import together
-from labmates.workflows.science.lab.briefs import step_order, system_message
-from labmates.workflows.science.lab.context import LabContext
+from labmates.workflows.science.lab.briefs import answer_text, status_text, step_order, system_message
+from labmates.workflows.science.lab.context import LabContext, lacking
 from labmates.workflows.science.lab.state import LabState, Member, Phase, TeamState, new_member
 
 T = TypeVar("T")
@@ -78,9 +78,9 @@ class StepRun:
         """The money of the step; of `sharers` members who spend at the same time, each needs a purse of its own."""
         return self.ctx.purse(self.lab, self.team.name, sharers)
 
-    def order(self, values: Mapping[str, object], prompt: str = "") -> Order:
-        """The order of this step from a prompt, by default that of its name."""
-        return step_order(self.ctx, self.kind.order, prompt or self.kind.order, values)
+    def order(self, seat: Seat, values: Mapping[str, object], prompt: str = "", *facts: str) -> Order:
+        """The order of this step to a seat from a prompt, by default that of its name; `facts` hold, too."""
+        return step_order(self.ctx, self.lab, seat, self.kind.order, prompt or self.kind.order, values, *facts)
 
     def opening(self, seat: Seat, order: Order, *, continued: bool = False) -> list[BaseMessage]:
         """A transcript that ends with an order, after the agent's memory or its system prompt."""
@@ -89,6 +89,32 @@ class StepRun:
     def remember(self, seat: Seat, messages: Sequence[BaseMessage]) -> dict[str, list[int]]:
         """The conversation of a seat, if its team remembers all of it."""
         return self.ctx.memory(self.team, seat, messages)
+
+    def least_cost(self, seat: Seat, messages: list[BaseMessage]) -> int:
+        """The cost of a seat's shortest reply, in micro-dollars."""
+        return self.ctx.caller.least_cost(self.ctx.speaker(self.team, seat), messages, self.ctx.tools)
+
+    def check_pays(self, seat: Seat, messages: list[BaseMessage], spent: int, workers: Sequence[Seat]) -> None:
+        """Check before a reply that it and then the work of one of the workers can be paid, with `spent` in the step.
+
+        Raises
+        ------
+        InsufficientFundsError
+            If no worker could be paid afterwards: the reply would buy nothing.
+        """
+        from labmates.workflows.science.steps.member import work_order
+
+        if not any(find_step(name).does == "work" for name in self.phase["steps"]):
+            return
+        rest = self.purse().left - spent - self.least_cost(seat, messages)
+        for worker in workers:
+            purse = self.purse(len(workers)).spend_as(worker.id)
+            order = work_order(self.ctx, self.lab, worker, purse)
+            if min(rest // len(workers), purse.left) >= self.least_cost(worker, self.opening(worker, order)):
+                return
+        why = "nobody could be paid for the work after it"
+        lacking(self.ctx, self.place(seat), self.ctx.speaker(self.team, seat), why)
+        raise InsufficientFundsError("nobody could be paid for the work")
 
     async def ask(
         self,
@@ -125,17 +151,23 @@ class StepRun:
                 await accept(answer[0], number)
 
         what = " ".join(filter(None, (self.kind.label, part)))
-        return await self.ctx.caller.answer(
-            self.place(seat, part),
-            self.ctx.speaker(self.team, seat),
-            messages,
-            purse,
-            read_text,
-            name=f"{seat.id}, phase {self.phase['number'] + 1}: {what}",
-            repair_turns=self.ctx.condition.repair_turns,
-            accept=accept_text,
-            tools=self.ctx.tools,
-        )
+        speaker = self.ctx.speaker(self.team, seat)
+        try:
+            return await self.ctx.caller.answer(
+                self.place(seat, part),
+                speaker,
+                messages,
+                purse,
+                read_text,
+                name=f"{seat.id}, phase {self.phase['number'] + 1}: {what}",
+                repair_turns=self.ctx.condition.repair_turns,
+                accept=accept_text,
+                status=lambda: status_text(self.ctx, purse),
+                tools=self.ctx.tools,
+            )
+        except InsufficientFundsError:
+            lacking(self.ctx, self.place(seat, part), speaker, "the pool could not pay it")
+            raise
 
     async def ask_together(
         self,
@@ -208,12 +240,27 @@ class StepRun:
 
     def unpaid(self, purse: Purse) -> dict[str, Any]:
         """End a phase that the pool can't pay: the next one starts, or without a reserve the run ends."""
-        agenda = self.state["agenda"][1:] if self.ctx.sets_aside else []
+        agenda = with_answer(self.ctx, self.phase, self.state["agenda"][1:]) if self.ctx.sets_aside else []
         if self.ctx.sets_aside:
             where = here(self.phase, "skipped")
             number, reason = self.phase["number"], self.phase["reason"]
             self.ctx.recorder.once(PhaseEvent(**where, status="skipped", number=number, reason=reason))
         return {"agenda": agenda, **spending(purse), "exhausted": True, "over": True}
+
+
+def with_answer(ctx: LabContext, phase: Phase, agenda: Sequence[Phase]) -> list[Phase]:
+    """The agenda after a phase: if a request caused it, with its answer to the member that waits for it."""
+    asked = phase["asked"]
+    for place, later in enumerate(agenda if asked else ()):
+        for name, member in later["members"].items():
+            for n, item in enumerate(member["waiting"]):
+                if later["team"] == asked["by"] and item["team"] == phase["team"] and not item["answer"]:  # type: ignore[index]
+                    text = answer_text(ctx, phase)
+                    waiting = [*member["waiting"][:n], {**item, "answer": text}, *member["waiting"][n + 1 :]]
+                    members = {**later["members"], name: {**member, "waiting": waiting}}
+                    changed = cast(Phase, {**later, "members": members})
+                    return [*agenda[:place], changed, *agenda[place + 1 :]]
+    return [*agenda]
 
 
 def _after(lab: LabState, team: str, spent: int, spent_by: Mapping[str, int]) -> LabState:

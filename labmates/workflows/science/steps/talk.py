@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, cast
 
 from langchain_core.messages import AIMessage, BaseMessage
 
 from labmates.agents.organisation_parts import Seat
 from labmates.agents.sections import excerpt
+from labmates.agents.steps import find_step
 from labmates.agents.workspace import MOST_MESSAGE_CHARS
 from labmates.budgets.ledger import InsufficientFundsError
 from labmates.models.objects import UnusableAnswerError
@@ -38,17 +40,28 @@ class Talk(LabStep):
     order = "deliberate"
 
     async def take(self, run: StepRun) -> Update:
-        """Let the members speak in turn; each hears the others, and continues its conversation in later rounds."""
+        """Let the members speak in turn; in later rounds only those whose answer somebody needs, until nobody does."""
+        from labmates.workflows.science.lab.context import lacking
         from labmates.workflows.science.steps.running import spending
 
         ctx, phase, team = run.ctx, run.phase, run.team
+        names = ctx.flow(run.lab).names
+        worked = [name for name in names[: names.index(self.name)] if find_step(name).does == "work"]
+        if worked and not any(member["turns"] for member in phase["members"].values()):
+            lacking(ctx, run.place(team.lead), ctx.speaker(team, team.lead), "nobody has worked in this phase")
+            return run.next()
         purse = run.purse()
         talk = list(phase["said"])
         spoken: dict[str, tuple[list[BaseMessage], int]] = {}
         lab = cast("LabState", {**run.lab, "agenda": [{**phase, "said": talk}]})
         exhausted = False
+        asked = {seat.id for seat in team.members}
         for round_ in range(1, ctx.rounds(run.lab) + 1):
+            speaking, asked = asked, set()
             for seat in team.members:
+                if seat.id not in speaking | asked:
+                    continue
+                asked.discard(seat.id)
                 mine = purse.spend_as(seat.id)
                 if seat.id in spoken:
                     before, heard = spoken[seat.id]
@@ -66,8 +79,9 @@ class Talk(LabStep):
                     text, calls = answer
                     talk.append((seat.id, text))
                     spoken[seat.id] = ([*messages, *(calls or [AIMessage(text)])], len(talk))
+                    asked |= needed(text, team.seats) - {seat.id}
                     run.tell(seat, text, str(round_))
-            if exhausted:
+            if exhausted or not asked:
                 break
         if exhausted and not ctx.sets_aside:
             return run.unpaid(purse)
@@ -95,13 +109,16 @@ def first_round_order(run: StepRun, lab: LabState, seat: Seat, round_: int, purs
     ctx, phase = run.ctx, lab["agenda"][0]
     task = phase["members"][seat.id]["task"]
     return run.order(
+        seat,
         {
             **briefs.round_values(ctx, lab, seat, round_, ctx.heard(seat, phase["said"])),
             **briefs.own_work_values(ctx, lab, seat),
             "task": briefs.Shown(task, {"task": task}),
-            "calls": calls_text(ctx, phase, seat) or "nothing",
-            "budget": briefs.budget_text(ctx, purse),
-        }
+            "calls": calls_text(ctx, phase, seat) or "nothing with a tool",
+            "budget": briefs.status_text(ctx, purse),
+        },
+        "",
+        *_further(run, round_),
     )
 
 
@@ -110,7 +127,22 @@ def next_round_order(run: StepRun, seat: Seat, round_: int, since: Sequence[tupl
     from labmates.workflows.science.lab import briefs
 
     values = briefs.round_values(run.ctx, run.lab, seat, round_, run.ctx.heard(seat, since))
-    return run.order({**values, "budget": briefs.budget_text(run.ctx, purse)}, "deliberate_again")
+    budget = {"budget": briefs.status_text(run.ctx, purse)}
+    return run.order(seat, {**values, **budget}, "deliberate_again", *_further(run, round_))
+
+
+def _further(run: StepRun, round_: int) -> list[str]:
+    return ["rounds"] if round_ < run.ctx.rounds(run.lab) else []
+
+
+def needed(text: str, seats: Collection[str]) -> set[str]:
+    """The seats whose answer a contribution needs, from its line ``Answer needed: NAME``."""
+    named: set[str] = set()
+    for line in text.splitlines():
+        head, _, names = line.partition(":")
+        if head.strip(" *-#>`_").lower() == "answer needed":
+            named |= {*re.findall(r"\w+", names)}
+    return named & {*seats}
 
 
 def read_contribution(reply: Reply, last: bool, form: str = _SENTENCES, most: int = MOST_MESSAGE_CHARS) -> str:

@@ -23,17 +23,20 @@ if TYPE_CHECKING:
     from labmates.workflows.science.baselines.prompt import Step
     from labmates.workflows.science.steps.running import StepRun
 
-PROMPT = """# Step: vote
+PROMPT = """# Step: vote {always}
 The team now votes whose results `$artifact` should rest on where results differ. Nobody sees your vote before \
-all have voted.
+all have voted. {always}
 
-The reports that you may read:
+The reports that you may read: {always}
 $reports
 
 No tool can be called in this step. Choose one of $candidates (not yourself) by how well the results are \
 supported, not by how surely they are told. Answer with one line: the name, a colon and your reason in one \
-sentence.
-$theory_of_mind$budget"""
+sentence. {always}
+
+$theory_of_mind
+
+$budget"""
 
 PRINTED_CHARS = 600
 """Characters of each member's output that a voter sees."""
@@ -88,13 +91,14 @@ def vote_order(run: StepRun, seat: Seat, purse: Purse, candidates: Sequence[str]
     from labmates.workflows.science.lab import briefs
 
     return run.order(
+        seat,
         {
             "artifact": briefs.Shown(run.team.artifact, {"artifact": run.team.artifact}),
             "reports": briefs.reports_value(run.ctx, run.lab, seat, PRINTED_CHARS),
             "candidates": briefs.Shown(", ".join(candidates), {"candidates": [*candidates]}),
-            "theory_of_mind": briefs.theory_of_mind(run.ctx, run.team),
-            "budget": briefs.budget_text(run.ctx, purse),
-        }
+            "theory_of_mind": briefs.theory_of_mind(run.ctx, seat),
+            "budget": briefs.status_text(run.ctx, purse),
+        },
     )
 
 

@@ -81,7 +81,7 @@ class Work(LabStep):
             for n, (to, kind, request, justification) in enumerate(result["requests"]):
                 made = state["asked"].get(f"{phase['team']}>{to}", 0) + counts.get(to, 0)
                 if made >= ctx.condition.max_requests:
-                    waiting[n] = {**waiting[n], "refused": True}
+                    waiting[n] = {**waiting[n], "answer": ctx.organisation.render("request_refused", team=to)}
                     continue
                 asked = Asked(by=phase["team"], kind=kind, request=request, justification=justification)
                 where = here(phase, f"request/{sum(state['asked'].values()) + len(phases)}", agent)

@@ -30,8 +30,6 @@ MOST_HALVED = 5
 """The material of an artifact is halved up to this many times, until the pool can pay for writing it."""
 
 _READ_ON = "Where characters are left out, read_artifact shows them."
-_LAST = "It is the result of the project."
-_NOT_LAST = "The teams after yours know of your team's work only what its artifacts, stated findings and messages say."
 
 
 class Write(LabStep):
@@ -104,14 +102,13 @@ def write_order(
     values = {
         "artifact": briefs.Shown(artifact, {"artifact": artifact}),
         "tools": briefs.Shown(", ".join(TO_CLOSE), {"tools": [*TO_CLOSE]}),
-        "readers": _LAST if briefs.is_last(ctx, team) else _NOT_LAST,
         "reports": "what the members reported" + " and what their code printed" * team.has_code,
         "request": briefs.request_value(ctx, lab, most=int(material * MOST_ARTIFACT_CHARS)),
-        "sections": briefs.sections_value(ctx, team),
+        "sections": briefs.sections_value(ctx, lab, author),
         "outputs": briefs.reports_value(ctx, lab, author, printed),
-        "said": "\n\n".join([said, *phase["notes"]]),
+        "said": "\n\n".join(filter(None, [said, *phase["notes"]])),
         "artifacts": briefs.Shown(artifacts, {"material": shown}),
         "stated": briefs.stated_value(ctx, lab, author, material),
-        "budget": briefs.budget_text(ctx, purse, team),
+        "budget": briefs.status_text(ctx, purse),
     }
-    return briefs.step_order(ctx, WRITE.order, WRITE.order, values)
+    return briefs.step_order(ctx, lab, author, WRITE.order, WRITE.order, values)

@@ -19,7 +19,6 @@ from pydantic import BaseModel, Field
 
 import tests.support.wasteful  # noqa: F401 - registers two baselines
 from labmates.agents.organisation_parts import REPORT, Seat, Team
-from labmates.agents.prompts import render
 from labmates.agents.sections import excerpt, excerpts
 from labmates.agents.tools import (
     STATE,
@@ -42,10 +41,10 @@ from labmates.tasks.registry import get_task
 from labmates.tasks.schema import findings_example, findings_schema_text
 from labmates.workflows.science.baselines.material import NO_ANALYSIS
 from labmates.workflows.science.baselines.stated import find_block
-from labmates.workflows.science.lab.briefs import project_text
 from labmates.workflows.science.lab.context import delimited
 from labmates.workflows.science.lab.findings import findings_form, stated_texts
 from tests.support.lab_orders import with_facts
+from tests.support.lab_prompts import render
 from tests.support.teams import DATA, EVAL, MODEL, PIPELINE, TEAMS, WRITING
 
 TURNS = 8
@@ -82,7 +81,7 @@ class Lab:
     def system(self, team: Team, role: Seat) -> SystemMessage:
         shared = render(
             "system",
-            project=project_text(PIPELINE),
+            teams="four",
             brief=self.task.brief,
             findings=findings_schema_text(self.task),
             handed="\n".join(f"- {team} team: `{name}`" for name, team in PIPELINE.handed.items()),
@@ -111,7 +110,7 @@ class Lab:
         said: list[str] = []
         for number in (1, 2):
             for role in roles:
-                order = deliberation_order(team, number, *reports[role.id], "\n".join(said) or "nothing yet")
+                order = deliberation_order(team, number, *reports[role.id], "\n".join(said) or "")
                 said.append(f"[{role.id}]: {self.ask([self.system(team, role), HumanMessage(order)]).text}")
         order = self.writing_order(team, reports, "\n".join(said))
         reply = self.ask([self.system(team, roles[0]), HumanMessage(order)], [STATE, "write_artifact"])
@@ -129,7 +128,7 @@ class Lab:
             request="",
             artifacts=shown(self.artifacts, 6_000),
             stated=self.stated_so_far(),
-            mail=mail or "none",
+            mail=mail,
             turns=TURNS,
             tools="",
             then="Then",
@@ -210,7 +209,7 @@ def readers_of(team: Team) -> list[str]:
 
 
 def shown(artifacts: dict[str, str], most: int) -> str:
-    return "\n\n".join(f"=== {name} ===\n{excerpt(text, most)}" for name, text in artifacts.items()) or "none yet"
+    return "\n\n".join(f"=== {name} ===\n{excerpt(text, most)}" for name, text in artifacts.items()) or ""
 
 
 def run_code(code: str, names: dict[str, Any]) -> str:
@@ -229,9 +228,9 @@ def work_order(team: Team, task: str, plan: str, artifacts: dict[str, str], budg
         task=task,
         plan=plan,
         request="",
-        artifact_names=", ".join(f"`{name}`" for name in sorted(artifacts)) or "none yet",
-        readers=", ".join(readers_of(team)) or "none",
-        mail="none",
+        artifact_names=", ".join(f"`{name}`" for name in sorted(artifacts)) or "",
+        readers=", ".join(readers_of(team)),
+        mail="",
         turns=TURNS,
         tools=", ".join(team.tools(states=True)),
         code_hint=render("code_hint", data="the data set", timeout=30, libraries="numpy 2.4.6, pandas 3.1.1")

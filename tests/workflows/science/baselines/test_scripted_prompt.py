@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
-from labmates.agents.prompts import render
 from labmates.agents.tools import TO_CLOSE
 from labmates.budgets.visibility import budget_status
 from labmates.workflows.science.baselines.prompt import Step, read_step
 from tests.support.lab_orders import split_parts, with_facts
+from tests.support.lab_prompts import render
 from tests.support.teams import PIPELINE, TEAMS
 
 EVAL = TEAMS["eval"]
@@ -23,7 +23,7 @@ def system(agent: int = 0) -> SystemMessage:
     return SystemMessage(
         render(
             "system",
-            project="You work in a research team.",
+            teams="four",
             brief="Look at this. What is it?",
             findings="- n_days (whole number): number of days",
             handed=HANDED,
@@ -50,7 +50,7 @@ def work(turns: int = 6, budget: str = "", request: str = "") -> str:
         request=request,
         artifact_names="`dataset_description`, `model_architecture`",
         readers="writing",
-        mail="none",
+        mail="",
         turns=turns,
         tools=", ".join(EVAL.tools(states=True)),
         code_hint=render("code_hint", data="the data set", timeout=30, libraries="numpy 2.4.6, pandas 3.1.1"),

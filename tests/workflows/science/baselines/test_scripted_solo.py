@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 
-from labmates.agents.prompts import render
 from labmates.tasks.registry import get_task
 from labmates.tasks.schema import findings_fields_text
 from labmates.workflows.science.baselines.diligent import Diligent
@@ -13,28 +12,29 @@ from labmates.workflows.science.baselines.prompt import read_step
 from labmates.workflows.science.baselines.stated import find_block
 from labmates.workflows.science.baselines.writing import write_sections
 from tests.support.lab_orders import with_facts
-from tests.support.teams import ALONE, SOLO
+from tests.support.lab_prompts import render_alone as render
+from tests.support.teams import SOLO
 
 SYSTEM = SystemMessage(
-    ALONE.render(
+    render(
         "system",
         brief="Look at this. What is it?",
         data_description="- day: number of the day",
         findings=findings_fields_text(get_task("anomaly")),
-        handed="- you hand over `notes`\n- you hand over `final_paper`",
+        handed="- `notes`\n- `final_paper`",
         budget_rules="",
     )
     + "\n\n"
-    + ALONE.render("role", role=SOLO.lead.title, agent=SOLO.lead.id, part=SOLO.lead.part)
+    + render("role", role=SOLO.lead.title, agent=SOLO.lead.id, part=SOLO.lead.part)
 )
 WORK = HumanMessage(
-    ALONE.render(
+    render(
         "work",
         plan="- look",
         turns=64,
         tools="run_code, write_artifact, mark_complete",
         code_hint=render("code_hint", data="the data set", timeout=30, libraries="numpy 2.4.6, pandas 3.1.1"),
-        artifacts="`notes`\n- Overview: what there is\n- Doubts\n\n`more`\n- Aim",
+        artifact_sections="`notes`\n- Overview: what there is\n- Doubts\n\n`more`\n- Aim",
         budget="",
         begin=render("begin"),
     )
@@ -44,7 +44,7 @@ RAN = [
     ToolMessage('There are 7 sensors.\nRESULT {"n_sensors": 7}', tool_call_id="c1"),
 ]
 WRITE = HumanMessage(
-    ALONE.render(
+    render(
         "write",
         artifact="final_paper",
         tools="write_artifact, state_findings",
@@ -59,7 +59,7 @@ def test_who_is_alone_leads_and_is_told_the_artifacts_besides_the_paper() -> Non
     assert (step.kind, step.agent, step.team, step.turns, step.leads) == ("work", "researcher", "solo", 64, True)
     assert step.also_asked() == {"notes": [("Overview", "what there is"), ("Doubts", "")], "more": [("Aim", "")]}
     assert set(step.owners.values()) == {"solo"}
-    assert read_step(with_facts([SYSTEM, HumanMessage(ALONE.render("plan", turns=64, budget=""))])).members() == {}
+    assert read_step(with_facts([SYSTEM, HumanMessage(render("plan", turns=64, budget=""))])).members() == {}
 
 
 def test_who_writes_in_the_conversation_of_its_work_remembers_it() -> None:
