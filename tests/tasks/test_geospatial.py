@@ -322,7 +322,7 @@ def test_a_direction_is_the_same_half_a_turn_on() -> None:
     ("field", "full", "none"),
     [
         ("range_m", 0.29, 0.91),
-        ("anisotropy_ratio", 0.35, 1.09),
+        ("anisotropy_ratio", 0.39, 1.21),
         ("n_sites", 0.0019, 0.011),
     ],
 )

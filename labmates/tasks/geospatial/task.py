@@ -58,8 +58,8 @@ class Errors(NamedTuple):
 
 
 ERRORS: Mapping[Difficulty, Errors] = {
-    "easy": Errors(0.13, 3, 0.14, 0.03, 0.025, 40, 0.1),
-    "medium": Errors(0.15, 5, 0.18, 0.04, 0.025, 50, 0.15),
+    "easy": Errors(0.13, 3, 0.2, 0.03, 0.025, 40, 0.1),
+    "medium": Errors(0.15, 5, 0.2, 0.04, 0.025, 50, 0.15),
     "hard": Errors(0.2, 8, 0.2, 0.05, 0.025, 60, 0.2),
 }
 """Spread of the ideal findings (`Dataset.ideal`) around the truth over a dozen data sets."""
