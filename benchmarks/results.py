@@ -99,7 +99,7 @@ def is_of(run: RunRecord, condition: dict[str, Any]) -> bool:
     is_alone = wanted.pop("solo", False)
     wanted.pop("organisation", None)
     same = all(str(run.condition.get(name)) == str(value) for name, value in wanted.items())
-    return same and (run.kind != "science" or bool(run.condition.get("solo")) is is_alone)
+    return same and (run.kind != "science" or (run.condition["organisation"] == "solo") is is_alone)
 
 
 def markdown(table: Table) -> list[str]:
@@ -123,8 +123,8 @@ def page(store_url: str, planned: Sequence[Play], missing: Sequence[str]) -> str
         ]
         costs = store.costs([run.id for run in runs])
     games = [run for run in runs if run.kind == "game"]
-    alone = [run for run in runs if run.kind == "science" and run.condition.get("solo")]
-    teams = [run for run in runs if run.kind == "science" and not run.condition.get("solo")]
+    alone = [run for run in runs if run.kind == "science" and run.condition["organisation"] == "solo"]
+    teams = [run for run in runs if run.kind == "science" and run.condition["organisation"] != "solo"]
     lines = [
         "# Results with small models",
         "",
@@ -160,7 +160,7 @@ def lacking(runs: Sequence[RunRecord], planned: Iterable[Play]) -> list[str]:
     for play in planned:
         ended = sum(run.kind == play.kind and is_of(run, play.condition) for run in runs)
         what = play.condition.get("game") or (
-            "the lab alone" if play.condition.get("solo") else "the lab in four teams"
+            "the lab alone" if play.condition["organisation"] == "solo" else "the lab in four teams"
         )
         if ended < play.replicates:
             number = f"{play.replicates - ended} of {play.replicates} runs"

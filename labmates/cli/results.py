@@ -116,10 +116,14 @@ def command_of(
     words = ["labmates", "run", condition.kind]
     required = {name for name, field in type(condition).model_fields.items() if field.is_required()}
     values = condition.model_dump(mode="json")
-    usual = type(condition).model_validate({name: values[name] for name in required}).model_dump(mode="json")
-    words += options_for(
-        {name: value for name, value in values.items() if name in required or value != usual.get(name)}
+    # Others follow from the material, as the size of teams from the organisation.
+    material = required | (condition.material & values.keys())
+    plain, usual = (
+        type(condition).model_validate({name: values[name] for name in given}).model_dump(mode="json")
+        for given in (required, material)
     )
+    differs = {name for name in values if values[name] != (plain if name in material else usual).get(name)}
+    words += options_for({name: value for name, value in values.items() if name in required | differs})
     ours = RunSettings.model_validate(settings)
     shown = settable(RunSettings).keys() - {"models"}
     words += options_for({name: value for name, value in _unusual(ours, RunSettings()).items() if name in shown})

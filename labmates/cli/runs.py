@@ -71,7 +71,7 @@ def runs(store: str | None, sort: str, limit: int, as_json: bool, **filters: Any
     if not page.rows:
         err().print("No runs match these filters." if any(filters.values()) else "The store has no runs.")
         return
-    headings = ["run", "started", "kind", "models", "seed", "status", "study", "seconds", "bill"]
+    headings = ["run", "started", "kind", "about", "models", "seed", "status", "study", "seconds", "bill"]
     print_grid(headings, [_cells(listed) for listed in page.rows], [name in _NUMBERS for name in headings])
     if page.after:
         out().print(f"The first {limit} runs; --limit shows more.", style="dim")
@@ -141,7 +141,12 @@ def _index(store: Store) -> None:
 
 
 def _cells(listed: ListedRun) -> list[str]:
+    from labmates.records.view import shown_parameter
+
     run = listed.run
     started = datetime.fromtimestamp(run.started, UTC).astimezone().strftime("%Y-%m-%d %H:%M") if run.started else ""
     numbers = f"{run.seconds:.1f}", show_bill(run)
-    return [run.id, started, run.kind, ", ".join(run.models), str(run.seed), run.standing, run.study or "", *numbers]
+    named = (shown_parameter(run.condition.get(name)) for name in ("task", "game", "mechanism"))
+    about = " ".join(name for name in named if name not in (None, "none"))
+    texts = run.id, started, run.kind, about, ", ".join(run.models), str(run.seed), run.standing, run.study or ""
+    return [*texts, *numbers]

@@ -13,10 +13,13 @@ from labmates.cli.console import clean, out, print_json
 from labmates.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from labmates.records.bodies import Bodies
     from labmates.records.events import Event, LLMCallEvent
     from labmates.records.run import RunRecord
     from labmates.records.store import Store
+    from labmates.stats.tables import Table
     from labmates.viewer.event_items import Text
 
 MOST_CHARS = 100
@@ -104,10 +107,11 @@ def show(
     save: Path | None,
     as_json: bool,
 ) -> int:
-    """Show a run: phases, messages, code and its output, artifacts, budget, scores."""
+    """Show a run: phases, messages, code and its output, artifacts, findings and credit, seats, budget, scores."""
     from labmates.agents.organisation_parts import REPORT
     from labmates.budgets.money import format_dollars
     from labmates.cli.summary import print_run
+    from labmates.cli.tables import print_tables
     from labmates.records.bodies import Bodies
     from labmates.records.events import LLMCallEvent
     from labmates.records.run_files import newest_artifact, save_material
@@ -124,7 +128,8 @@ def show(
         if as_json:
             judging = judging_usage(database.events(run.id))
             used = [{**asdict(usage), "cost": format_dollars(usage.cost)} for usage in judging]
-            print_json({**run_json(run, database.scores(run.id)), "judging": used})
+            tables = {table.name: table.rows for table in _tables(database, run)}
+            print_json({**run_json(run, database.scores(run.id)), "judging": used, "tables": tables})
             return 0
         if report or artifact:
             text = newest_artifact(database, run.id, artifact or REPORT)
@@ -143,10 +148,20 @@ def show(
             if prompts and isinstance(event, LLMCallEvent):
                 _prompts(event, bodies, shown, most)
             _tell(event, bodies, most)
+        print_tables(list(_tables(database, run)))
         print_run(database, run)
         if run.error:
             out().print(f"Error: {clean(run.error)}")
     return 0
+
+
+def _tables(store: Store, run: RunRecord) -> Iterable[Table]:
+    """The tables that the run's experiment shows of it; none if it is not installed."""
+    from labmates.records.reading import BodyReader, RunReader
+    from labmates.workflows.protocol.experiment import EXPERIMENTS
+
+    make = EXPERIMENTS.get(run.kind).tables if run.kind in EXPERIMENTS else None
+    return () if make is None else make(RunReader(store, run, BodyReader(store, run.id)))
 
 
 def _prompts(event: LLMCallEvent, bodies: Bodies, shown: set[int], most: int | None) -> None:

@@ -87,13 +87,12 @@ def print_run(store: Store, run: RunRecord) -> None:
     from labmates.studies.judging import judging_usage
 
     usage = run.usage
-    kind = f"{run.kind}, one agent alone" if run.condition.get("solo") else run.kind
     code = ""
     # A plug-in's run is summarised even if the plug-in is not installed.
     if run.kind in EXPERIMENTS and EXPERIMENTS.get(run.kind).needs_sandbox:
         code = f", {usage.tool_calls} tool calls; code ran in: {run.sandbox or 'no sandbox'}"
     events = store.events(run.id)
-    settings = ", ".join([kind, *run.models, f"seed {run.seed}"])
+    settings = ", ".join([run.kind, *run.models, f"seed {run.seed}"])
     out().print(
         f"\nRun {run.id} ({settings}): {run.standing} in {run.seconds:.1f} s, "
         f"{usage.llm_calls} calls, {usage.input_tokens + usage.output_tokens:,} tokens{_parts(usage)}, "

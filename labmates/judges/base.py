@@ -26,15 +26,15 @@ class Trace:
     Attributes
     ----------
     kind
-        A version of an artifact, the output of code, or findings stated with the tool, as JSON.
+        A version of an artifact, the summary of a task, the output of code, or findings stated with the tool, as JSON.
     name
-        Name of the artifact, or of the agent that ran the code or stated the findings.
+        Name of the artifact, or of the agent that did the task, ran the code or stated the findings.
     code
         The code that printed an output.
     """
 
     team: str
-    kind: Literal["artifact", "output", "findings"]
+    kind: Literal["artifact", "summary", "output", "findings"]
     name: str
     text: str
     code: str = ""

@@ -81,6 +81,15 @@ def record_keys(model: type[BaseModel]) -> frozenset[str]:
     return frozenset(name for inner in nested for name in inner.model_fields) - model.model_fields.keys()
 
 
+def is_same(first: Item, second: Item) -> bool:
+    """Whether two statements of a finding have equal names, in any order, and equal numbers when rounded alike."""
+    if sorted(first.plain) != sorted(second.plain) or len(first.numbers) != len(second.numbers):
+        return False
+    pairs = [(_number(one), _number(other)) for one, other in zip(first.numbers, second.numbers, strict=True)]
+    signs = zip(first.numbers, second.numbers, strict=True)
+    return all(agree(*pair) or agree(*reversed(pair)) for pair in pairs) and all(a * b >= 0 for a, b in signs)
+
+
 def is_source(row: Row, item: Item) -> bool:
     """Whether a row may be the source of an item: it has all names, numbers and context words."""
     if not (all(map(row.names, item.plain)) and row.speaks_of(item.stems)):
@@ -108,12 +117,26 @@ class Finder:
         candidate = _as_stated(row, item)
         if candidate is None:
             return False
-        full, twice = self._earned(item, item.value), (item.value, item.value)
+        full = self._earned(item, item.value)
         return (
             full > 0
             and self._earned(item, candidate) >= LEAST_CREDIT * full
-            and (not item.in_list or self._earned(item, item.value, candidate) <= self._earned(item, *twice) + TINY)
+            and (not item.in_list or self._adds_nothing(item, candidate))
         )
+
+    def states(self, findings: BaseModel, item: Item) -> bool:
+        """Whether typed findings hold a true one, or another value that the task counts as right."""
+        value, full = getattr(findings, item.finding), self._earned(item, item.value)
+        return any(
+            full > 0
+            and self._earned(item, entry) >= LEAST_CREDIT * full
+            and (not item.in_list or self._adds_nothing(item, entry))
+            for entry in (value or () if item.in_list else [value] if value is not None else [])
+        )
+
+    def _adds_nothing(self, item: Item, candidate: Any) -> bool:
+        """Whether an entry of a list earns no more beside the true entry than a copy of it."""
+        return self._earned(item, item.value, candidate) <= self._earned(item, item.value, item.value) + TINY
 
     def credits(self, row: Row, item: Item) -> bool:
         """Whether `row` states another value that the task counts as right, such as one of several tied names."""

@@ -7,10 +7,11 @@ this audit is our own. It compares texts by rules, without a model:
   artifact of an earlier team, or the output of code, holds it: a number to its written digits, a finding with all its
   names and numbers in one row (`judges.rows`). Short numbers also match by chance, so the traced share is an upper
   bound.
-- A *true finding* is an item of the task's oracle. A team *has* it if a row of its code's output, artifacts or stated
-  findings would earn at least half of its credit (`judges.findings_rules`). It *first* appears at the first team that
-  has it. If the paper lacks it, it was *lost* at the team after the last team that handed it on, or at the last team
-  whose code or earlier version shows it, if later. Prose is read literally, so a synonym hides a finding.
+- A *true finding* is an item of the task's oracle. A team *has* it if its stated findings or a row of its artifacts and
+  summaries would earn at least half of its credit (`judges.findings_rules`); the output of code holds many numbers that
+  are equal by chance. It *first* appears at the first team that has it. If the paper lacks it, it was *lost* at the
+  team after the last team that handed it on, or at the last team whose earlier version has it, if later. Prose is read
+  literally, so a synonym hides a finding.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ def audit(report: Report, findings: BaseModel | None) -> Audit:
     """
     records = record_keys(report.task.findings)
     earlier = [
-        (trace, list(rows_of(trace.text, records, prose=trace.kind == "artifact")))
+        (trace, list(rows_of(trace.text, records, prose=trace.kind in ("artifact", "summary"))))
         for trace in report.trail
         if trace.team in report.stages[:-1]
     ]
@@ -125,11 +126,12 @@ def _numbers(text: str) -> dict[str, list[Number]]:
 
 def _passages(report: Report, earlier: Sequence[tuple[Trace, list[Row]]], paper: list[Row]) -> Iterator[Passage]:
     finder = Finder(report.task, report.truth)
-    newest = {(trace.team, trace.kind, trace.name): trace for trace, _ in earlier if trace.kind != "output"}
+    earlier = [(trace, rows) for trace, rows in earlier if trace.kind != "output"]
+    newest = {(trace.team, trace.kind, trace.name): trace for trace, _ in earlier}
     handed: dict[str, list[Row]] = {team: [] for team in report.stages}
     shown: dict[str, list[Row]] = {team: [] for team in report.stages}
     for trace, rows in earlier:
-        is_handed = trace.kind != "output" and newest[trace.team, trace.kind, trace.name] is trace
+        is_handed = newest[trace.team, trace.kind, trace.name] is trace
         (handed if is_handed else shown)[trace.team] += rows
     handed[report.stages[-1]] += paper
     for item in items_of(report.task.oracle(report.truth)):
@@ -149,7 +151,7 @@ class HandoffJudge:
     """The share of the paper's claims that occur in earlier work."""
 
     name = "handoff"
-    version = "2"
+    version = "3"
     metrics = ("traced",)
 
     async def score(self, report: Report) -> list[Score]:

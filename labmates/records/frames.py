@@ -56,7 +56,7 @@ COLUMNS: Final[dict[Rows, tuple[str, ...]]] = {
     "scores": (*_OF_RUN, "judge", "version", "metric", "value", "failed", "reason", "at"),
     "players": (*_OF_RUN, "team", "agent", "model", *_COUNTS, "spent", "decisions", "failed_decisions", "payoff"),
     "decisions": (*_OF_RUN, "at", "match", "round", "stage", "team", "agent", "failed"),
-    "payoffs": (*_OF_RUN, "at", "match", "round", "player", "payoff"),
+    "payoffs": (*_OF_RUN, "at", "match", "round", "weight", "player", "payoff"),
     "events": (*_OF_RUN, "number", "at", "type", "step", "team", "agent", "data"),
 }
 """The columns of each sort of rows; records may add more."""
@@ -65,7 +65,7 @@ COLUMNS: Final[dict[Rows, tuple[str, ...]]] = {
 def chosen_runs(
     store: Store, *, kind: str | None = None, study: str | None = None, model: str | None = None
 ) -> Iterator[RunRecord]:
-    """Yield the started runs, oldest first, filtered by kind, study and participating model."""
+    """Yield the started runs in the store's order, filtered by kind, study and participating model."""
     return (run for run in store.runs(kind=kind, study=study) if model is None or model in run.models)
 
 
@@ -83,11 +83,13 @@ def frame(store: Store, what: Rows, runs: Iterable[RunRecord]) -> pd.DataFrame:
     ----------
     what
         ``runs``: the keys of a run's JSON record, nested keys joined by dots (``condition.task``,
-        ``metrics.accuracy``, ``usage.llm_calls``), the newest score of each judge (``scores.JUDGE.METRIC``), then
+        ``metrics.accuracy``, ``usage.llm_calls``; of the condition every parameter, a mapping also as one text: its
+        name, else JSON), the newest score of each judge (``scores.JUDGE.METRIC``), then
         ``version``, ``started`` (Unix time), ``attempt`` and ``origin``. ``scores``: all scores ever given; ``value``
         is NaN for unscored. ``players``: each agent of each run, with its usage, ``spent`` in micro-dollars, and the
         sum of payoffs under its name. ``decisions``: the decision in ``decision.NAME``. ``payoffs``: one row per
-        player, with per-player details in ``details.NAME``. ``events``: all events; ``data`` is JSON with long texts as
+        player, with the round's ``weight`` in the player's payoff of the match (empty for totals) and per-player
+        details in ``details.NAME``. ``events``: all events; ``data`` is JSON with long texts as
         numbers.
     """
     import pandas as pd
@@ -212,9 +214,10 @@ def _payoffs(store: Store, runs: Sequence[RunRecord]) -> Iterator[Row]:
                 for name, values in event.details.items()
                 if isinstance(values, list) and len(values) == many
             }
+            weight = event.details.get("weight", 1.0 if event.round else None)
             for place, (player, payoff) in enumerate(event.payoffs.items()):
                 row = {**_of_run(run), "at": event.at, "match": event.match, "round": event.round}
-                row |= {"player": player, "payoff": payoff}
+                row |= {"weight": weight, "player": player, "payoff": payoff}
                 for name, values in each.items():
                     flatten(f"details.{name}", values[place], row)
                 yield row

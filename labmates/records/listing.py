@@ -216,7 +216,7 @@ def _place(place: str, sort: str) -> tuple[Any, str]:
 def select_runs(
     store: Store, ids: Sequence[str] = (), *, kind: str | None = None, study: str | None = None, task: str | None = None
 ) -> list[RunRecord]:
-    """The runs with these ids or prefixes of ids, or all, oldest first, filtered by kind, study and task.
+    """The runs with these ids or prefixes of ids, or all in the store's order, filtered by kind, study and task.
 
     Raises `UsageError` if an id is unknown, or no run is left.
     """

@@ -25,6 +25,8 @@ from labmates.records.steps import costs, insert, is_there
 _RUNS, _SEALS = schema.runs, schema.seals
 
 _CHUNK = 500
+_RUNS_READ: Final = 25
+"""Runs whose events are read together."""
 LAST: Final = "last"
 """In place of a run's id: the newest run."""
 _LEAST_PREFIX: Final = 4
@@ -195,9 +197,16 @@ class Store:
     def runs(
         self, *, kind: str | None = None, study: str | None = None, keys: Sequence[str] | None = None
     ) -> Generator[RunRecord]:
-        """All started runs, oldest first; with `keys`, only those of these conditions."""
-        table = schema.runs
-        query = sa.select(*RUN_COLUMNS).where(table.c.status != "planned").order_by(table.c.started, table.c.id)
+        """All started runs; with `keys`, only those of these conditions.
+
+        They come in an order that workers do not change: studies by age, the runs of each as in its file; other runs by
+        their start and replicate.
+        """
+        table, studies = schema.runs, schema.studies
+        age = sa.func.coalesce(studies.c.created, table.c.started)
+        query = sa.select(*RUN_COLUMNS).outerjoin_from(table, studies, table.c.study == studies.c.name)
+        query = query.where(table.c.status != "planned")
+        query = query.order_by(age, table.c.study, table.c.place, table.c.replicate, table.c.id)
         if kind is not None:
             query = query.where(table.c.kind == kind)
         if study is not None:
@@ -226,20 +235,16 @@ class Store:
     def events_of(self, run_ids: Sequence[str], *types: type[E]) -> Iterator[tuple[str, E]]:
         """Yield the events of these types (by default all) of many runs, each with its run's id.
 
-        Model calls are those of agents. The events of a run are contiguous and in order; runs come in any order. Events
-        are streamed.
+        Model calls are those of agents. Runs come in the given order, the events of each in theirs, a few runs at a
+        time.
         """
         table = schema.events
         names = [kind.model_fields["type"].default for kind in types]
-        for some in portions(run_ids):
+        for some in portions(run_ids, _RUNS_READ):
             wanted = [table.c.run.in_(some), *([table.c.type.in_(names)] if names else [])]
             query = sa.select(table).where(*wanted).order_by(table.c.run, table.c.seq)
-            with (
-                self.database.reading() as connection,
-                connection.execution_options(yield_per=_CHUNK).execute(query) as rows,
-            ):
-                for row in rows:
-                    yield row.run, cast(E, _event(row))
+            for row in sorted(self.database.rows(query), key=lambda row, some=some: some.index(row.run)):  # type: ignore[misc]
+                yield row.run, cast(E, _event(row))
 
     def score_values(self, run_ids: Sequence[str]) -> dict[str, dict[tuple[str, str], float | None]]:
         """The newest score by judge and metric of each of these runs; a failed rejudgement keeps the earlier score."""

@@ -54,12 +54,23 @@ def flat_run(run: RunRecord, scores: Mapping[tuple[str, str], float | None]) -> 
             row |= {f"scores.{judge}.{metric}": score for (judge, metric), score in scores.items()}
         elif key == "models":
             row[key] = ";".join(value)
+        elif key == "condition":
+            for name, parameter in value.items():
+                row[f"condition.{name}"] = shown_parameter(parameter)  # also of a mapping: runs are grouped by it
+                flatten(f"condition.{name}", parameter, row)
         elif type(value) is dict:
             flatten(key, value, row)
         else:
             row[key] = value
     row |= {"version": run.version, "started": run.started, "attempt": run.attempt, "origin": run.origin}
     return row
+
+
+def shown_parameter(value: Any) -> Any:
+    """The value of a parameter; a mapping by its name, else as JSON."""
+    if not isinstance(value, dict):
+        return value
+    return value["name"] if isinstance(value.get("name"), str) else json.dumps(value, sort_keys=True)
 
 
 def flatten(name: str, value: Any, row: dict[str, Any]) -> None:

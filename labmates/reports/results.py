@@ -20,6 +20,7 @@ from labmates.records.view import flatten
 from labmates.stats.domains import ANY, COUNT, SHARE, Domain
 from labmates.stats.intervals import Estimate, mean, means, notes
 from labmates.stats.tables import MISSING, Column, Table
+from labmates.util.display_names import references_first
 from labmates.util.grouping import grouped
 from labmates.workflows.protocol.experiment import EXPERIMENTS
 
@@ -106,14 +107,14 @@ def cells(runs: Sequence[RunRecord], metrics: Sequence[str]) -> list[Cell]:
     names = varying(runs)
     groups = grouped((run.key, run) for run in runs if run.status in ENDED)
     by_condition = _cells(groups.values(), metrics, names)
-    # Runs end in any order, so equal values are grouped in order of appearance.
-    order = {name: list(dict.fromkeys(cell.varies[name] for cell in by_condition)) for name in names}
+    order = {name: references_first(cell.varies[name] for cell in by_condition) for name in names}
     return sorted(by_condition, key=lambda cell: [order[name].index(cell.varies[name]) for name in names])
 
 
 def by_model(runs: Sequence[RunRecord], metrics: Sequence[str]) -> list[Cell]:
     """The means of metrics by model, over all conditions and ended runs."""
-    return _cells(grouped((run.shown_models, run) for run in runs if run.status in ENDED).values(), metrics, ())
+    groups = grouped((run.shown_models, run) for run in runs if run.status in ENDED)
+    return _cells([groups[models] for models in references_first(groups)], metrics, ())
 
 
 def _cells(groups: Iterable[list[RunRecord]], metrics: Sequence[str], names: Sequence[str]) -> list[Cell]:

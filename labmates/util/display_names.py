@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
+
+_REFERENCES: Final = ("none", "solo")
 
 
 def short_names(name: str) -> Iterator[str]:
@@ -45,8 +47,24 @@ def settings_shown(conditions: Sequence[Mapping[str, Any]], always: Sequence[str
     return [*names, *(differing if len(labels) == len(conditions) else apart)]
 
 
+def is_reference(value: str) -> bool:
+    """Whether others are compared with this level: ``none``, ``solo`` or a scripted baseline."""
+    return value in _REFERENCES or value.startswith("scripted:")
+
+
+def references_first(values: Iterable[str]) -> list[str]:
+    """The distinct values in order of appearance, references first.
+
+    Examples
+    --------
+    >>> references_first(["contract", "none", "contract", "mediation"])
+    ['none', 'contract', 'mediation']
+    """
+    return sorted(dict.fromkeys(values), key=lambda value: not is_reference(value))
+
+
 def order_of_settings(conditions: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[int]:
-    """The places of conditions sorted by these settings, whose values are in order of appearance.
+    """The places of conditions sorted by these settings, whose values are in the order of `references_first`.
 
     Examples
     --------
@@ -54,7 +72,7 @@ def order_of_settings(conditions: Sequence[Mapping[str, Any]], names: Sequence[s
     [0, 2, 1]
     """
     labels = [[str(condition.get(name)) for name in names] for condition in conditions]
-    values = [list(dict.fromkeys(column)) for column in zip(*labels, strict=True)]
+    values = [references_first(column) for column in zip(*labels, strict=True)]
     places = [[known.index(label) for known, label in zip(values, row, strict=True)] for row in labels]
     return sorted(range(len(conditions)), key=lambda at: places[at])
 

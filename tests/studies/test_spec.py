@@ -12,7 +12,7 @@ from labmates.studies.source import find_study, read_study
 from labmates.studies.spec import StudySpec, read_spec
 from labmates.workflows.protocol.experiment import Condition
 from labmates.workflows.science.lab.condition import ScienceCondition
-from tests.support.strategies import strategy, write
+from tests.support.strategies import write_library
 from tests.support.studies import conditions_of
 
 SMALL = """
@@ -144,10 +144,7 @@ def test_every_study_that_comes_with_labmates_is_right_and_says_what_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for game in ("public-goods", "collective-risk", "common-pool"):  # studies of strategies need some
-        names = (f"Strategy_{kind}_{number}" for kind in ("COLLECTIVE", "EXPLOITATIVE") for number in range(1, 257))
-        classes = [strategy("return C", name=name) for name in names]
-        write(tmp_path / "strategies" / game, *classes, file="gpt.py")
+    write_library(tmp_path / "strategies")
     assert {"science-small", "science-sweep", "science-sample"} <= set(ready.names())
     for name in ready.names():
         source = find_study(name)

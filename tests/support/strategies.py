@@ -46,3 +46,10 @@ def library(folder: Path, game: str, **models: dict[str, str]) -> Path:
         ]
         write(folder / game, *classes, file=f"{model}.py")
     return folder
+
+
+def write_library(folder: Path) -> None:
+    """Write the strategies that the ready studies of populations need."""
+    for game in ("public-goods", "collective-risk", "common-pool"):
+        names = (f"Strategy_{kind}_{number}" for kind in ("COLLECTIVE", "EXPLOITATIVE") for number in range(1, 257))
+        write(folder / game, *(strategy("return C", name=name) for name in names), file="gpt.py")

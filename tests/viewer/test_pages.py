@@ -29,7 +29,7 @@ from tests.support.steps import append
 pytestmark = [pytest.mark.xdist_group("viewer")]  # one worker makes the runs
 
 TOLD = {
-    "science": "Time line|Findings and truth|Truth|never found|"
+    "science": "Time line|Findings and truth|Truth|never stated|"
     "Findings stated by each team|Artifacts|The team at work|"
     "share of credits spent on coordination|Findings and seats|In the end|"
     "Requests between teams|Figures|Budget|"

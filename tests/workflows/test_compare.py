@@ -159,7 +159,7 @@ def test_conditions_are_named_by_their_parameters_and_missing_twins_by_commands(
         compare(store, teams(0.2)[::2], conditions=("team:organisation!=solo", "one agent:organisation=solo"))
     [missing] = lonely.value.missing
     assert missing.condition is not None
-    assert missing.condition.model_dump()["solo"] is True
+    assert missing.condition.model_dump()["organisation"] == "solo"
     assert missing.seeds == list(range(6))
 
 

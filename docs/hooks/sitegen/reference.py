@@ -22,6 +22,7 @@ from labmates.studies.spec import Concurrency, Connection, Sample, StudySpec, re
 from labmates.tasks.registry import TASKS, get_task
 from labmates.workflows.protocol.experiment import EXPERIMENTS, Condition, Experiment, Metric
 from sitegen.fields import field_types, fields_table
+from sitegen.glossary import glossary_page
 from sitegen.markup import cell, code, fence, read_docstring, table
 
 Pages = Iterator[tuple[str, str]]
@@ -36,6 +37,7 @@ def reference_pages() -> Pages:
     yield "reference/events.md", events_page()
     yield "reference/record.md", record_page()
     yield "reference/names.md", names_page()
+    yield "reference/glossary.md", glossary_page()
 
 
 def condition_page(kind: Experiment[Condition]) -> str:

@@ -61,9 +61,8 @@ def compare_page(readers: Sequence[RunReader], links: Links) -> Markup:
 
 
 def _settings(run: RunRecord) -> dict[str, Any]:
-    described = EXPERIMENTS.get(run.kind).described if run.kind in EXPERIMENTS else dict
     row: dict[str, Any] = {"kind": run.kind, "study": run.study, "seed": run.seed, "version": run.version}
-    for name, value in described(run.condition).items():
+    for name, value in run.condition.items():
         flatten(name, value, row)
     return row
 

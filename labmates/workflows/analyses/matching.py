@@ -19,6 +19,7 @@ from labmates.errors import UsageError, unknown_name
 from labmates.records.run import RunRecord
 from labmates.records.view import flatten
 from labmates.stats.paired import Pair
+from labmates.util.display_names import is_reference
 from labmates.util.grouping import grouped
 from labmates.workflows.protocol.analysis import Missing, Runs, TooFewRunsError
 from labmates.workflows.protocol.experiment import EXPERIMENTS, Condition, condition_of
@@ -229,7 +230,7 @@ def varying(observations: Sequence[Observed]) -> list[str]:
 
 
 def factor_of(parameter: str, observations: Sequence[Observed]) -> Factor:
-    """The levels of a parameter, in order of appearance.
+    """The levels of a parameter, in order of appearance, references last: they are subtracted.
 
     Raises
     ------
@@ -245,7 +246,8 @@ def factor_of(parameter: str, observations: Sequence[Observed]) -> Factor:
         return ", ".join(settings.get(name, NONE) for name in compared)
 
     groups = grouped((value(each.settings), each) for each in observations)
-    levels = [Level(name, some, lambda settings, name=name: value(settings) == name) for name, some in groups.items()]  # type: ignore[misc]
+    ordered = sorted(groups, key=is_reference)
+    levels = [Level(name, groups[name], lambda settings, name=name: value(settings) == name) for name in ordered]  # type: ignore[misc]
     return Factor(parameter, levels, frozenset(compared))
 
 

@@ -98,7 +98,7 @@ class Runs:
         return Store(self.url, must_exist=True)
 
     def records(self, kind: str | None = None) -> list[RunRecord]:
-        """The records of the runs, oldest first.
+        """The records of the runs, in the order of the study's file (`labmates.records.store.Store.runs`).
 
         Parameters
         ----------

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from labmates.records.events import Event, ScoreEvent
     from labmates.records.reading import RunReader
     from labmates.stats.ratings import Cell
+    from labmates.stats.tables import Table
     from labmates.workflows.protocol.analysis import Runs
     from labmates.workflows.protocol.services import Services
 
@@ -209,6 +210,8 @@ class Experiment(Generic[C]):
         A command that runs it, for ``--help`` and the docs.
     page
         Yields the sections of a run's page in the viewer; without it the page is made from the events alone.
+    tables
+        Yields the tables that ``labmates show`` prints of a run.
     match
         Yields the sections of the page of one match, which the query of its address names; None if there are no such
         pages.
@@ -234,7 +237,7 @@ class Experiment(Generic[C]):
         What models got against each other in its completed runs, for ratings; the second argument keeps models of which
         too many decisions failed.
     described
-        A condition's JSON data as people read it, where values that are left out have a name.
+        A condition's JSON data without the parameters that have no effect in it.
     """
 
     name: str
@@ -246,6 +249,7 @@ class Experiment(Generic[C]):
     context: Callable[[Any, Services], Any] = _table
     example: str = ""
     page: Callable[[RunReader, Links], Iterable[Section]] | None = None
+    tables: Callable[[RunReader], Iterable[Table]] | None = None
     match: Callable[[RunReader, Links, Mapping[str, str]], Iterable[Section]] | None = None
     estimate: Callable[[Any], Estimate] | None = None
     needs_sandbox: bool = False

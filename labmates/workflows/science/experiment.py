@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 from labmates.registry import lazy
 from labmates.stats.domains import AT_MOST_ONE, COUNT, SHARE
 from labmates.workflows.protocol.experiment import Estimate, Experiment, Metric
-from labmates.workflows.science.lab.condition import ScienceCondition
+from labmates.workflows.science.lab.condition import ALONE, TEAM_FIELDS, ScienceCondition
+from labmates.workflows.science.lab.evidence import SHARED
 
 if TYPE_CHECKING:
     from labmates.records.events import ScoreEvent
@@ -105,16 +106,11 @@ def judged_metrics(scores: Iterable[ScoreEvent]) -> dict[str, float]:
 
 
 def described(condition: Mapping[str, Any]) -> dict[str, Any]:
-    """A condition in readable form, with its organisation and, for divided evidence, its arm.
-
-    A single agent is the organisation solo.
-    """
-    organisation = "solo" if condition.get("solo") else condition.get("organisation", "pipeline")
-    arm = {"arm": condition.get("arm", "team")} if "evidence" in condition else {}
-    # First, since lists omit parameters that follow from an earlier one, here the size of teams.
-    return {"organisation": organisation, **arm} | {
-        name: value for name, value in condition.items() if name not in ("solo", "organisation", *arm)
-    }
+    """A condition without what has no effect: teamwork of one agent alone, and the arm of shared evidence."""
+    idle = {"solo", *(["arm"] if condition.get("evidence") == SHARED else [])}
+    idle |= set(TEAM_FIELDS) if condition.get("team_size") == 1 else set()
+    organisation = ALONE if condition.get("solo") else "pipeline"  # in records of earlier versions
+    return {name: value for name, value in {"organisation": organisation, **condition}.items() if name not in idle}
 
 
 def estimate(condition: ScienceCondition) -> Estimate:
@@ -150,4 +146,5 @@ SCIENCE = Experiment(
     page=lazy("labmates.workflows.science.analyses.page:sections"),
     described=described,
     usable=READABLE,
+    tables=lazy("labmates.workflows.science.analyses.shown:tables"),
 )

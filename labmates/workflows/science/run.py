@@ -341,6 +341,8 @@ def _traces(events: Sequence[Event], bodies: Bodies) -> Iterator[Trace]:
         elif isinstance(event, ToolCallEvent) and event.status:
             code = str(bodies[event.arguments].get("code", ""))
             yield Trace(event.team, "output", event.agent, bodies.text(event.result), code)
+        elif isinstance(event, ToolCallEvent) and event.tool == "mark_complete":
+            yield Trace(event.team, "summary", event.agent, str(bodies[event.arguments].get("summary", "")))
 
 
 def _deeds(events: Sequence[Event], bodies: Bodies) -> Iterator[Deed]:

@@ -60,6 +60,7 @@ TOURNAMENT = Experiment(
     example="labmates run tournament --structure sa --model scripted:tit-for-tat --model-for B=scripted:defect",
     estimate=estimate,
     page=lazy("labmates.workflows.tournament.page:sections"),
+    tables=lazy("labmates.workflows.tournament.page:tables"),
     match=lazy("labmates.workflows.tournament.page:match_sections"),
     players=lazy("labmates.workflows.tournament.design:players"),
     cells=lazy("labmates.workflows.tournament.design:cells"),

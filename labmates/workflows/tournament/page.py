@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Final
 
 from labmates.agents.players.base import code_of
@@ -13,6 +13,7 @@ from labmates.pages.links import Links
 from labmates.pages.rendering import templates_of
 from labmates.pages.section import Section
 from labmates.records.reading import RunReader
+from labmates.stats.tables import Table
 from labmates.util.grouping import grouped
 from labmates.workflows.protocol.experiment import condition_of
 from labmates.workflows.tournament.condition import TournamentCondition
@@ -59,6 +60,14 @@ def sections(reader: RunReader, links: Links) -> Iterator[Section]:
         left = len(matches) - _MOST_MATCHES
         yield Section("matches", "Matches", body, f"{left} more in the story" if left > 0 else "")
     yield Section("payoffs", "Payoffs of a round", render("points.html", payoffs=tournament.payoffs))
+
+
+def tables(reader: RunReader) -> Iterator[Table]:
+    """The standings, for ``labmates show``."""
+    events = reader.all("payoff", "decision")
+    tournament = tournament_of(reader.run.condition, events, run_id=reader.run.id, seed=reader.run.seed)
+    if tournament.matches:
+        yield Table("standings", "Standings", None, [asdict(standing) for standing in standings(tournament)])
 
 
 def match_sections(reader: RunReader, links: Links, query: Mapping[str, str]) -> Iterator[Section]:

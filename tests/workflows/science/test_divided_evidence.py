@@ -16,7 +16,6 @@ from labmates.models.scripted.base import Draft, Heard, call
 from labmates.tasks.base import Difficulty
 from labmates.tasks.evidence import divide
 from labmates.tasks.registry import get_task
-from labmates.workflows.science.experiment import described
 from labmates.workflows.science.lab.condition import ScienceCondition
 from labmates.workflows.science.lab.evidence import Arm, prepare, seat_description
 from tests.support.line_task import LineTask
@@ -37,8 +36,7 @@ def condition(**values: Any) -> ScienceCondition:
     return ScienceCondition.model_validate({"task": "anomaly", "model": "scripted:hasty", **values})
 
 
-def test_shared_evidence_leaves_the_keys_of_conditions_as_they_were() -> None:
-    assert not {"evidence", "arm"} & set(condition().model_dump())
+def test_equal_evidence_has_equal_keys() -> None:
     assert condition(evidence="shared", arm="team").key == condition().key
     assert condition(evidence="split:1").key != condition(evidence="split:0.5").key != condition().key
     assert condition(evidence="split:0.50").evidence == condition(evidence="split:.5").evidence == "split:0.5"
@@ -162,16 +160,3 @@ async def test_one_agent_holds_all_instruments_or_the_readings(lab: Lab) -> None
         run = await lab.play(play, arm=arm, evidence="split:1")
         tables[arm] = tool_results(lab, run, "run_code")[0][1].partition("]")[0]
     assert tables == {"oracle": "['blocks', 'checks', 'names', 'readings'", "restricted": "['readings'"}
-
-
-def test_a_run_of_divided_evidence_names_its_arm_where_people_read_it() -> None:
-    values = {"task": "anomaly", "model": "scripted:sharing"}
-    for arm in ("oracle", "team", "mute"):
-        organisation = {} if arm == "oracle" else {"organisation": "decentralised"}
-        given = {**values, **organisation, "evidence": "split:1", "arm": arm}
-        condition = ScienceCondition.model_validate(given).model_dump(mode="json")
-        assert list(described(condition).items())[:2] == [
-            ("organisation", "solo" if arm == "oracle" else "decentralised"),
-            ("arm", arm),
-        ]
-    assert "arm" not in described(ScienceCondition.model_validate(values).model_dump(mode="json"))

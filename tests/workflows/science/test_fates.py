@@ -70,6 +70,7 @@ def test_another_value_in_the_findings_of_a_seat_that_had_it_is_a_change(story: 
 
 def test_a_change_that_somebody_states_right_later_is_corrected(story: Story) -> None:
     find(story, "ana")
+    story.say("ana", f"From ana: the n_sensors is {SENSORS}.")
     story.state("ana", {"n_sensors": SENSORS * 3})
     tell(story, "ben", "ana")
     story.state("ana", {"n_sensors": SENSORS})
@@ -93,7 +94,7 @@ def test_seats_side_by_side_have_the_same_fates_in_any_order_of_events(story: St
         story.call(agent, "write/1", heard=right)
     story.write("cho", REPORT, "# Results\nNothing.")
     fate = fate_of(story)
-    assert [*fate.seats.items()] == [("ana", ("found", "stated")), ("ben", ("found", "received", "changed"))]
+    assert [*fate.seats.items()] == [("ana", ("found", "stated")), ("ben", ("found", "received"))]
     assert (fate.first, fate.lost_by, fate.corrected) == ("ana", "ben", False)
 
 
@@ -127,7 +128,7 @@ def test_a_wrong_value_of_a_seat_that_never_had_it_is_no_change(story: Story) ->
     story.state("ana", {"n_sensors": SENSORS * 3})
     story.write("ana", REPORT, "# Results\nNothing.")
     fate = fate_of(story)
-    assert (fate.seats, fate.first, fate.end) == ({}, None, "never found")
+    assert (fate.seats, fate.first, fate.end) == ({}, None, "never stated")
 
 
 def test_all_findings_of_the_oracle_are_delivered_by_who_states_them(story: Story) -> None:
@@ -161,3 +162,49 @@ def test_another_value_that_earns_the_credit_is_delivered_by_who_states_it(
     story.state("ben", {field: "FT333" if field == "most_affected_sensor" else 90})
     [fate] = [one for one in fates(story.events, story.bodies, (), work, truth) if one.finding == field]
     assert fate.end == "changed"
+
+
+def test_what_code_prints_by_chance_is_lost_by_nobody(story: Story) -> None:
+    find(story, "ana")
+    story.call("ben", "work/1")
+    story.write("ben", REPORT, "# Results\nNothing.")
+    fate = fate_of(story)
+    assert (fate.seats, fate.first, fate.end, fate.lost_by) == ({"ana": ("found",)}, None, "never stated", None)
+
+
+def test_the_summary_of_a_task_states_what_it_says(story: Story) -> None:
+    story.tool("ana", "work/0/0", "mark_complete", {"summary": f"The n_sensors is {SENSORS}."})
+    story.write("ben", REPORT, "# Results\nNothing.")
+    fate = fate_of(story)
+    assert (fate.seats, fate.end, fate.lost_by) == ({"ana": ("stated",)}, "lost", "ana")
+
+
+def test_typed_findings_decide_whatever_number_the_prose_holds(story: Story) -> None:
+    story.state("ana", {"n_sensors": SENSORS})
+    story.call("ben", "write/1")
+    story.state("ben", {"n_sensors": SENSORS * 3})
+    story.write("ben", REPORT, f"# Results\nThe n_sensors is {SENSORS}.")
+    assert fate_of(story).end == "changed"
+
+
+def test_a_value_within_the_tolerance_that_is_not_the_one_handed_on_is_a_change(story: Story) -> None:
+    share = ORACLE["anomalous_share"]
+    story.state("ana", {"anomalous_share": share})
+    story.call("ben", "write/1")
+    story.state("ben", {"anomalous_share": round(share * 1.03, 6)})
+    story.write("ben", REPORT, "# Results\nSee the findings.")
+    assert fate_of(story, "anomalous_share").end == "changed"
+    story.state("ben", {"anomalous_share": round(share, 3)})
+    assert fate_of(story, "anomalous_share").end == "delivered"
+
+
+def test_lists_in_another_order_are_the_same_findings(story: Story) -> None:
+    turned = {name: value[::-1] for name, value in ORACLE.items() if isinstance(value, list)}
+    turned["events"] = [{**event, "sensors": event["sensors"][::-1]} for event in turned["events"]]
+    story.state("ana", ORACLE)
+    story.call("ben", "write/1")
+    story.state("ben", {**ORACLE, **turned})
+    story.write("ben", REPORT, "# Results\nSee the findings.")
+    found = fates(story.events, story.bodies, (), TASK, TRUTH)
+    assert {fate.end for fate in found} == {"delivered"}
+    assert "changed" not in {state for fate in found for states in fate.seats.values() for state in states}

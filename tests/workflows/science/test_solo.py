@@ -26,7 +26,7 @@ from labmates.studies.settings import RunSettings
 from labmates.workflows.protocol.experiment import make_condition
 from labmates.workflows.protocol.studio import studio_graph
 from labmates.workflows.science.graph import graph, lab_graph
-from labmates.workflows.science.lab.condition import TEAM_FIELDS, ScienceCondition
+from labmates.workflows.science.lab.condition import ScienceCondition
 from tests.support.children import run_child
 from tests.support.puppet import agent_of, dutiful, puppet, step_of, turn_of
 from tests.support.solo import alone
@@ -288,15 +288,17 @@ def condition(**values: Any) -> ScienceCondition:
     return ScienceCondition(**{"task": "ecology", "model": "scripted:diligent", **values})
 
 
-def test_a_condition_of_a_team_says_nothing_of_solo() -> None:
+def test_solo_is_short_for_the_organisation_and_recorded_as_that() -> None:
     assert condition().key == condition(solo=False).key
-    assert "solo" not in condition().model_dump()
+    assert condition(solo=True).key == condition(organisation="solo").key
+    assert [condition(**team).model_dump()["organisation"] for team in ({}, {"solo": True})] == ["pipeline", "solo"]
+    assert "solo" not in condition(solo=True).model_dump()
 
 
-def test_a_condition_of_one_agent_alone_has_a_key_of_its_own_and_nothing_of_teams() -> None:
+def test_a_condition_of_one_agent_alone_has_a_key_of_its_own_and_no_colleagues() -> None:
     one = condition(solo=True)
     assert one.key != condition().key
-    assert not set(TEAM_FIELDS) & set(one.model_dump())
+    assert (one.team_size, one.deliberation_rounds, one.max_requests) == (1, 0, 0)
     assert ScienceCondition.model_validate(one.model_dump(mode="json")).key == one.key
     assert condition(solo=True, max_requests=0, deliberation_rounds=0, theory_of_mind=False).key == one.key
 

@@ -1,12 +1,11 @@
-"""The fate of each true finding: which seats had it, stated it, changed it or lost it.
+"""The fate of each true finding: which seats stated it, received it, changed it or lost it.
 
-`labmates.judges.findings_rules` tests texts for findings, by the task's tolerances. ``docs/lab/coordination.md`` has
-the definitions.
+`labmates.judges.findings_rules` tests typed findings, else texts, by the task's tolerances.
+``docs/lab/coordination.md`` has the definitions.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,21 +15,21 @@ from pydantic import BaseModel
 
 from labmates.agents.organisation_parts import REPORT
 from labmates.errors import UsageError
-from labmates.judges.findings_rules import Finder, Item, items_of, record_keys
+from labmates.judges.findings_rules import Finder, Item, is_same, items_of, record_keys
 from labmates.judges.rows import rows_of
 from labmates.records.bodies import Bodies
 from labmates.records.events import ArtifactEvent, Event, FindingsEvent, MessageEvent, ScoreEvent, ToolCallEvent
 from labmates.records.run import RunRecord
 from labmates.tasks.base import Task
-from labmates.tasks.findings import check_findings
+from labmates.tasks.findings import check_findings, read_findings
 from labmates.workflows.protocol.experiment import condition_of
 from labmates.workflows.science.lab.condition import ScienceCondition
 from labmates.workflows.science.lab.coordination import HandOver, Values, stages
 from labmates.workflows.science.run import report_of
 
 State = Literal["found", "received", "stated", "changed"]
-End = Literal["delivered", "changed", "lost", "never found"]
-ENDS: Final[tuple[End, ...]] = ("delivered", "changed", "lost", "never found")
+End = Literal["delivered", "changed", "lost", "never stated"]
+ENDS: Final[tuple[End, ...]] = ("delivered", "changed", "lost", "never stated")
 STATES: Final[tuple[State, ...]] = ("found", "received", "stated", "changed")
 
 
@@ -43,13 +42,14 @@ class Fate:
     finding, item
         The field, and the item in words.
     seats
-        States by seat, in the order of `STATES`: printed by its code (found), reached by a text (received), in a
-        message, report, artifact or findings of the seat (stated), or with another value in its findings after the seat
-        had it (changed).
+        States by seat, in the order of `STATES`: a number or name that its code printed (found), reached by a text
+        (received), in a message, summary, artifact or findings of the seat (stated), or with another value in its
+        findings after the seat had it (changed). A seat has it once it stated or received it: of the many numbers that
+        code prints, some are equal by chance.
     first
         The first seat that had it (by name among parallel seats); None if none did.
     end
-        Whether the paper or its findings hold it, or another value.
+        Whether the findings of the paper's author, or the paper if it has none, hold it or another value.
     lost_by
         The last seat that had it, likewise; None unless it was lost or changed in the end.
     corrected
@@ -80,14 +80,17 @@ class _Moment(NamedTuple):
 
 @dataclass(frozen=True)
 class _Text:
-    """A text of one seat, with the indices of the true findings that it holds, and of those that it changes."""
+    """A text or typed findings of one seat.
+
+    `holds` are the indices of true findings; `values` what typed findings state in their place, None for a text.
+    """
 
     event: int
     seat: str
     state: State
     holds: frozenset[int]
-    changes: frozenset[int] = frozenset()
-    final: Literal["", "paper", "findings"] = ""
+    values: Mapping[int, Item] | None = None
+    is_paper: bool = False
 
 
 def fates(
@@ -155,23 +158,25 @@ def _texts(
             case MessageEvent():
                 yield _Text(number, event.agent, "stated", held(str(bodies[event.text]), prose=True))
             case ArtifactEvent():
-                holds = held(str(bodies[event.content]), prose=True)
-                yield _Text(number, event.agent, "stated", holds, final="paper" if event.name == REPORT else "")
+                text, is_paper = str(bodies[event.content]), event.name == REPORT
+                yield _Text(number, event.agent, "stated", held(text, prose=True), is_paper=is_paper)
+                if is_paper and (block := read_findings(text, task.findings).findings) is not None:
+                    yield _typed(number, event.agent, block, finder, items)
             case FindingsEvent():
-                values = bodies[event.findings]
-                holds = held(json.dumps(values), prose=False)
-                changes = _changes(values, task, items) - holds
-                yield _Text(number, event.agent, "stated", holds, changes, "findings")
+                if (stated := check_findings(bodies[event.findings], task.findings).findings) is not None:
+                    yield _typed(number, event.agent, stated, finder, items)
 
 
-def _changes(values: Mapping[str, Any], task: Task[Any, Any], items: Sequence[Item]) -> frozenset[int]:
-    """The true findings with a value in a statement: the same field, and in a list the same names."""
-    stated = check_findings(values, task.findings).findings
-    if stated is None:
-        return frozenset()
-    statements = {(item.finding, item.in_list and item.plain) for item in items_of(stated)}
-    comparable = ((place, item) for place, item in enumerate(items) if item.plain or not item.in_list)
-    return frozenset(place for place, item in comparable if (item.finding, item.in_list and item.plain) in statements)
+def _typed(number: int, seat: str, findings: BaseModel, finder: Finder, items: Sequence[Item]) -> _Text:
+    """Typed findings; those of a list are in place of the true entry with the same names, in any order."""
+    stated = {_slot(item): item for item in items_of(findings)}
+    values = {place: stated[slot] for place, item in enumerate(items) if (slot := _slot(item)) in stated}
+    holds = frozenset(place for place, item in enumerate(items) if finder.states(findings, item))
+    return _Text(number, seat, "stated", holds, values)
+
+
+def _slot(item: Item) -> tuple[str, tuple[str, ...]]:
+    return item.finding, tuple(sorted(item.plain)) if item.in_list else ()
 
 
 def _fate(place: int, item: Item, texts: Sequence[_Text], received: Sequence[HandOver], staged: Sequence[int]) -> Fate:
@@ -184,34 +189,60 @@ def _fate(place: int, item: Item, texts: Sequence[_Text], received: Sequence[Han
         if text.event in holding
     ]
     moments.sort()
-    had = {moment.seat: moment.event for moment in reversed(moments)}
-    changed = [text for text in texts if place in text.changes and had.get(text.seat, text.event) < text.event]
+    had = [moment for moment in moments if moment.state != "found"]
+    since = {moment.seat: moment.event for moment in reversed(had)}
+    changed = [
+        text
+        for text in texts
+        if since.get(text.seat, text.event) < text.event and _changes(place, item, text, texts, staged)
+    ]
     states: dict[str, set[State]] = {moment.seat: set() for moment in moments}
     for moment in moments:
         states[moment.seat].add(moment.state)
     for text in changed:
         states[text.seat].add("changed")
-    stated = [moment for moment in moments if moment.state == "stated"]
-    end = _end(place, texts, bool(moments))
+    is_stated = bool(had) or any(text.state == "stated" for text in holding.values())  # a rule has no seat
+    end = _end(place, item, texts, staged) if is_stated else "never stated"
     return Fate(
         finding=item.finding,
         item=str(item),
         seats={seat: tuple(state for state in STATES if state in of_seat) for seat, of_seat in states.items()},
-        first=moments[0].seat if moments else None,
+        first=had[0].seat if had else None,
         end=end,
-        lost_by=moments[-1].seat if end in ("lost", "changed") else None,
-        corrected=any(m.follows(text.seat, staged[text.event], text.event) for text in changed for m in stated),
+        lost_by=had[-1].seat if had and end in ("lost", "changed") else None,
+        corrected=any(
+            moment.follows(text.seat, staged[text.event], text.event)
+            for text in changed
+            for moment in had
+            if moment.state == "stated"
+        ),
     )
 
 
-def _end(place: int, texts: Sequence[_Text], is_found: bool) -> End:
-    """The end of a finding, by the newest paper and its author's newest findings."""
-    paper = next((text for text in reversed(texts) if text.final == "paper"), None)
+def _changes(place: int, item: Item, text: _Text, texts: Sequence[_Text], staged: Sequence[int]) -> bool:
+    """Whether typed findings state another value than the true one, or than what other seats stated before."""
+    if text.values is None or (value := text.values.get(place)) is None:
+        return False
+    if place not in text.holds:
+        return True
+    before = [
+        other.values[place]
+        for other in texts
+        if other.values
+        and place in other.values
+        and place in other.holds
+        and other.seat != text.seat
+        and staged[other.event] < staged[text.event]
+    ]
+    return not item.in_list and bool(before) and not any(is_same(value, other) for other in before)
+
+
+def _end(place: int, item: Item, texts: Sequence[_Text], staged: Sequence[int]) -> End:
+    """The end of a stated finding, by the newest typed findings of the paper's author, else by the newest paper."""
+    paper = next((text for text in reversed(texts) if text.is_paper), None)
     author = paper.seat if paper else ""
-    stated = next((text for text in reversed(texts) if (text.final, text.seat) == ("findings", author)), None)
-    last = [text for text in (paper, stated) if text is not None]
-    if any(place in text.holds for text in last):
-        return "delivered"
-    if not is_found:
-        return "never found"
-    return "changed" if any(place in text.changes for text in last) else "lost"
+    stated = next((text for text in reversed(texts) if text.values is not None and text.seat == author), None)
+    last = stated or paper
+    if last is not None and _changes(place, item, last, texts, staged):
+        return "changed"
+    return "delivered" if last is not None and place in last.holds else "lost"

@@ -62,7 +62,7 @@ def sections(reader: RunReader, links: Links) -> Iterator[Section]:
     if REPORT in newest:
         number = artifacts[newest[REPORT]].content
         report = artifact_text(reader.values([number]).get(number, ""))
-    if details := _verified(reader):
+    if details := verified(reader):
         teams = [(team, statement["accuracy"]) for team, statement in details.get("teams", {}).items()]
         body = render("findings.html", findings=findings(details, report), teams=teams)
         yield Section("findings", "Findings and truth", body)
@@ -87,8 +87,8 @@ def sections(reader: RunReader, links: Links) -> Iterator[Section]:
     yield from team_sections(reader)
 
 
-def _verified(reader: RunReader) -> Mapping[str, Any]:
-    """Details of the newest score of the findings; empty without one."""
+def verified(reader: RunReader) -> Mapping[str, Any]:
+    """The details of the newest score of the findings; empty without one."""
     scores = [score for score in reader.all("score") if score.judge == "verified" and "credits" in score.details]
     return scores[-1].details if scores else {}
 
@@ -121,7 +121,7 @@ def _of_teams(finding: str, teams: Mapping[str, Any]) -> Iterator[tuple[str, flo
     stated: dict[str, str] = {}
     for team, statement in teams.items():
         text = _shown(statement["findings"].get(finding))
-        first = stated.setdefault(text, team)
+        first = stated.setdefault("\n".join(sorted(text.splitlines())), team)  # in any order
         yield (f"as {first}" if text and first != team else text), statement["credits"].get(finding)
 
 

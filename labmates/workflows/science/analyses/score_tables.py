@@ -101,7 +101,7 @@ def coordination_table(measured: Measured) -> Table:
 def fates_table(measured: Measured) -> Table:
     """Mean shares of true findings by their fate: a row per condition."""
     columns = [Column(end, form=".0%", shows="both") for end in measured[0][1]]
-    note = "Shares of the true findings. Lost: a seat had it, the paper lacks it. Changed: the paper has another value."
+    note = "Shares of the true findings. Lost: a seat stated it, the paper lacks it. Changed: the paper differs."
     return _by_condition("fates", "Fates of true findings", measured, columns, [SHARE] * len(columns), note)
 
 

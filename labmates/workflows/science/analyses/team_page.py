@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -18,7 +18,7 @@ from labmates.records.reading import RunReader
 from labmates.records.run import ENDED
 from labmates.util.grouping import grouped
 from labmates.workflows.protocol.experiment import condition_of
-from labmates.workflows.science.analyses.fates import Fate, fates_of
+from labmates.workflows.science.analyses.fates import fates_of
 from labmates.workflows.science.analyses.seat_graph import Arrow, seat_graph
 from labmates.workflows.science.experiment import COORDINATION
 from labmates.workflows.science.lab.condition import ScienceCondition
@@ -51,7 +51,9 @@ def team_sections(reader: RunReader) -> Iterator[Section]:
     if followed := fates_of(run, events, bodies, measured.hand_overs):
         left = len(followed) - MOST_FATES
         note = f"{left} more findings are not shown" if left > 0 else ""
-        body = render("fates.html", fates=followed[:MOST_FATES], seats=_heads(condition, teams, followed))
+        seats = dict.fromkeys([*teams, *(seat for fate in followed for seat in fate.seats)])
+        parts = parts_of_seats(condition, seats)
+        body = render("fates.html", fates=followed[:MOST_FATES], seats=parts)
         yield Section("seats", "Findings and seats", body, note)
 
 
@@ -61,13 +63,12 @@ def _seats_with_calls(condition: ScienceCondition, events: Sequence[Event]) -> d
     return {seat: teams[seat] for seat in dict.fromkeys([*condition.crew.seats, *sorted(teams)]) if seat in teams}
 
 
-def _heads(condition: ScienceCondition, seats: Mapping[str, str], followed: Sequence[Fate]) -> dict[str, str]:
-    """The seats, with their instruments if evidence is divided."""
-    all_ = dict.fromkeys([*seats, *(seat for fate in followed for seat in fate.seats)])
+def parts_of_seats(condition: ScienceCondition, seats: Iterable[str]) -> dict[str, str]:
+    """The part of the data that each seat holds; empty if it is all of it."""
     if condition.evidence == SHARED or not condition.crew.declares_seats:
-        return dict.fromkeys(all_, "")
+        return dict.fromkeys(seats, "")
     held, names = condition.holdings, condition.instruments
-    return {seat: f"holds the {names[held[seat]]}" if seat in held else "" for seat in all_}
+    return {seat: f"holds the {names[held[seat]]}" if seat in held else "no code" for seat in seats}
 
 
 def team_graph(measured: Coordination, teams: Mapping[str, str]) -> Markup:

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 from pydantic import (
     Field,
-    SerializerFunctionWrapHandler,
     ValidationError,
     field_validator,
-    model_serializer,
     model_validator,
 )
 from pydantic_core import InitErrorDetails, PydanticCustomError
@@ -38,10 +36,13 @@ if TYPE_CHECKING:
     from labmates.models.check import Ability
 
 TEAM_FIELDS = ("model_for", "team_size", "theory_of_mind", "deliberation_rounds", "max_requests", "output_excerpt")
-"""Parameters of teamwork, which a single-agent condition lacks."""
+"""Parameters of teamwork, which have no effect on a single agent."""
 
 ALONE = "solo"
 """The single-agent organisation."""
+
+_OF_ONE: Final[Mapping[str, Any]] = {"team_size": 1, "deliberation_rounds": 0, "max_requests": 0}
+"""The parameters of teamwork of one agent alone, where they differ from a team's default."""
 
 
 class ScienceCondition(Condition):
@@ -55,6 +56,27 @@ class ScienceCondition(Condition):
     model_for: dict[str, ModelRef] = Field(
         default_factory=dict, description="Model of one team or seat, NAME=MODEL; repeatable."
     )
+    organisation: OrganisationRef = Field(
+        "pipeline",  # type: ignore[assignment]
+        description="Organisation of the lab: a name, or a YAML file (see: labmates organisations).",
+    )
+    solo: bool = Field(
+        False,
+        exclude=True,
+        description="One agent instead of teams, with the same task, data, budget, tools and artifacts, as the "
+        "baseline for teams (see: labmates compare). Short for --organisation solo.",
+    )
+    evidence: Evidence = Field(
+        SHARED,
+        description="Distribution of the data: shared (everyone has all of it), or split:S (a share S of the "
+        "findings' credit needs data from two or more instruments).",
+    )
+    arm: Arm = Field(
+        "team",
+        description="With split evidence: team (one instrument per seat), mute (the same seats without contact, "
+        "their findings merged by a fixed rule), oracle (one agent with all instruments) or restricted (one agent "
+        "with the readings). A single agent has no organisation.",
+    )
     difficulty: Literal["easy", "medium", "hard"] = Field("medium", description="Difficulty of the task's data.")
     budget: Dollars = Field("1.00", description="The pool that all teams share, in dollars.")  # type: ignore[assignment]
     reserve: Dollars | None = Field(
@@ -66,7 +88,12 @@ class ScienceCondition(Condition):
         "full",
         description="The agents' view of the budget: the whole pool, their own team's spending, or nothing.",
     )
-    team_size: int = Field(2, ge=2, le=16, description="Maximum number of agents per team; the organisation limits it.")
+    team_size: int = Field(
+        2,
+        ge=1,
+        le=16,
+        description="Maximum number of agents per team; the organisation limits it. 1 for an agent alone.",
+    )
     theory_of_mind: bool = Field(
         False, description="Ask agents to think about what the others know and will do before they act."
     )
@@ -109,27 +136,6 @@ class ScienceCondition(Condition):
         default_factory=usual_prices,
         description="Price list: a JSON file, or input=0.5,output=3,tool_call=0 (dollars per million tokens).",
     )
-    organisation: OrganisationRef = Field(
-        "pipeline",  # type: ignore[assignment]
-        description="Organisation of the lab: a name, or a YAML file (see: labmates organisations).",
-    )
-    solo: bool = Field(
-        False,
-        description="One agent instead of teams, with the same task, data, budget, tools and artifacts, as the "
-        "baseline for teams (see: labmates compare). Short for --organisation solo.",
-    )
-
-    evidence: Evidence = Field(
-        SHARED,
-        description="Distribution of the data: shared (everyone has all of it), or split:S (a share S of the "
-        "findings' credit needs data from two or more instruments).",
-    )
-    arm: Arm = Field(
-        "team",
-        description="With split evidence: team (one instrument per seat), mute (the same seats without contact, "
-        "their findings merged by a fixed rule), oracle (one agent with all instruments) or restricted (one agent "
-        "with the readings). A single agent has no organisation.",
-    )
 
     @classmethod
     def key_of(cls, values: Mapping[str, Any]) -> str:
@@ -143,23 +149,24 @@ class ScienceCondition(Condition):
     @model_validator(mode="before")
     @classmethod
     def _one_organisation(cls, data: Any) -> Any:
-        """Make the short form and the organisation consistent."""
+        """Make the short form, the organisation and the parameters of teamwork consistent."""
         if not isinstance(data, dict):
             return data
         if data.get("arm") in ALONE_ARMS:
-            of_all = {name: value for name, value in data.items() if name not in TEAM_FIELDS}
-            return {**of_all, "organisation": ALONE, "solo": True}
+            data = {name: value for name, value in data.items() if name not in TEAM_FIELDS} | {"organisation": ALONE}
         given = data.get("organisation")
         if given is None:
-            return {**data, "organisation": ALONE} if str(data.get("solo")).lower() in ("true", "1") else data
-        if given == ALONE:
-            return {**data, "solo": True}
+            if str(data.get("solo")).lower() not in ("true", "1"):
+                return data
+            given = ALONE
         with suppress(UsageError, ValidationError):  # the field reports it
             organisation = find_organisation(given) if isinstance(given, str) else given
             if isinstance(given, Mapping) and "size" not in given:
                 organisation = Organisation.model_validate(given)
-            if isinstance(organisation, Organisation) and organisation.has_colleagues:
-                return {"team_size": organisation.size, **data, "organisation": organisation}
+            if isinstance(organisation, Organisation):
+                usual = {"team_size": organisation.size} if organisation.has_colleagues else _OF_ONE
+                is_solo = data.get("solo") or organisation.name == ALONE
+                return {**usual, **data, "organisation": organisation, "solo": is_solo}
         return data
 
     @field_validator("budget")
@@ -192,9 +199,11 @@ class ScienceCondition(Condition):
         if given_shares > 1.000001:
             why = f"the shares of its {len(self.crew.seats)} seats add up to {given_shares:g} of the pool; lower them"
             faults.append(("organisation", self.organisation.name, why))
+        if self.organisation.has_colleagues and self.team_size < 2:
+            faults.append(("team_size", self.team_size, f"a team has 2 agents or more; try --organisation {ALONE}"))
         if self.organisation.graph:
-            return self
-        if self.organisation.has_colleagues:
+            pass  # its code decides who takes part
+        elif self.organisation.has_colleagues:
             teams, seats = self.organisation.teams, self.organisation.seats
             for name in self.model_for:
                 if name not in {*teams, *seats}:
@@ -209,9 +218,11 @@ class ScienceCondition(Condition):
                     why = f"the seat {name}, an agent of your own, would be left out; give at least {own}"
                     faults.append(("team_size", self.team_size, why))
         else:
-            given = [name for name in TEAM_FIELDS if name in self.model_fields_set and getattr(self, name)]
             why = f"one agent alone ({self.organisation.name}) has no teammates; leave it out"
-            faults += [(name, getattr(self, name), why) for name in given]
+            for name in TEAM_FIELDS:
+                value, field = getattr(self, name), type(self).model_fields[name]
+                if value != _OF_ONE.get(name, field.get_default(call_default_factory=True)):
+                    faults.append((name, value, why))
         if faults:
             details = [
                 InitErrorDetails(
@@ -221,20 +232,6 @@ class ScienceCondition(Condition):
             ]
             raise ValidationError.from_exception_data(type(self).__name__, details)
         return self
-
-    @model_serializer(mode="wrap")
-    def _without_what_says_nothing(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        # Lists and tables of runs show only what sets a lab apart from the usual team.
-        left_out = {
-            *(() if self.organisation.has_colleagues else TEAM_FIELDS),
-            *(() if self.solo else ("solo",)),
-            *(("evidence",) if self.evidence == SHARED else ()),
-            *(("arm",) if self.arm == "team" else ()),
-        }
-        values = dump(self)
-        if values.get("organisation") in ("pipeline", ALONE):
-            left_out.add("organisation")
-        return {name: value for name, value in values.items() if name not in left_out}
 
     @cached_property
     def crew(self) -> Organisation:
@@ -254,7 +251,7 @@ class ScienceCondition(Condition):
     def twin(self) -> ScienceCondition:
         """The single-agent condition on equal terms; for a single agent, that of the pipeline's teams."""
         apart = {"arm"} if self.arm == "mute" else set()
-        shared = self.model_dump(mode="json", exclude={*TEAM_FIELDS, "organisation", "solo", *apart})
+        shared = self.model_dump(mode="json", exclude={*TEAM_FIELDS, "organisation", *apart})
         return type(self).model_validate({**shared, "solo": not self.solo})
 
     def turns_of(self, team: Team) -> int:

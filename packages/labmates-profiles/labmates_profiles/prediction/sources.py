@@ -163,7 +163,7 @@ def _no_lab_run(run: RunRecord) -> str:
         return "not a run of the science lab"
     if run.status not in ENDED:
         return "they have not ended"
-    if run.condition.get("solo"):
+    if run.condition.get("organisation") == "solo":
         return "a single agent, not a team"
     return "teams of several models" if len(run.models) != 1 else ""
 

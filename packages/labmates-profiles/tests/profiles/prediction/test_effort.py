@@ -30,7 +30,7 @@ def test_a_profile_is_measured_in_lab_runs(tmp_path: Any, bill: str | None, in_m
         add(store, "elsewhere", "game", {**game, "model": "m:b"}, 10_000, 10_000, bill)
         for number in range(3):
             add(store, f"lab{number}", "science", {"model": "m:b"}, 100 * (number + 1), 200, bill)
-        add(store, "solo", "science", {"model": "m:b", "solo": True}, 10_000, 10_000, bill)
+        add(store, "solo", "science", {"model": "m:b", "organisation": "solo"}, 10_000, 10_000, bill)
         found = games_to_lab(store, "m:a", ["o-ring"])
         assert found is not None
         assert (found["profile"]["runs"], found["lab"]["runs"]) == (2, 3)

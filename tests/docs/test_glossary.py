@@ -1,0 +1,66 @@
+"""Each word over a column of a table, and each metric, has its meaning in the glossary."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+from labmates.stats.tables import Column
+from labmates.workflows.protocol.experiment import EXPERIMENTS
+from labmates.workflows.science.analyses.fates import ENDS
+from sitegen.glossary import glossary, glossary_page
+from tests.support.plugins import ROOT
+
+SOURCES = [*ROOT.glob("labmates/**/*.py"), *ROOT.glob("packages/*/labmates_*/**/*.py")]
+
+
+def text(node: ast.expr | None) -> str:
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+
+
+def headings(source: str) -> Iterator[str]:
+    """The written headings of columns, and of grids on the screen."""
+    if "labmates.stats.tables import" not in source and "print_grid" not in source:
+        return
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Assign) and [target.id for target in node.targets if isinstance(target, ast.Name)] == [
+            "headings"
+        ]:
+            yield from map(text, getattr(node.value, "elts", ()))
+        if not isinstance(node, ast.Call) or not node.args or not isinstance(node.func, ast.Name):
+            continue
+        if node.func.id == "print_grid":
+            yield from map(text, getattr(node.args[0], "elts", ()))
+        if node.func.id == "Column" and (key := text(node.args[0])):
+            named = {keyword.arg: keyword.value for keyword in node.keywords}
+            heading = text(node.args[1]) if len(node.args) > 1 else text(named.get("heading"))
+            shows = text(named.get("shows"))
+            yield Column(key, heading, shows="interval" if shows == "interval" else "value").title
+
+
+def test_every_heading_of_a_table_has_an_entry() -> None:
+    found: dict[str, Path] = {}
+    for path in SOURCES:
+        found |= {word: path for word in headings(path.read_text(encoding="utf-8")) if word.strip()}
+    assert len(found) > 100
+    assert {word: path.name for word, path in found.items() if word not in glossary()} == {}
+
+
+def test_every_metric_and_parameter_has_an_entry() -> None:
+    for name in EXPERIMENTS.names():
+        kind = EXPERIMENTS.get(name)
+        words = {*(metric.name for metric in kind.metrics), *kind.condition.model_fields, *ENDS}
+        assert {word.replace("_", " ") for word in words} <= glossary().keys()
+
+
+def test_each_word_is_on_the_page_with_a_meaning() -> None:
+    rows = [line for line in glossary_page().splitlines() if line.startswith("| ")][2:]
+    assert len(rows) == len(glossary())
+    assert all(meaning.strip() for meaning in glossary().values())
+
+
+def test_a_heading_without_an_entry_is_found() -> None:
+    source = "from labmates.stats.tables import Column\nColumn('no_such_word')\nColumn('key', 'No such heading')"
+    assert set(headings(source)) == {"no such word", "No such heading"}
+    assert not {"no such word", "No such heading"} & glossary().keys()
