@@ -95,7 +95,7 @@ def order_facts(text: str) -> dict[str, Any]:
                 facts["material"] = shown_artifacts(between(text, "\n## Artifacts of others", "\n\nArtifacts that you"))
     if step == "deliberate":
         said = text.rpartition("Said s")[2].partition("\n")[2].partition("\n\n")[0] if "Said s" in text else ""
-        facts |= {"round": int(_first(r"round (\d+)", text) or 1), "said": _said(said)}
+        facts |= {"round": int(_first(r"round (\d+)", text) or 1), **({"said": _said(said)} if said else {})}
         facts["artifact"] = _first(r"`(\w+)`", text.partition("\n\n")[0])
         ends = ("\n\nWhat your code printed:", "\n\nSaid so far:", "\n\nNo tool")
         if reported := between(text, "What you reported: ", *ends):
@@ -105,10 +105,11 @@ def order_facts(text: str) -> dict[str, Any]:
         facts |= {"artifact": _first(r"`(\w+)`", title), "sections": _SECTION.findall(listed.partition("\n\n")[0])}
         if "`findings`" in listed:
             facts["block"] = "findings"
+        facts |= {"request": request, "stated": stated_in(text)}
         if "## Material" in text:
-            facts |= {"request": request, "stated": stated_in(text), "reports": {}}
+            facts["reports"] = {}
             for name, part in split_parts(
-                between(text, "## Material: what the members", "\n\n## Material: ", "\n\nBudget:")
+                between(text, "## Material: what the members", "\n\n## Material: ", "\n\n## Findings", "\n\nBudget:")
             ).items():
                 reported, _, printed = part.removeprefix("Reported: ").partition("\nPrinted:\n")
                 facts["reports"][name] = {"reported": reported, **({"printed": printed} if printed else {})}

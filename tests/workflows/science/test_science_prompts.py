@@ -199,7 +199,7 @@ async def test_the_tools_of_a_step_of_work_are_those_that_its_order_names(tmp_pa
     calls = await heard_in(tmp_path, nothing)
     named = {agent_of(c): (order(c), list(c.tool_names())) for c in calls if step_of(c) == "work"}
     for agent, line in {
-        "data_lead": "all", "data_engineer": "all but state_findings", "lead_author": "all but run_code",
+        "data_lead": "all", "data_engineer": "all but state_findings",
         "methods_writer": "all but run_code, state_findings",
     }.items():  # fmt: skip
         team = TEAMS["data" if agent.startswith("data") else "writing"]
