@@ -323,7 +323,7 @@ class _Tracker:
                     self._compute(event.agent, self._tokens_of(event.result))
                 case ToolCallEvent(tool="mark_complete"):
                     summary = str(self._bodies[event.arguments].get("summary", ""))
-                    self._send(place, "report", event.agent, summary)
+                    self._send(place, "report", event.agent, summary, event.team)
                 case MessageEvent():
                     self._send(place, "message", event.agent, str(self._bodies[event.text]), event.to)
                 case ArtifactEvent():
