@@ -40,14 +40,14 @@ def run(studies: int, path: Path | None = None) -> None:
     ]
     table = pd.DataFrame(rows).groupby(["models", "games", "share"]).mean().reset_index()
     print(table.round(3).to_string(index=False))
-    rows = [
+    alikes = [
         {"families": sizes, "games": g, "alike": alike, **in_families(sizes, g, alike, [seed, len(sizes), g])}
         for sizes in FAMILIES
         for g in (1, 6)
         for alike in ALIKE
         for seed in range(studies)
     ]
-    families = pd.DataFrame(rows).groupby(["families", "games", "alike"]).mean().reset_index()
+    families = pd.DataFrame(alikes).groupby(["families", "games", "alike"]).mean().reset_index()
     print(families.round(3).to_string(index=False))
     if path:
         path.write_text(json.dumps(table.to_dict("records"), indent=1), "utf-8")
@@ -85,7 +85,7 @@ def in_families(
     true = np.sqrt(alike) * shared[family] + np.sqrt(1 - alike) * own
     data = _data(true[:, 1:], 0.5 + BETWEEN * true[:, 0], rng)
     known = replace(data, families=tuple(map(str, family)))
-    answers = {}
+    answers: dict[str, float] = {}
     for name, each in (("known", known), ("unknown", data)):
         found = usefulness({"quality": (each, evidence(each, permutations=permutations))})["quality"]
         answers |= {f"{name}, {answer}": float(found.answer == answer) for answer in ("yes", "no")}

@@ -121,7 +121,12 @@ async def faults(folder: Path, case: Case) -> list[str]:
         return dutiful(call)
 
     with puppet(play) as model:
-        values = {"task": "anomaly", "difficulty": "easy", "model": model, "organisation": case.organisation}
+        values: dict[str, Any] = {
+            "task": "anomaly",
+            "difficulty": "easy",
+            "model": model,
+            "organisation": case.organisation,
+        }
         store = f"sqlite:///{folder}/runs.db"
         [run] = await arun("science", store=store, settings={"sandbox": "unsafe-local"}, **values, **case.more)
     assert run.status == "completed"
@@ -175,7 +180,12 @@ async def test_what_was_false_once_is_true(tmp_path: Path, case: Case, said: str
         return dutiful(call)
 
     with puppet(play) as model:
-        values = {"task": "anomaly", "difficulty": "easy", "model": model, "organisation": case.organisation}
+        values: dict[str, Any] = {
+            "task": "anomaly",
+            "difficulty": "easy",
+            "model": model,
+            "organisation": case.organisation,
+        }
         store = f"sqlite:///{tmp_path}/runs.db"
         [run] = await arun("science", store=store, settings={"sandbox": "unsafe-local"}, **values, **case.more)
     assert run.status == "completed"
