@@ -161,7 +161,7 @@ class ScienceCondition(Condition):
             given = ALONE
         with suppress(UsageError, ValidationError):  # the field reports it
             organisation = find_organisation(given) if isinstance(given, str) else given
-            if isinstance(given, Mapping) and "size" not in given:
+            if isinstance(given, Mapping):
                 organisation = Organisation.model_validate(given)
             if isinstance(organisation, Organisation):
                 usual = {"team_size": organisation.size} if organisation.has_colleagues else _OF_ONE
