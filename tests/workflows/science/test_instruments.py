@@ -90,6 +90,8 @@ BEN = {name: {**seat, "evidence": held} for (name, seat), held in zip(SEATS.item
 """Seats of which the second holds the readings."""
 TWICE: list[Any] = [["work", "talk"], ["work", "write"]]
 QUIET: list[Any] = [["work"], ["work", "write"]]
+FORGETFUL = {"work": "$task"}
+"""A prompt without what was reported and said in the phases before."""
 
 
 @pytest.mark.parametrize(
@@ -99,9 +101,18 @@ QUIET: list[Any] = [["work"], ["work", "write"]]
         (crew(QUIET, channels={"read": "none"}), "come too late"),
         (crew(TWICE, channels={"read": "none"}, team={"memory": "conversation"}, seats=BEN), "never reaches"),
         (crew(TWICE, channels={"read": {"ana": "all"}}, team={"memory": "conversation"}), ""),  # by talk
-        (crew(TWICE, team=WITHOUT), "come too late"),  # what was said is forgotten
-        (crew(TWICE, team={**WITHOUT, "memory": "conversation"}), ""),
-        (crew(TWICE, channels={"tell": "none"}, team={**WITHOUT, "memory": "conversation"}), "come too late"),
+        (crew(TWICE, team=WITHOUT), ""),  # the order to work repeats what was said
+        (crew(QUIET, team=WITHOUT), ""),  # and what was reported
+        (crew(TWICE, team=WITHOUT, prompts=FORGETFUL), "come too late"),
+        (crew(TWICE, team={**WITHOUT, "memory": "conversation"}, prompts=FORGETFUL), ""),
+        (
+            crew(
+                TWICE, channels={"tell": "none"}, team={**WITHOUT, "memory": "conversation"}, prompts=FORGETFUL
+            ),
+            "come too late",
+        ),
+        (crew(TWICE, channels={"tell": "none", "read": "none"}, team=WITHOUT), "come too late"),
+        (crew(QUIET, team=WITHOUT, seats=BEN), ""),  # the author's order has the last reports
         (
             crew([["work"], ["plan", "work", "write"]], team=WITHOUT, prompts={"plan": "$so_far $member_lines"}),
             "",

@@ -157,7 +157,9 @@ async def test_the_example_organisations_keep_all_rules(name: str) -> None:
     file = str(ROOT / "examples" / "organisations" / f"{name}.yaml")
     values = {"task": "anomaly", "difficulty": "easy", "model": "scripted:hasty", "organisation": file}
     rules = await check_organisation(ScienceCondition.model_validate(values))
-    assert {rule.name: rule.fault for rule in rules if rule.fault} == {}
+    assert {rule.name: rule.fault for rule in rules if rule.fault and rule.severity == "error"} == {}
+    # Their seats work once and at the same time, so that nobody can use the keys of another's part.
+    assert [rule.name for rule in rules if rule.fault] == ["evidence"]
 
 
 class Undeclared(LabStep):

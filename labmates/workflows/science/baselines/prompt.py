@@ -26,6 +26,8 @@ KIND = "science"
 """Kind of the lab's orders."""
 SOLO = "solo"
 """The team of a single agent."""
+GROUP = "group"
+"""The team of members whose prompts name none."""
 
 
 @dataclass(frozen=True)
@@ -81,8 +83,9 @@ class Step:
 
     @property
     def team(self) -> str:
-        """The agent's team, ``solo`` for a single agent; empty if the agent is unknown."""
-        return str(self.facts.get("team", SOLO if self.agent else ""))
+        """The agent's team: ``group`` for the members of one, ``solo`` for an agent without; empty if it is unknown."""
+        unnamed = GROUP if len(self.parts()) > 1 else SOLO
+        return str(self.facts.get("team", unnamed if self.agent else ""))
 
     @cached_property
     def fields(self) -> dict[str, str]:

@@ -11,12 +11,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import permutations
 from typing import Final, get_args
 
+from labmates.agents.facts import ALWAYS
 from labmates.agents.organisation import Organisation
 from labmates.agents.organisation_parts import FlowPhase, Team, Verb
 from labmates.agents.steps import find_step
 
 READINGS: Final = 0
 _REQUESTS: Final = ("request_additional_work", "request_team_redo")
+_SEES: Final = ALWAYS | {"sees_reports"}
+"""Facts of an author to whom members report; one without has only its own conversation."""
 
 
 def holdings(crew: Organisation, number: int) -> dict[str, int]:
@@ -110,7 +113,7 @@ class _Route:
             elif kind.does == "write":
                 self.authors = [*team.seats] if kind.by_each else [team.lead.id]
                 for author in self.authors:
-                    self._read(author, team, "write", reports="outputs" in self.crew.shown_in("write"))
+                    self._read(author, team, "write", reports="outputs" in self.crew.shown_in("write", _SEES))
                 if speaks:
                     self._tell([*team.seats], self.authors)
                 self._publish(self.artifacts, self.authors)
