@@ -66,7 +66,7 @@ def test_each_strategy_and_references_can_be_types_of_their_own(tmp_path: Path) 
 @pytest.mark.parametrize("seed", range(4))
 def test_clones_are_tied_at_every_seed(tmp_path: Path, seed: int) -> None:
     folder = library(tmp_path, "public-goods", one={"selfish": "return C if random.random() < 0.5 else D"})
-    values: dict[str, Any] = {"by": "strategy", "samples": 5, "rounds": 2, "group_size": 2, "strength": 10.0}
+    values: dict[str, Any] = {"by": "strategy", "samples": 5, "rounds": 2, "group_size": 3, "strength": 10.0}
     types = labmates.analyze("fixation", path=folder, game="public-goods", seed=seed, **values).table("types").rows
     assert [row["alpha_rank"] for row in types] == pytest.approx([1 / 8] * 8)
     assert all(len(row["tied"].split(", ")) == 7 for row in types)
