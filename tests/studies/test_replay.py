@@ -53,7 +53,7 @@ async def test_a_run_with_requests_repairs_and_code_gives_the_same_events_again(
     assert found.is_same, found.differences
     assert dict(found.left_out) == {}
     assert sum(found.compared.values()) == len(before)
-    assert found.compared["tool_call"] >= 10
+    assert found.compared["tool_call"] >= 9  # the paper's author calls no tool at work
     assert store.events(run.id) == before
     assert [one.id for one in store.runs()] == [run.id]
 
@@ -277,7 +277,7 @@ async def test_another_score_of_a_judge_without_a_model_is_a_difference(store: S
     found = await replay(store, copy(store, run, events))
     assert {(one.step, one.field) for one in found.differences} == {
         ("heuristic completeness", "value"),
-        ("heuristic quality", "value"),
+        ("heuristic heuristic_quality", "value"),
         ("heuristic accuracy", "value"),
         ("verified accuracy", "value"),
         ("verified skill", "value"),
@@ -303,7 +303,7 @@ async def test_a_body_that_was_changed_is_found(store: Store) -> None:
     [
         ({"status": "interrupted"}, r"has not ended \(interrupted\)"),
         ({"status": "failed"}, r"has not ended \(failed\)"),
-        ({"kind": "opera"}, "unknown kind 'opera'"),
+        ({"kind": "opera"}, "no experiment 'opera' is installed here"),
         ({"origin": "somewhere"}, "can't be replayed"),
         ({"origin": "abc@7"}, "can't be replayed"),
         ({"condition": {"task": "anomaly"}}, "from another version of labmates: model: Field required$"),
