@@ -160,7 +160,7 @@ def lacking(runs: Sequence[RunRecord], planned: Iterable[Play]) -> list[str]:
     for play in planned:
         ended = sum(run.kind == play.kind and is_of(run, play.condition) for run in runs)
         what = play.condition.get("game") or (
-            "the lab alone" if play.condition["organisation"] == "solo" else "the lab in four teams"
+            "the lab alone" if play.condition.get("solo") else "the lab in four teams"
         )
         if ended < play.replicates:
             number = f"{play.replicates - ended} of {play.replicates} runs"

@@ -117,7 +117,7 @@ def test_the_share_of_play_near_the_best_is_told_by_model_and_by_game() -> None:
 def test_settings_of_one_model_are_no_further_models() -> None:
     distances = (0.05, 0.15, 0.25)
     runs = [
-        record(f"m:{model}", "weakest-link", i, level=9.0, pareto_proximity=distance)
+        record(f"m:{model}", "weakest-link", i, level=9.0, efficiency=1 - distance)
         for model in "abc"
         for i, distance in enumerate(distances)
     ]
