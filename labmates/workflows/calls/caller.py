@@ -62,6 +62,8 @@ class Terms:
         Price for charges.
     billed
         The provider's price; None if unknown.
+    counted
+        Whether the estimate of a call's input is enough to reserve: the price is the provider's, or the model scripted.
     output
         Output limit before funds lower it: the model's, else the condition's.
     window
@@ -72,6 +74,7 @@ class Terms:
 
     price: Price
     billed: Price | None
+    counted: bool
     output: int
     window: int | None
     context: int
@@ -301,20 +304,22 @@ class Caller:
         if speaker.model not in self._terms:
             # Answers in place of a model cost nothing and have no length limit.
             self._terms[speaker.model] = (
-                Terms(price=FREE, billed=FREE, output=self.max_output_tokens, window=None, context=sys.maxsize)
+                Terms(FREE, billed=FREE, counted=True, output=self.max_output_tokens, window=None, context=sys.maxsize)
                 if speaker.is_outside
                 else self._model_terms(speaker.model)
             )
         return self._terms[speaker.model]
 
     def _model_terms(self, model: str) -> Terms:
-        settings = parse_model(model).settings
+        name = parse_model(model)
+        settings = name.settings
         known = self.hub.context(model)
         given = settings.context_tokens or self._context_tokens
         billed, listed = self.hub.price(model), self._prices.of(model)
         return Terms(
             price=listed if self._lowers_limit or billed is None else billed,
             billed=billed,
+            counted=billed is not None or name.scripted,
             output=settings.max_output_tokens or self.max_output_tokens,
             window=given or known,
             context=given or min(known or CONTEXT_TOKENS, CONTEXT_TOKENS),
@@ -346,8 +351,8 @@ class Caller:
 
     def _reserved(self, call: Call) -> int:
         """The input tokens to reserve for a call."""
-        is_backed = self._terms_of(call.speaker).billed is not None or parse_model(call.speaker.model).scripted
-        return call.inputs if self._lowers_limit and is_backed else token_bound(call.messages, call.tools)
+        counted = self._lowers_limit and self._terms_of(call.speaker).counted
+        return call.inputs if counted else token_bound(call.messages, call.tools)
 
     async def _paid(self, call: Call) -> Exchange:
         """Make a call: the meter reserves before each attempt, and the reply is charged and recorded."""
