@@ -157,7 +157,8 @@ def compared(runs: Runs, params: CompareParams) -> Result:
     tables = [_levels_table(levels, outcomes[0], params.all)] if levels else []
     if params.all or any(len(factor.levels) == 2 for factor in factors):
         few = [each for each in results if each.outcome.role == "primary" and len(each.matched.factor.levels) == 2]
-        tables.append(_pairs_table(few if len(factors) > 1 and not params.all else results, params.all))
+        if shown := few if len(factors) > 1 and not params.all else results:
+            tables.append(_pairs_table(shown, params.all))
     return Result(
         tables,
         [_drawing(primary)],

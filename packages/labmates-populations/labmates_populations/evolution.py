@@ -193,7 +193,7 @@ def _metrics(condition: EvolutionCondition, events: Sequence[PayoffEvent], genes
     shares = {gene: total / len(last) for gene, total in totals.items()}
     decisions = len(events) * condition.decisions
     welfare = sum(event.details["welfare"] for event in last) / len(last)
-    selfish = [shares[str(gene)] for gene in genes if not falls_back_to_cooperation(gene.attitude)]
+    selfish = [shares.get(str(gene), 0.0) for gene in genes if not falls_back_to_cooperation(gene.attitude)]
     return {
         "generations": len(events),
         "threshold_reached": float(max(shares.values()) >= condition.threshold),
