@@ -16,7 +16,7 @@ def test_teams_and_solo_runs_are_paired_and_the_printed_command_makes_missing_on
     lonely = labmates("analyze", "teamwork")
     assert lonely.code == 2
     [command] = [line.split() for line in lonely.err.splitlines() if line.strip().startswith("labmates run")]
-    assert {"--solo", "--replicates", "--prices"} <= set(command)
+    assert {"--organisation", "solo", "--replicates", "--prices"} <= set(command)
 
     solo = labmates(*command[1:], "--json")
     assert sorted(int(record["seed"]) for record in solo.records) == [3, 4, 5]
@@ -31,12 +31,12 @@ def test_teams_and_solo_runs_are_paired_and_the_printed_command_makes_missing_on
     assert (labmates.folder / "t.csv").exists()
     assert "1 have no partner" in told
     assert "no run of one agent for run" in told
-    assert "--visibility hidden --solo" in told
+    assert "--organisation solo --difficulty easy --budget 0.5 --visibility hidden" in told
 
     [first] = [record["id"] for record in solo.records if record["seed"] == 3]
     story = labmates("show", first).out
     assert "== one agent alone, phase 1 (planned) started ==" in story
-    assert "(science, one agent alone, scripted:silent, seed 3)" in story
+    assert "(science, scripted:silent, seed 3)" in story
 
 
 @pytest.mark.parametrize("option", [["--team-size", "2"], ["--model-for", "data=scripted:silent"]])

@@ -31,5 +31,5 @@ def populations_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow("packages/labmates-populations/tests/populations/test_populations_report.py")
 def test_a_report_of_self_play_and_evolution_opens_so_too(browser: Browser, populations_path: Path) -> None:
-    # The curves of self-play and of evolution; means are drawn within the page.
-    assert seen(browser, populations_path, "phone") == Seen(pictures=2)
+    # Curves of self-play and of evolution, and the comparison of models; means are drawn within the page.
+    assert seen(browser, populations_path, "phone") == Seen(pictures=3)
