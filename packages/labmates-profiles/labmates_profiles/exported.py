@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, cast, get_args
 
@@ -84,6 +86,9 @@ def _value(text: str) -> Any:
             return kind(text)
         except ValueError:
             continue
+    if text.startswith("{"):
+        with suppress(ValueError):
+            return json.loads(text)
     return _LITERALS.get(text.lower(), text)
 
 
