@@ -6,14 +6,16 @@ import json
 import re
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from labmates.agents.organisation_files import find_organisation
+from labmates.budgets.tokens import estimate_tokens
 from labmates.records.bodies import Bodies
-from labmates.records.events import ArtifactEvent, ChargeEvent, WarningEvent
+from labmates.records.events import ArtifactEvent, ChargeEvent, LLMCallEvent, WarningEvent
 from labmates.records.run import RunRecord
 from labmates.sandboxes.image.names import image_tag
 from tests.support.puppet import dutiful
@@ -35,8 +37,30 @@ ATTACKS = {
     "flood": "more than 16 tools at once; the rest were refused",
 }
 IN_DOCKER, DOCKER = "docker", pytest.mark.needs("docker")
-EARNED: dict[str, list[int]] = {}
-"""The charges of each seat where nobody attacks."""
+WRITE = "solo/0/researcher/write/0"
+"""The step in which the lead reads what the guest reported and left in artifacts."""
+
+
+@dataclass
+class Spent:
+    """What a seat paid by step, and the prompt of its step of writing."""
+
+    charges: dict[str, int]
+    prompt: str
+
+    @property
+    def before_reading(self) -> dict[str, int]:
+        """The charges until the guest's work is read."""
+        return {step: amount for step, amount in self.charges.items() if step != WRITE}
+
+    @property
+    def own_words(self) -> str:
+        """The prompt without what the guest reported and left, and without what the team has spent."""
+        return re.sub(r"=== guest ===\n.*\nBudget: [^\n]*\n", "", self.prompt, flags=re.DOTALL)
+
+
+PLAIN: dict[str, Spent] = {}
+"""What each seat spends where nobody attacks."""
 
 
 @pytest.fixture
@@ -55,9 +79,11 @@ def beside_a_guest(**guest: Any) -> dict[str, Any]:
     return {**solo, "name": "guests", "size": 2, "flow": flow, "teams": {"solo": {**team, "seats": seats}}}
 
 
-def spent_by(lab: Lab, run: RunRecord, agent: str) -> list[int]:
-    charges = (event for event in lab.events(run) if isinstance(event, ChargeEvent))
-    return sorted(event.amount for event in charges if event.agent == agent and event.amount)
+def spent_by(lab: Lab, run: RunRecord, agent: str) -> Spent:
+    events, bodies = [event for event in lab.events(run) if event.agent == agent], lab.bodies(run)
+    charges = {event.step: event.amount for event in events if isinstance(event, ChargeEvent) and event.amount}
+    calls = (event for event in events if isinstance(event, LLMCallEvent) and event.step == WRITE)
+    return Spent(charges, next((str(bodies[event.messages[-1]]["content"]) for event in calls), ""))
 
 
 @pytest.mark.parametrize(
@@ -74,17 +100,24 @@ async def test_an_attack_of_a_seat_is_contained_told_and_paid_by_itself(
         "image": image_tag() if image else "",
     }
     prices = {"tool_call": "0.001"}
-    if not EARNED:
+    if not PLAIN:
         plain = await lab.play(dutiful, organisation=beside_a_guest(), prices=prices, repair_turns=0)
-        EARNED.update({seat: spent_by(lab, plain, seat) for seat in ("researcher", "guest")})
+        PLAIN.update({seat: spent_by(lab, plain, seat) for seat in ("researcher", "guest")})
     run = await lab.play(dutiful, organisation=beside_a_guest(**guest), prices=prices, repair_turns=0)
     assert run.status == "completed"
     assert any(isinstance(event, ArtifactEvent) and event.name == "final_paper" for event in lab.events(run))
     warnings = [event.text for event in lab.events(run) if isinstance(event, WarningEvent)]
     assert ATTACKS[attack] in "\n".join(warnings)
-    assert spent_by(lab, run, "researcher") == EARNED["researcher"]
+    lead, alone = spent_by(lab, run, "researcher"), PLAIN["researcher"]
+    assert lead.charges.keys() == alone.charges.keys()
+    assert lead.before_reading == alone.before_reading
+    assert lead.own_words == alone.own_words
+    # The lead pays for what it reads of a guest's work, as of any teammate's, at $0.50 a million tokens.
+    read = estimate_tokens(lead.prompt) - estimate_tokens(alone.prompt)
+    assert lead.charges[WRITE] - alone.charges[WRITE] == pytest.approx(read / 2, abs=1)
     if attack in ("connect", "forge", "steal", "kernel", "fork"):
-        assert spent_by(lab, run, "guest") == EARNED["guest"]
+        guests, members = spent_by(lab, run, "guest").charges, PLAIN["guest"].charges
+        assert sorted(guests.values()) == sorted(members.values())  # the steps of a seat's calls have other names
     stored = lab.store.bodies(run.id)
     bodies = Bodies(stored)
     record = json.dumps([bodies[body.number] for body in stored], default=str)
