@@ -23,7 +23,7 @@ def ideal_findings(truth: AnomalyTruth, plant: Plant, incidents: list[Incident],
     left = (readings - plant.base) / plant.scale - day_cycle()[:, None] * plant.day
     left = left - np.linspace(0, 1, SAMPLES)[:, None] * plant.drift
     # Noise and group factors are slow, so a spike stands out from its neighbours.
-    spike = np.abs(left - (np.roll(left, 1, axis=0) + np.roll(left, -1, axis=0)) / 2)
+    spike = np.abs(left - np.stack([_between(values) for values in left.T], axis=1))
     left, spike = (values / (1.4826 * np.median(np.abs(values), axis=0)) for values in (left, spike))
     events = [event for incident in incidents if (event := _found(incident, plant, left, spike))]
     kinds = [event.kind for event in events]
@@ -38,6 +38,13 @@ def ideal_findings(truth: AnomalyTruth, plant: Plant, incidents: list[Incident],
         most_affected_sensor=max(plant.tags, key=lambda tag: sum(tag in event.sensors for event in events)),
         drifting_sensors=truth.drifting_sensors,
     )
+
+
+def _between(values: Floats) -> Floats:
+    """What two neighbours on either side predict of each sample; how they do is fitted over the month."""
+    near = np.stack([np.roll(values, step) + np.roll(values, -step) for step in (1, 2)], axis=1)
+    fitted: Floats = near @ np.linalg.solve(near.T @ near, near.T @ values)
+    return fitted
 
 
 def _found(incident: Incident, plant: Plant, left: Floats, spike: Floats) -> Event | None:
