@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -22,7 +22,7 @@ from labmates.budgets.tokens import text_of
 from labmates.models.scripted.base import Draft, Heard
 from labmates.models.scripted.base import call as tool
 from labmates.records.events import LLMCallEvent
-from labmates.records.store import Store
+from labmates.studies.result import Run
 from tests.support.puppet import agent_of, dutiful, puppet
 
 OWN = {name: text for kind in map(find_step, STEPS) for name, text in kind.prompts.items()}
@@ -111,6 +111,16 @@ async def test_what_a_prompt_says_is_what_happens_everywhere(tmp_path: Path, cas
     assert await faults(tmp_path, case) == []
 
 
+async def played(case: Case, play: Callable[[Heard], Draft], folder: Path) -> Run:
+    """Run a condition with an own player."""
+    with puppet(play) as model:
+        values: dict[str, Any] = {"task": "anomaly", "model": model, "organisation": case.organisation, **case.more}
+        store = f"sqlite:///{folder}/runs.db"
+        [run] = await arun("science", store=store, settings={"sandbox": "unsafe-local"}, difficulty="easy", **values)
+    assert run.status == "completed"
+    return run
+
+
 async def faults(folder: Path, case: Case) -> list[str]:
     """Run a condition; each sentence that a seat is told though it is false there, or is not told though it is true."""
     heard: dict[str, list[tuple[str, str]]] = {}
@@ -120,17 +130,8 @@ async def faults(folder: Path, case: Case) -> list[str]:
         heard.setdefault(agent_of(call), []).append((told[0], told[-1]))
         return dutiful(call)
 
-    with puppet(play) as model:
-        values: dict[str, Any] = {
-            "task": "anomaly",
-            "difficulty": "easy",
-            "model": model,
-            "organisation": case.organisation,
-        }
-        store = f"sqlite:///{folder}/runs.db"
-        [run] = await arun("science", store=store, settings={"sandbox": "unsafe-local"}, **values, **case.more)
-    assert run.status == "completed"
-    calls = [event for event in Store(store).events(run.id) if isinstance(event, LLMCallEvent)]
+    run = await played(case, play, folder)
+    calls = [event for event in run.events if isinstance(event, LLMCallEvent)]
     known = World(case, [call.step.split("/")[:4] for call in calls])
     found = []
     for seat, told in heard.items():
@@ -179,16 +180,7 @@ async def test_what_was_false_once_is_true(tmp_path: Path, case: Case, said: str
             return Draft("", (tool("run_code", code=code), tool("state_findings"), tool("mark_complete", summary="3")))
         return dutiful(call)
 
-    with puppet(play) as model:
-        values: dict[str, Any] = {
-            "task": "anomaly",
-            "difficulty": "easy",
-            "model": model,
-            "organisation": case.organisation,
-        }
-        store = f"sqlite:///{tmp_path}/runs.db"
-        [run] = await arun("science", store=store, settings={"sandbox": "unsafe-local"}, **values, **case.more)
-    assert run.status == "completed"
+    await played(case, play, tmp_path)
     assert any(said in text for text in texts)
     assert not any(unsaid in text for text in texts)
 
