@@ -102,7 +102,7 @@ def _exports(analysis: Analysis[Any], values: Mapping[str, Any]) -> dict[str, Pa
 
 
 def _top(name: str) -> click.Command:
-    """An analysis that is a verb of its own too."""
+    """An analysis that is a top-level verb as well."""
     analysis = ANALYSES.get(name)
     return _command(name, replace(analysis, example=analysis.example.replace(" analyze ", " ")))
 

@@ -390,7 +390,7 @@ class Caller:
         return self._told(exchange)
 
     def _learn(self, speaker: Speaker, exchange: Exchange, tools: Sequence[dict[str, Any]]) -> None:
-        """Correct the estimates of an agent's inputs by what the server reported; of its own, which come one by one."""
+        """Correct the estimates of an agent's next inputs by what the server reported for its last one."""
         usage, estimated = exchange.reply.usage, estimate_messages(exchange.sent, tools)
         if not usage.estimated and usage.input_tokens and estimated:
             share = usage.input_tokens / estimated

@@ -58,11 +58,12 @@ def dead_end(crew: Organisation, held: Mapping[str, int], names: Sequence[str], 
     """
     verbs: tuple[Verb, ...] = get_args(Verb)
     if crew.graph or not any(crew.may(verb, *pair) for pair in permutations(crew.seats, 2) for verb in verbs):
-        return ""  # code has channels of its own; and seats kept apart are a control
+        return ""  # organisations as code have other channels, and seats kept apart are a control
     code = [seat for seat in held if seat in {name for phase in crew.flow for name in _coders(crew, phase)}]
     missing = [name for place, name in enumerate(names) if place not in (held[seat] for seat in code)]
     if missing:
-        return f"nobody who runs code holds the {missing[0]}: {len(code)} seats run code, for {len(names)} instruments"
+        run = "seat runs" if len(code) == 1 else "seats run"
+        return f"nobody who runs code holds the {missing[0]}: {len(code)} {run} code, for {len(names)} instruments"
     route = _Route(crew, held, len(names), requests)
     if not route.found:
         best = max((route.knows[seat] for seat in code if held[seat] == READINGS), key=len)
@@ -157,7 +158,7 @@ class _Route:
                 self._ask(team, seat)
 
     def _ask(self, team: Team, seat: str) -> None:
-        """Let a seat ask each earlier team for more work, and go on with the answer."""
+        """Let a seat ask each earlier team for more work, and continue with the answer."""
         for name in self.crew.before(team.name):
             asked = self.crew.teams[name]
             if not self.crew.may("ask", seat, name):

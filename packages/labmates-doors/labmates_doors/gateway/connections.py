@@ -1,4 +1,4 @@
-"""Connections that ask for nothing: half requests and idle ones end, so that they keep nobody else out."""
+"""Close connections that are idle or send half a request, so that they take nobody's place."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ class PredictionData:
     runs
         None if data sets are unknown or not shared between models.
     families
-        The family of each model, length m; by default each model is a family of its own.
+        The family of each model, length m; by default each model is its own family.
     """
 
     models: tuple[str, ...]

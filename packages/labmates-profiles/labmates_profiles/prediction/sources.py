@@ -25,7 +25,7 @@ OUTCOMES: Final = ("accuracy", "quality", "completeness")
 COMPARED: Final = (SKILL, "quality", "completeness")
 """The outcomes of screening: skill is accuracy corrected for guessing."""
 INSTEAD: Final[Mapping[str, str]] = {SKILL: "accuracy", "quality": "heuristic_quality"}
-"""The outcome in the place of a default one that no run has."""
+"""The substitute for a default outcome that no run has."""
 ALL_OUTCOMES: Final = (*OUTCOMES, SKILL, "provenance", "heuristic_quality")
 USUAL: Final[Mapping[str, object]] = {
     "framing": "standard",

@@ -160,7 +160,7 @@ async def silent(seat: PythonSeat) -> None:
 
 
 async def stating(seat: PythonSeat) -> Any:
-    """Return what is no text."""
+    """Return something other than text."""
     return StateGraph(Asking) if seat.step == "work" else {"messages": [f"All is said in {seat.step}."]}
 
 
