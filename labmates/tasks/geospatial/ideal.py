@@ -9,6 +9,7 @@ Society B 50, 1988).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -36,27 +37,45 @@ class _Field:
     places: Floats
     near: Whole
 
-    def whitened(self, columns: Floats, theta: Floats) -> tuple[Floats, float]:
-        """Columns of shape (n, C) with the covariance removed, and the sum of the logarithms of the scales."""
-        weights, scale = self._weights(theta)
-        white = (columns[NEAR:] - np.einsum("nm,nmc->nc", weights, columns[self.near])) / scale[:, None]
-        return white, float(np.log(scale).sum())
-
-    def twice(self, white: Floats, theta: Floats) -> Floats:
-        """The inverse covariance times the column that was whitened to `white`, shape (n,)."""
-        weights, scale = self._weights(theta)
-        column = np.zeros(len(self.places))
-        column[NEAR:] = white / scale
-        np.add.at(column, self.near, -weights * (white / scale)[:, None])
-        return column
-
-    def _weights(self, theta: Floats) -> tuple[Floats, Floats]:
+    def whitening(self, theta: Floats) -> _Whitening:
+        """What removes the covariance with these parameters."""
         shape, nugget = _shape(theta)
         around, here = self.places[self.near], self.places[NEAR:, None]
         between = (1 - nugget) * shape.correlation(around[:, :, None] - around[:, None]) + nugget * np.eye(NEAR)
         towards = (1 - nugget) * shape.correlation(around - here)
-        weights = np.linalg.solve(between, towards[..., None])[..., 0]
-        return np.asarray(weights, float), np.asarray(np.sqrt(1 - (weights * towards).sum(axis=1)), float)
+        weights = np.asarray(np.linalg.solve(between, towards[..., None])[..., 0], float)
+        return _Whitening(self, weights, np.asarray(np.sqrt(1 - (weights * towards).sum(axis=1)), float))
+
+    @cached_property
+    def lattice(self) -> tuple[list[Spot], Floats]:
+        """Places for a first search of hot spots, and the bump of each at the sites, shape (L, n)."""
+        spots = [
+            Spot(x=x, y=y, radius=RADII[1])
+            for x in np.arange(INSIDE, WIDTH - INSIDE + 1, LATTICE).tolist()
+            for y in np.arange(INSIDE, HEIGHT - INSIDE + 1, LATTICE).tolist()
+        ]
+        return spots, np.stack(_bumps(self.places, spots))
+
+
+@dataclass(frozen=True)
+class _Whitening:
+    """The weights of the nearest sites, shape (n - NEAR, NEAR), and the scale of what they leave, shape (n - NEAR,)."""
+
+    field: _Field
+    weights: Floats
+    scale: Floats
+
+    def of(self, columns: Floats) -> Floats:
+        """Columns of shape (n, C) with the covariance removed."""
+        around = np.einsum("nm,nmc->nc", self.weights, columns[self.field.near])
+        return np.asarray((columns[NEAR:] - around) / self.scale[:, None])
+
+    def twice(self, white: Floats) -> Floats:
+        """The inverse covariance times the column that was whitened to `white`, shape (n,)."""
+        column = np.zeros(len(self.field.places))
+        column[NEAR:] = white / self.scale
+        np.add.at(column, self.field.near, -self.weights * (white / self.scale)[:, None])
+        return column
 
 
 def ideal_findings(frame: pd.DataFrame, truth: GeospatialTruth, ground: Ground, soil: Soil) -> GeospatialFindings:
@@ -70,12 +89,12 @@ def ideal_findings(frame: pd.DataFrame, truth: GeospatialTruth, ground: Ground, 
     design = np.column_stack([soil.standard[at], rocks[:, rocks.any(axis=0)]])
     azimuth, share = np.deg2rad(true.azimuth), np.log(ground.nugget / (1 - ground.nugget))
     theta = np.array([np.log(true.range_m), azimuth, np.log(true.ratio), share])
-    spots: list[Spot] = []
+    spots, whitening = list[Spot](), field.whitening(theta)
     for _ in ground.hot_spots:
-        spots.append(_next_spot(field, np.column_stack([design, *_bumps(field.places, spots)]), y, theta))
+        spots.append(_next_spot(whitening, np.column_stack([design, *_bumps(field.places, spots)]), y))
     design = np.column_stack([design, *_bumps(field.places, spots)])
     theta = _one_step(field, design, y, theta)
-    white, _ = field.whitened(np.column_stack([design, y]), theta)
+    white = field.whitening(theta).of(np.column_stack([design, y]))
     x, z = white[:, :-1], white[:, -1]
     beta = np.linalg.lstsq(x, z, rcond=None)[0]
     t = beta / np.sqrt(np.diag(np.linalg.inv(x.T @ x)) * ((z - x @ beta) ** 2).mean())
@@ -135,9 +154,10 @@ def _one_step(field: _Field, design: Floats, y: Floats, theta: Floats) -> Floats
     columns = np.column_stack([design, y])
 
     def value(step: Floats) -> float:
-        white, scales = field.whitened(columns, theta + step)
+        whitening = field.whitening(theta + step)
+        white = whitening.of(columns)
         rest = np.linalg.lstsq(white[:, :-1], white[:, -1], rcond=None)[1]
-        return float(-len(white) / 2 * np.log(rest[0]) - scales)
+        return float(-len(white) / 2 * np.log(rest[0]) - np.log(whitening.scale).sum())
 
     ways = np.diag(STEPS)
     middle, up, down = value(ways[0] * 0), [value(way) for way in ways], [value(-way) for way in ways]
@@ -157,29 +177,24 @@ def _bumps(places: Floats, spots: list[Spot]) -> list[Floats]:
 
 
 def _bump(places: Floats, spot: Spot) -> Floats:
-    away = ((places - [spot.x, spot.y]) ** 2).sum(axis=1) / (spot.radius or 1) ** 2
+    away = ((places[:, 0] - spot.x) ** 2 + (places[:, 1] - spot.y) ** 2) / (spot.radius or 1) ** 2
     return np.asarray(0.5 ** np.minimum(away, 50))
 
 
-def _next_spot(field: _Field, design: Floats, y: Floats, theta: Floats) -> Spot:
+def _next_spot(whitening: _Whitening, design: Floats, y: Floats) -> Spot:
     """The clearest hot spot beside those in the design: by lattice, then closer."""
-    white, _ = field.whitened(np.column_stack([design, y]), theta)
+    white = whitening.of(np.column_stack([design, y]))
     beta = np.linalg.lstsq(white[:, :-1], white[:, -1], rcond=None)[0]
     left = white[:, -1] - white[:, :-1] @ beta
-    raw = field.twice(left, theta)
 
     def clearest(tried: list[Spot]) -> Spot:
-        bumps, _ = field.whitened(np.stack(_bumps(field.places, tried), axis=1), theta)
+        bumps = whitening.of(np.stack(_bumps(whitening.field.places, tried), axis=1))
         inside = bumps - white[:, :-1] @ np.linalg.lstsq(white[:, :-1], bumps, rcond=None)[0]
         t = left @ inside / np.sqrt((inside**2).sum(axis=0))
         return tried[int(t.argmax())]
 
-    lattice = [
-        Spot(x=x, y=y_, radius=RADII[1])
-        for x in np.arange(INSIDE, WIDTH - INSIDE + 1, LATTICE).tolist()
-        for y_ in np.arange(INSIDE, HEIGHT - INSIDE + 1, LATTICE).tolist()
-    ]
-    rough = [float(raw @ bump / np.sqrt(bump.sum() + 3)) for bump in _bumps(field.places, lattice)]
+    lattice, bumps = whitening.field.lattice
+    rough = bumps @ whitening.twice(left) / np.sqrt(bumps.sum(axis=1) + 3)
     best = clearest([lattice[k] for k in np.argsort(rough)[-TRIED:]])
     for reach in (100.0, 50.0, 25.0):
         offsets = [(east, north) for east in (-reach, 0, reach) for north in (-reach, 0, reach)]
