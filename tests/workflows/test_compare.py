@@ -153,6 +153,8 @@ def test_conditions_are_named_by_their_parameters_and_missing_twins_by_commands(
         compare(store, runs, conditions=("task=anomaly", "organisation=hybrid"))
     with pytest.raises(UsageError, match="NAME=VALUE"):
         compare(store, runs, conditions=("hybrid", "organisation=solo"))
+    with pytest.raises(TooFewRunsError, match=r"no run matches 'organisation=hybird'; organisation: pipeline, hybrid$"):
+        compare(store, teams(0.3), conditions=("organisation=pipeline", "organisation=hybird"))
     with pytest.raises(UsageError, match="colour"):
         compare(store, runs, by=("colour",))
     with pytest.raises(TooFewRunsError) as lonely:

@@ -275,8 +275,13 @@ def factor_of_conditions(conditions: Sequence[str], observations: Sequence[Obser
     for level in levels:
         if not level.observed:
             alone = [each.run for other in levels for each in other.observed]
-            raise TooFewRunsError(f"no run matches '{level.name}'", list(partners(alone, level)))
+            known = (f"{name}: {', '.join(_values(name, observations))}" for name in sorted(compared))
+            raise TooFewRunsError(f"no run matches '{level.name}'; {'; '.join(known)}", list(partners(alone, level)))
     return Factor("condition", levels, frozenset(compared))
+
+
+def _values(name: str, observations: Sequence[Observed]) -> Sequence[str]:
+    return list(dict.fromkeys(each.settings.get(name, NONE) for each in observations))
 
 
 def chosen(tests: Sequence[str], observations: Sequence[Observed]) -> list[Observed]:
