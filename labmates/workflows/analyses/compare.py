@@ -48,7 +48,7 @@ def preset(
 
 COMPARE = Analysis(
     "compare",
-    "What makes a difference?",
+    "What makes a difference",
     CompareParams,
     compare,
     example="labmates analyze compare --by organisation --study science-small",
