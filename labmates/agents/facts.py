@@ -21,7 +21,6 @@ FACTS: Final = {
     "pooled": "members who work at the same time share the pool's rest equally",
     "shares": "each seat has a given share of the pool",
     "budget": "the seat may know of the budget",
-    "pool": "the seat may know the size of the pool",
     "priced_tools": "a tool call has a price",
     "one_price": "all seats pay the same prices",
     "divided": "each seat holds a part of the data",

@@ -30,7 +30,6 @@ def run_facts(condition: ScienceCondition) -> frozenset[str]:
         pooled=several and not crew.share_of_seats(),
         shares=bool(crew.share_of_seats()),
         budget=shown,
-        pool=condition.visibility == "full",
         priced_tools=shown and bool(condition.prices.tool_call),
         one_price=shown and len(prices) == 1,
         divided=condition.evidence != SHARED and condition.arm != "oracle",
