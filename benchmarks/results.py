@@ -33,7 +33,9 @@ from labmates.studies.settings import RunSettings
 
 BASELINES = ("scripted:random", "scripted:fair-share", "scripted:defect")
 ANALYST = "scripted:diligent"
-GAME = {"groups": 2, "group_size": 2, "rounds": 2, "repair_turns": 3, "max_output_tokens": 128}
+GAME = {"groups": 1, "group_size": 4, "rounds": 2, "repair_turns": 3, "max_output_tokens": 128}
+# Two rounds of four players can't win the game's own target of 100.
+GAME_RULES = {"collective-risk": {"target": 30}}
 SIMULATIONS = 2
 LAB = {"task": "anomaly", "difficulty": "easy", "budget": "0.2", "max_turns": 3, "max_output_tokens": 384}
 # The baseline shows what can be earned; cut at 384 tokens, it states nothing either.
@@ -68,7 +70,8 @@ def plays(models: Sequence[str], games: Sequence[str], *, with_lab: bool) -> Ite
     """All conditions: cheap ones first, so that an early end leaves whole tables."""
     for model in (*BASELINES, *models):
         for game in games:
-            yield Play("game", {**GAME, "game": game, "model": model}, SIMULATIONS)
+            rules = {"rules": GAME_RULES[game]} if game in GAME_RULES else {}
+            yield Play("game", {**GAME, **rules, "game": game, "model": model}, SIMULATIONS)
     if with_lab:
         for model in (ANALYST, *models):
             for organisation in ({"solo": True}, {"organisation": "pipeline"}):
@@ -98,7 +101,8 @@ def is_of(run: RunRecord, condition: dict[str, Any]) -> bool:
     wanted = dict(condition)
     is_alone = wanted.pop("solo", False)
     wanted.pop("organisation", None)
-    same = all(str(run.condition.get(name)) == str(value) for name, value in wanted.items())
+    rules = wanted.pop("rules", {})
+    same = rules.items() <= run.condition.get("rules", {}).items() and all(str(run.condition.get(name)) == str(value) for name, value in wanted.items())
     return same and (run.kind != "science" or (run.condition["organisation"] == "solo") is is_alone)
 
 
@@ -142,7 +146,7 @@ def page(store_url: str, planned: Sequence[Play], missing: Sequence[str]) -> str
         lines += ["Not measured yet: language models; so far the scripted baselines have played.", ""]
     lines += lacking(runs, planned)
     lines += [f"Left out: {reason}." for reason in missing]
-    lines += ["", "## Games", "", *rules(GAME, f"{SIMULATIONS} simulations each; replies without a schema."), ""]
+    lines += ["", "## Games", "", *rules(GAME, f"{SIMULATIONS} simulations each; replies without a schema; the target of collective-risk is 30."), ""]
     lines += markdown(results_table("games", "", cells(games, GAME_METRICS), GAME_METRICS)) if games else ["No runs."]
     lines += ["", "## Lab, alone", "", *rules(LAB, ANALYST_RULES), ""]
     lines += markdown(results_table("alone", "", cells(alone, LAB_METRICS), LAB_METRICS)) if alone else ["No runs."]
