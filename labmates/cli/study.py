@@ -199,29 +199,6 @@ def export(
     err().print(f"{number:,} rows in {path}")
 
 
-@study.command(epilog="Example: labmates study langsmith science-small")
-@click.argument("study", metavar="[STUDY]", required=False)
-@store_option
-@json_option("per experiment")
-def langsmith(study: str | None, store: str | None, as_json: bool) -> None:
-    """Send a study to LangSmith: its cases as a dataset, and each model's ended runs as an experiment.
-
-    Inputs are parameters and seeds; outputs are reports and metrics, with all scores as feedback. Each call makes new
-    experiments on the same dataset.
-    """
-    from dataclasses import asdict
-
-    from labmates.studies.langsmith_upload import upload_study
-
-    with _open(store) as database:
-        name = None if study is None else stored_study(database.database, study).name
-        for experiment in upload_study(database, name):
-            if as_json:
-                print_json(asdict(experiment))
-            else:
-                out().print(f"{experiment.name}: {experiment.runs} runs sent")
-
-
 @study.command(epilog="Example: labmates study retry science-small --failed")
 @click.argument("study", metavar="[STUDY]", required=False)
 @store_option

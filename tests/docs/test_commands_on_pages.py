@@ -20,7 +20,6 @@ NOT_RUN: dict[str, list[str]] = {
     "CONTRIBUTING.md": ["it installs everything a second time and runs all tests"],
     "docs/gallery/README.md": ["it serves until it is stopped"],
     "docs/howto/debugging.md": [
-        "needs an account; tests/cli/test_langsmith_verb.py sends a study to a local server",
         "needs langgraph-cli[inmem], and a browser at LangChain's site",
         "asks the server of the block above",
     ],

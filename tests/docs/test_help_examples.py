@@ -80,7 +80,6 @@ ONLY_PARSED = {
     "labmates analyze organisations --task ecology": "needs runs of several organisations",
     "labmates strategies collect collective-write": "the page on collective behaviour has it",
     "labmates strategies match last --step 10 --group 3 --out match.csv": "the page on populations has it",
-    "labmates study langsmith science-small": "tests/cli/test_langsmith_verb.py has it",
     "labmates worker postgresql://lab@db.example.org/runs --study sweep": "the page on studies has it",
     'labmates models check "openai:qwen3-8b?base_url=http://127.0.0.1:8001/v1"': "tests/cli/test_models_verb.py has it",
     "labmates store copy labmates.db postgresql://lab@db.example.org/runs": "test_store_care.py has it",

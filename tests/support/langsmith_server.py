@@ -1,4 +1,4 @@
-"""A local stand-in for LangSmith: takes in traces and experiments as the client sends them."""
+"""A local stand-in for LangSmith: takes in traces as the client sends them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 KEY = "lsv2-a-very-secret-key-0123456789"
-"""The only key that may send experiments."""
+"""The key of the tests, which must not be shown."""
 INGEST = {
     "use_multipart_endpoint": True,
     "size_limit": 100,
@@ -27,12 +27,11 @@ INGEST = {
 
 @dataclass
 class Traces:
-    """What arrived: runs by id, the parts of each merged, feedback on them, and experiments."""
+    """What arrived: runs by id, the parts of each merged, and feedback on them."""
 
     url: str
     runs: dict[str, dict[str, Any]] = field(default_factory=dict)
     feedback: list[dict[str, Any]] = field(default_factory=list)
-    experiments: list[dict[str, Any]] = field(default_factory=list)
     requests: int = 0
 
     def roots(self) -> list[dict[str, Any]]:
@@ -60,9 +59,6 @@ def langsmith_server() -> Iterator[Traces]:
         def do_POST(self) -> None:
             traces.requests += 1
             body = self._body()
-            if self.path == "/datasets/upload-experiment":
-                self._take_experiment(json.loads(body))
-                return
             head = f"Content-Type: {self.headers['Content-Type']}\r\n\r\n".encode()
             message = email.parser.BytesParser(policy=email.policy.HTTP).parsebytes(head + body)
             for part in message.iter_parts():
@@ -82,16 +78,6 @@ def langsmith_server() -> Iterator[Traces]:
                     run.update(known if kind == "patch" else known | run)
             self._answer({})
 
-        def _take_experiment(self, experiment: dict[str, Any]) -> None:
-            if self.headers["x-api-key"] != KEY:
-                self._answer({"detail": "Invalid token"}, 401)
-                return
-            times = [experiment["experiment_start_time"], experiment["experiment_end_time"]]
-            for row in experiment["results"]:
-                assert times[0] <= row["start_time"] <= row["end_time"] <= times[1]
-            traces.experiments.append(experiment)
-            self._answer({"experiment": {"id": f"experiment-{len(traces.experiments)}"}, "dataset": {}})
-
         def _body(self) -> bytes:
             if self.headers.get("Transfer-Encoding") != "chunked":
                 return self.rfile.read(int(self.headers["Content-Length"]))
@@ -102,9 +88,9 @@ def langsmith_server() -> Iterator[Traces]:
             self.rfile.readline()
             return b"".join(chunks)
 
-        def _answer(self, data: dict[str, Any], status: int = 200) -> None:
+        def _answer(self, data: dict[str, Any]) -> None:
             body = json.dumps(data).encode()
-            self.send_response(status)
+            self.send_response(200)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
