@@ -22,7 +22,7 @@ def agent(lab: Lab) -> Any:
 
 
 def reviewed(lab: Lab) -> Any:
-    """The same agent; a person approves, refuses or edits each text before it is kept."""
+    """The same agent; a person approves or refuses each text before it is kept."""
     review: Any = HumanInTheLoopMiddleware(interrupt_on={"write_artifact": True})
     return create_agent(lab.model("ana"), lab.tools("ana"), middleware=[review])
 

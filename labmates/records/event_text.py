@@ -100,8 +100,7 @@ def _decision(event: DecisionEvent) -> str:
 
 
 def _approval(event: ApprovalEvent) -> str:
-    decides = isinstance(event.answer, dict) and event.answer.get("type") in ("approve", "reject")
-    if event.what == "interrupt" and not decides and not isinstance(event.answer, bool):
+    if event.what == "interrupt" and not isinstance(event.answer, bool):
         return f"answered: {event.answer if isinstance(event.answer, str) else json.dumps(event.answer)}"
     return "approved" if event.approved else f"refused: {event.reason or 'no reason given'}"
 

@@ -186,11 +186,11 @@ class ApprovalEvent(EventBase):
     """The approval or refusal of an agent's plan, request or text, or the answer to an interrupt of a graph."""
 
     type: Literal["approval"] = "approval"
-    what: Literal["plan", "request", "write", "interrupt"]  # what a person was asked about
+    what: Literal["plan", "request", "write", "review", "interrupt"]  # what a person was asked about
     approved: bool  # whether the person agreed
     reason: str = ""  # the reason for a refusal
     automatic: bool = False  # whether no person was asked
-    question: str = ""  # the displayed question of an interrupt
+    question: str = ""  # the displayed question of an interrupt or a review
     answer: Any = None  # the answer to an interrupt, any JSON value
 
 

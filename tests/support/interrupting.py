@@ -132,7 +132,7 @@ def working(heard: Heard) -> Draft:
 
 def answering(question: Question) -> Any:
     """Refuse what is quick, and give each other question an answer of its own."""
-    if question.decisions:
+    if question.what == "review":
         return "quick" not in question.text or "Make it better."
     if question.text.startswith("{"):
         return {"answer to": question.text}

@@ -125,7 +125,7 @@ async def test_interrupts_of_an_organisation_as_code_survive_a_restart_of_langgr
         ):
             [question] = questions
             asked.append(question.value["text"].splitlines()[-2])
-            order = Command(resume="no: Make it better." if len(asked) == 1 else {"type": "approve"})
+            order = Command(resume="no: Make it better." if len(asked) == 1 else "yes")
     assert state["status"] == "completed"
     assert state["artifacts"]["final_paper"].startswith("# A better paper")
     assert asked == ["content: # A quick paper", "content: # A better paper"]

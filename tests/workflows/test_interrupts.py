@@ -6,10 +6,9 @@ import asyncio
 from typing import Annotated, Any, TypedDict
 
 import pytest
-from langchain.agents.middleware.human_in_the_loop import ApproveDecision, RejectDecision
 from langgraph.graph import START, StateGraph
 from langgraph.types import Send, interrupt
-from pydantic import BaseModel, TypeAdapter
+from pydantic import BaseModel
 
 from labmates.errors import UsageError
 from labmates.records.events import ApprovalEvent
@@ -20,38 +19,36 @@ from labmates.workflows.people.approval import (
     Approvals,
     Approver,
     Question,
+    What,
     answer_of,
     approve_all,
     approver_of,
     read_form,
     read_reply,
 )
-from labmates.workflows.people.interrupts import requests_of, resume_value
-
-ALL = ("approve", "edit", "reject", "respond")
-EDIT = {"type": "edit", "edited_action": {"name": "write", "args": {"text": "b"}}}
+from labmates.workflows.people.interrupts import is_review, question_text, reviewed
 
 
-def question(*decisions: str) -> Question:
-    return Question("run", "lab/0/interrupt/0/0", "lab", "graph", "interrupt", "node", "Text.", decisions)
+def question(what: What = "interrupt") -> Question:
+    return Question("run", "lab/0/interrupt/0/0", "lab", "graph", what, "node", "Text.")
 
 
-def test_middleware_asks_about_each_call_and_gets_as_many_decisions() -> None:
-    actions = [
-        {"name": "write", "args": {"text": "a"}, "description": "Requires approval\n\nTool: write\nArgs: {}"},
-        {"name": "send", "args": {"to": ["ben"]}, "description": "Look at the address."},
-    ]
-    reviews = [
-        {"action_name": "write", "allowed_decisions": ["approve"]},
-        {"action_name": "send", "allowed_decisions": [*ALL]},
-    ]
-    value = {"action_requests": actions, "review_configs": reviews}
-    first, second = requests_of(value)
-    assert (first.text, first.decisions) == ("calls write\ntext: a", ("approve",))
-    assert second.text == 'Look at the address.\n\ncalls send\nto: [\n  "ben"\n]'
-    assert second.decisions == ALL
-    assert resume_value(value, [1, 2]) == {"decisions": [1, 2]}
-    assert resume_value("Why?", [1]) == 1
+ACTIONS = [
+    {"name": "write", "args": {"text": "a"}, "description": "Requires approval\n\nTool: write\nArgs: {}"},
+    {"name": "send", "args": {"to": ["ben"]}, "description": "Look at the address."},
+]
+
+
+def test_middleware_asks_about_all_calls_at_once_and_gets_a_decision_for_each() -> None:
+    value = {"action_requests": ACTIONS, "review_configs": []}
+    assert is_review(value)
+    assert question_text(value) == 'calls write\ntext: a\n\nLook at the address.\n\ncalls send\nto: [\n  "ben"\n]'
+    assert reviewed(value, True, "") == {"decisions": [{"type": "approve"}] * 2}
+    assert reviewed(value, False, "no") == {"decisions": [{"type": "reject", "message": "no"}] * 2}
+    single = {"type": "tool_approval", **ACTIONS[0]}
+    assert (is_review(single), question_text(single)) == (True, "calls write\ntext: a")
+    assert reviewed(single, False, "") == {"type": "reject"}
+    assert not is_review("Why?")
 
 
 class Odd:
@@ -69,59 +66,61 @@ class Odd:
     ],
 )
 def test_any_value_is_shown_as_the_same_text_in_each_process(value: Any, text: str) -> None:
-    assert [request.text for request in requests_of(value)] == [text]
+    assert question_text(value) == text
 
 
 @pytest.mark.parametrize(
-    ("decisions", "typed", "value"),
+    ("typed", "value"),
     [
-        ((), "yes", True),
-        ((), "no", False),
-        ((), " No. ", False),
-        ((), "no, use the median", "no, use the median"),
-        ((), "blue", "blue"),
-        ((), '{"a": [1]}', {"a": [1]}),
-        ((), "17", 17),
-        ((), "NaN", None),
-        ((), "  ", None),
-        ((), {"a": 1}, {"a": 1}),
-        (ALL, "yes", {"type": "approve"}),
-        (ALL, "no", {"type": "reject"}),
-        (ALL, "no: too long", {"type": "reject", "message": "too long"}),
-        (ALL, "It is 17.", {"type": "respond", "message": "It is 17."}),
-        (ALL, '{"type": "edit", "edited_action": {"name": "write", "args": {"text": "b"}}}', EDIT),
-        (ALL, '{"type": "edit"}', None),
-        (ALL, EDIT, EDIT),
-        (("approve", "reject"), "perhaps", None),
-        (("approve", "reject"), '{"type": "respond", "message": "a"}', None),
-        (("respond",), "yes", None),
-        (("respond",), "blue", {"type": "respond", "message": "blue"}),
+        ("yes", True),
+        ("no", False),
+        (" No. ", False),
+        ("no, use the median", "no, use the median"),
+        ("blue", "blue"),
+        ('{"a": [1]}', {"a": [1]}),
+        ("17", 17),
+        ("NaN", None),
+        ("  ", None),
+        ({"a": 1}, {"a": 1}),
     ],
 )
-def test_what_a_person_types_is_a_value_that_the_interrupt_takes_or_no_answer(
-    decisions: tuple[str, ...], typed: Any, value: Any
-) -> None:
-    answer = read_reply(question(*decisions), typed)
+def test_what_a_person_types_is_a_value_that_the_interrupt_takes_or_no_answer(typed: Any, value: Any) -> None:
+    answer = read_reply(question(), typed)
     assert (None if answer is None else answer.value) == value
 
 
+@pytest.mark.parametrize(
+    ("typed", "answer"),
+    [
+        ("yes", (True, "")),
+        ("no", (False, "")),
+        ("no: too long", (False, "too long")),
+        ("blue", None),
+        ({"type": "approve"}, None),
+    ],
+)
+def test_a_review_takes_yes_or_no_and_a_reason(typed: Any, answer: tuple[bool, str] | None) -> None:
+    read = read_reply(question("review"), typed)
+    assert (None if read is None else (read.approved, read.reason)) == answer
+
+
 def test_a_form_sends_yes_no_with_a_reason_or_its_text() -> None:
-    no = read_form(question(*ALL), "no", "too long")
+    no = read_form(question("review"), "no", "too long")
     assert no is not None
-    assert (no.approved, no.reason, no.value) == (False, "too long", {"type": "reject", "message": "too long"})
+    assert (no.approved, no.reason, no.value) == (False, "too long", None)
     plain = read_form(question(), "no", "too long")
     assert plain is not None
     assert (plain.approved, plain.reason, plain.value) == (False, "too long", False)
     text = read_form(question(), "text", "17")
     assert text is not None
     assert (text.approved, text.value) == (True, 17)
-    assert read_form(question("approve"), "text", "17") is None
+    assert read_form(question("review"), "text", "17") is None
 
 
-@pytest.mark.parametrize(("decisions", "response"), [((), object()), (("approve",), False), (("approve",), 3)])
-def test_an_answer_that_an_interrupt_does_not_take_is_told(decisions: tuple[str, ...], response: Any) -> None:
-    with pytest.raises(UsageError, match=r"is not JSON|is not a decision that this call takes: approve"):
-        answer_of(question(*decisions), response)
+@pytest.mark.parametrize(("what", "response"), [("interrupt", object()), ("review", 3)])
+def test_an_answer_that_an_interrupt_does_not_take_is_told(what: What, response: Any) -> None:
+    with pytest.raises(UsageError, match=r"is not JSON|approve returned 3"):
+        answer_of(question(what), response)
 
 
 class Said(TypedDict):
@@ -188,38 +187,16 @@ async def test_an_answer_that_breaks_the_schema_is_asked_for_again_and_the_recor
     assert await said(graph("Your age?", schema=Age), None, Recorder(None, None, events=recorder.events)) == answers
 
 
-@pytest.mark.parametrize("schema", [ApproveDecision | RejectDecision, RejectDecision])
-async def test_an_interrupt_that_asks_for_decisions_gets_the_reason_of_a_no(schema: Any) -> None:
-    recorder = Recorder(None, None)
-    ways = list[tuple[str, ...]]()
-
-    def ask(asked: Question) -> Any:
-        ways.append(asked.decisions)
-        return "use the median"
-
-    no = {"type": "reject", "message": "use the median"}
-    assert await said(graph("The mean?", schema=schema), approver_of(ask), recorder) == [[no]]
-    assert ways == [("approve", "reject")[schema is RejectDecision :]]
+async def test_a_refused_review_gives_its_reason_and_the_record_repeats_it() -> None:
+    value, recorder = {"action_requests": ACTIONS, "review_configs": []}, Recorder(None, None)
+    no = {"decisions": [{"type": "reject", "message": "use the median"}] * 2}
+    assert await said(graph(value), approver_of(lambda _: "use the median"), recorder) == [[no]]
     [event] = recorder.events
     assert isinstance(event, ApprovalEvent)
-    assert (event.approved, event.reason) == (False, "use the median")
-    assert await said(graph("The mean?", schema=schema), None, Recorder(None, None), past=recorder) == [[no]]
-
-
-async def test_an_answer_recorded_before_such_a_schema_was_read_is_repeated_as_it_is() -> None:
-    recorder = Recorder(None, None)
-    await said(graph("The mean?"), approver_of(lambda _: {"type": "approve"}), recorder)
-    again = await said(graph("The mean?", schema=ApproveDecision), None, Recorder(None, None), past=recorder)
-    assert again == [[{"type": "approve"}]]
-
-
-@pytest.mark.parametrize(
-    "schema", [ApproveDecision | Age, Age, {"anyOf": [True]}, {"oneOf": []}, {"type": "string"}, True]
-)
-def test_a_schema_that_takes_anything_but_decisions_takes_any_answer(schema: Any) -> None:
-    shown = schema if isinstance(schema, dict | bool) else TypeAdapter(schema).json_schema()
-    [request] = requests_of("The mean?", shown)
-    assert request.decisions == ()
+    assert (event.what, event.approved, event.reason) == ("review", False, "use the median")
+    assert event.question.startswith("calls write")
+    assert await said(graph(value), None, Recorder(None, None), past=recorder) == [[no]]
+    assert await said(graph(value), approve_all, Recorder(None, None)) == [[{"decisions": [{"type": "approve"}] * 2}]]
 
 
 async def test_where_nobody_can_be_asked_the_error_says_what_to_do() -> None:

@@ -8,6 +8,7 @@ replayed from the record.
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import asdict, dataclass, fields, replace
@@ -22,9 +23,9 @@ from labmates.records.events import ApprovalEvent
 from labmates.records.recorder import Recorder
 from labmates.workflows.calls.call import Speaker
 from labmates.workflows.calls.stop_signal import Steps
-from labmates.workflows.people.interrupts import Asked, decided, requests_of, resume_value, typed_value
+from labmates.workflows.people.interrupts import Asked, is_review, question_text, reviewed, typed_value
 
-What = Literal["plan", "request", "write", "interrupt"]
+What = Literal["plan", "request", "write", "review", "interrupt"]
 
 
 @dataclass(frozen=True)
@@ -40,14 +41,12 @@ class Question:
     team, agent
         The proposer.
     what
-        What is proposed: to carry out a plan, to send a request to another team, or to write an artifact. ``interrupt``
-        is a question of an organisation as code.
+        What is proposed: to carry out a plan, to send a request to another team, or to write an artifact. ``review`` is
+        about calls of tools in an organisation as code, and ``interrupt`` any other question of it.
     name
         The team that plans, the team that is asked, or the artifact; of an interrupt the node that asks.
     text
         The proposal itself.
-    decisions
-        The decisions that human-in-the-loop middleware takes; without them an interrupt takes any JSON value.
     """
 
     run: str
@@ -57,25 +56,21 @@ class Question:
     what: What
     name: str
     text: str
-    decisions: tuple[str, ...] = ()
 
     @property
     def heading(self) -> str:
         """Who asks, and for what."""
-        return f"{self.agent} ({self.team}) {_ASKS[self.what]} {self.name}"
+        return f"{self.agent} ({self.team}) {_ASKS.get(self.what, 'asks at')} {self.name}"
 
     @property
     def takes_anything(self) -> bool:
         """Whether the answer may be any JSON value."""
-        return self.what == "interrupt" and not self.decisions
+        return self.what == "interrupt"
 
     @property
     def how(self) -> str:
         """How to answer it, in a line."""
-        if self.takes_anything:
-            return "Answer yes, no, any text, or JSON"
-        ways = (how for decision, how in _MORE_WAYS.items() if decision in self.decisions)
-        return "; ".join((HOW_TO_ANSWER, *ways))
+        return "Answer yes, no, any text, or JSON" if self.takes_anything else HOW_TO_ANSWER
 
 
 @dataclass(frozen=True)
@@ -88,12 +83,8 @@ class Answer:
     value: Any = None
 
 
-_ASKS = {"plan": "plans for the team", "request": "asks the team", "write": "writes", "interrupt": "asks at"}
+_ASKS = {"plan": "plans for the team", "request": "asks the team", "write": "writes"}
 HOW_TO_ANSWER = "Approve? Answer yes, or no and the reason, for instance: no, use the median"
-_MORE_WAYS = {
-    "respond": "or the result in place of the tool's",
-    "edit": 'or another call: {"type": "edit", "edited_action": {"name": …, "args": {…}}}',
-}
 NOBODY: Final = (
     "nobody can be asked here; start one run in a terminal (--replicates 1), answer in labmates view "
     "(--approve-in-viewer), or answer yes to all with --approve-all (approve_all: true in a study)"
@@ -131,10 +122,12 @@ def answer_of(question: Question, response: Any) -> Answer:
     UsageError
         If the question does not accept this answer.
     """
-    if question.what == "interrupt":
-        value = decided(response, question.decisions)
-        refused = value is False or (bool(question.decisions) and value["type"] == "reject")
-        return Answer(not refused, str(value.get("message", "")) if refused and value else "", value=value)
+    if question.takes_anything:
+        try:
+            json.dumps(response, allow_nan=False)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise UsageError(f"the answer {response!r} is not JSON: {error}") from None
+        return Answer(response is not False, value=response)
     if not isinstance(response, bool | str):
         raise UsageError(f"approve returned {response!r}; allowed: True for yes, False or the reason as a text for no")
     return Answer(approved=response is True, reason=response.strip() if isinstance(response, str) else "")
@@ -143,11 +136,12 @@ def answer_of(question: Question, response: Any) -> Answer:
 def read_reply(question: Question, typed: object) -> Answer | None:
     """The answer that a person typed or a program sent; None if the question does not accept it."""
     said: Any = read_answer(typed)
-    if question.what == "interrupt":
+    if question.takes_anything:
         if not isinstance(typed, str):
             said = typed
-        elif said is None or (said and said is not True and not question.decisions):
-            said = _free_reply(typed, question.decisions)
+        elif said is None or (said and said is not True):
+            said = typed_value(typed)
+            said = None if said == "" else said
         elif said == "":
             said = False
     try:
@@ -163,14 +157,6 @@ def read_form(question: Question, decision: str, text: str) -> Answer | None:
     if decision == "no" and not question.takes_anything:
         return answer_of(question, text)
     return replace(answer_of(question, decision == "yes"), reason=text.strip() if decision == "no" else "")
-
-
-def _free_reply(typed: str, decisions: Collection[str]) -> Any:
-    """The value of a reply other than yes or no: JSON or text; a tool's result where a decision is expected."""
-    value = typed_value(typed)
-    if not isinstance(value, str) or not decisions:
-        return value if value != "" else None
-    return {"type": "respond", "message": value} if "respond" in decisions else None
 
 
 def read_answer(typed: object) -> bool | str | None:
@@ -293,15 +279,11 @@ class Approvals:
             return (await self._answer(Question(**asked.value))).approved
         *graph, node = asked.task or ("its code",)
         agent = graph[-1] if graph else "graph"
-        answers = []
-        for number, request in enumerate(requests_of(asked.value, asked.schema)):
-            step = "/".join((self._team, "0", "interrupt", *asked.task, asked.number, str(number)))
-            text = "\n\n".join(filter(None, (asked.fault, request.text)))
-            question = Question(
-                self._recorder.run_id, step, self._team, agent, "interrupt", node, text, request.decisions
-            )
-            answers.append((await self._answer(question)).answer)
-        return resume_value(asked.value, answers)
+        what: What = "review" if is_review(asked.value) else "interrupt"
+        step = "/".join((self._team, "0", "interrupt", *asked.task, asked.number, "0"))
+        text = "\n\n".join(filter(None, (asked.fault, question_text(asked.value))))
+        event = await self._answer(Question(self._recorder.run_id, step, self._team, agent, what, node, text))
+        return reviewed(asked.value, event.approved, event.reason) if what == "review" else event.answer
 
     async def _answer(self, question: Question) -> ApprovalEvent:
         """The recorded answer to a question."""
@@ -331,8 +313,14 @@ class Approvals:
 
 def approval_event(question: Question, answer: Answer) -> ApprovalEvent:
     """The event that records an answer."""
-    where = {"step": question.step, "team": question.team, "agent": question.agent}
-    how = {"approved": answer.approved, "reason": answer.reason, "automatic": answer.automatic}
-    if question.what != "interrupt":
-        return ApprovalEvent(**where, what=question.what, **how)
-    return ApprovalEvent(**where, what="interrupt", **how, question=question.text, answer=answer.value)
+    return ApprovalEvent(
+        step=question.step,
+        team=question.team,
+        agent=question.agent,
+        what=question.what,
+        approved=answer.approved,
+        reason=answer.reason,
+        automatic=answer.automatic,
+        question=question.text if question.what in ("review", "interrupt") else "",
+        answer=answer.value,
+    )

@@ -107,7 +107,7 @@ async def test_an_interrupt_is_answered_once_and_no_call_is_repeated(
     assert [len(asked), *(len(of[kind]) for kind in (LLMCallEvent, ToolCallEvent))] == [asks, calls, tools]
     assert len({event.step for event in of[ChargeEvent]}) == len(of[ChargeEvent]) == calls + tools
     assert len({event.step for event in asked}) == asks
-    assert {event.what for event in asked} == {"interrupt"}
+    assert {event.what for event in asked} <= {"interrupt", "review"}
     told = story(store, whole.id)
 
     dies_at = asks // 2 + 1
