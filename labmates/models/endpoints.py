@@ -11,33 +11,13 @@ from labmates.budgets.prices import FREE, Charge, Listed, Price, listed_model
 from labmates.errors import UsageError
 from labmates.models.entries import DEFAULT_ACCESS, check_base_url
 from labmates.models.gguf import GGUF, Weights, weights_of
-from labmates.models.names import GIVEN, ModelName, is_outside, parse_model
+from labmates.models.names import GIVEN, PROVIDERS, ModelName, is_outside, parse_model
 from labmates.models.options import ModelOptions
 
 OPENAI_HOST = "api.openai.com"
 OPENAI_URL = f"https://{OPENAI_HOST}/v1"
 NO_KEY = "none"
 """The key sent to servers without a key; OpenAI's client requires one."""
-
-KEY_NAMES: dict[str, str] = {
-    "anthropic": "ANTHROPIC_API_KEY",
-    "azure_openai": "AZURE_OPENAI_API_KEY",
-    "baseten": "BASETEN_API_KEY",
-    "cohere": "COHERE_API_KEY",
-    "deepseek": "DEEPSEEK_API_KEY",
-    "fireworks": "FIREWORKS_API_KEY",
-    "google_genai": "GOOGLE_API_KEY",
-    "groq": "GROQ_API_KEY",
-    "huggingface": "HUGGINGFACEHUB_API_TOKEN",
-    "mistralai": "MISTRAL_API_KEY",
-    "nvidia": "NVIDIA_API_KEY",
-    "openrouter": "OPENROUTER_API_KEY",
-    "perplexity": "PPLX_API_KEY",
-    "together": "TOGETHER_API_KEY",
-    "upstage": "UPSTAGE_API_KEY",
-    "xai": "XAI_API_KEY",
-}
-"""Environment variable of a provider's key. Other providers use other credentials (cloud profiles) or none."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +60,8 @@ def endpoint_of(model: ModelName, options: ModelOptions, environment: Mapping[st
                 f"model '{model}': a base URL for all is that of openai: models alone; give each model its own, for "
                 f"instance {model}{'&' if '?' in str(model) else '?'}base_url=URL"
             )
-        name = access.api_key_env or KEY_NAMES.get(model.provider, "")
+        known = PROVIDERS.get(model.provider)
+        name = access.api_key_env or (known.key_name if known else "")
         return Endpoint(model.provider, hosted=True, key_name=name, key=_key(environment, name))
     url = options.base_url or environment.get("OPENAI_API_BASE") or environment.get("OPENAI_BASE_URL") or OPENAI_URL
     check_base_url(url)

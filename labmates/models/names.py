@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from labmates.errors import MissingExtraError, UsageError, unknown_name
 from labmates.models.entries import DEFAULT_ACCESS, read_reference
@@ -17,7 +17,7 @@ from labmates.models.settings import NO_SETTINGS, ModelSettings, write_query
 from labmates.registry import Registry
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from langchain_core.language_models import BaseChatModel
 
@@ -31,45 +31,45 @@ HUMAN = "human"
 SEAT = "seat"
 """In records, instead of a provider: an outside agent on a seat, with a model of its own."""
 
-PROVIDERS: dict[str, str] = {
-    "anthropic": "langchain_anthropic",
-    "anthropic_bedrock": "langchain_aws",
-    "azure_ai": "langchain_azure_ai",
-    "azure_openai": "langchain_openai",
-    "baseten": "langchain_baseten",
-    "bedrock": "langchain_aws",
-    "bedrock_converse": "langchain_aws",
-    "cohere": "langchain_cohere",
-    "deepseek": "langchain_deepseek",
-    "fireworks": "langchain_fireworks",
-    "google_anthropic_vertex": "langchain_google_vertexai",
-    "google_genai": "langchain_google_genai",
-    "google_vertexai": "langchain_google_vertexai",
-    "groq": "langchain_groq",
-    "huggingface": "langchain_huggingface",
-    "ibm": "langchain_ibm",
-    "litellm": "langchain_litellm",
-    "mistralai": "langchain_mistralai",
-    "nvidia": "langchain_nvidia_ai_endpoints",
-    "ollama": "langchain_ollama",
-    "openai": "langchain_openai",
-    "openrouter": "langchain_openrouter",
-    "perplexity": "langchain_perplexity",
-    "together": "langchain_together",
-    "upstage": "langchain_upstage",
-    "xai": "langchain_xai",
-}
-"""Package by provider. Source: LangChain's table (a test compares them), whose import takes over a second, too long for
-commands that list or check names."""
 
-EXTRAS: dict[str, str] = {
-    "anthropic": "anthropic",
-    "google_genai": "google",
-    "bedrock_converse": "bedrock",
-    "bedrock": "bedrock",
-    "anthropic_bedrock": "bedrock",
+class Provider(NamedTuple):
+    """A provider that LangChain knows."""
+
+    package: str
+    key_name: str = ""  # environment variable of its key; others use other credentials (cloud profiles) or none
+    extra: str = ""  # our extra that installs the package
+
+
+PROVIDERS: Final[Mapping[str, Provider]] = {
+    "anthropic": Provider("langchain_anthropic", "ANTHROPIC_API_KEY", "anthropic"),
+    "anthropic_bedrock": Provider("langchain_aws", extra="bedrock"),
+    "azure_ai": Provider("langchain_azure_ai"),
+    "azure_openai": Provider("langchain_openai", "AZURE_OPENAI_API_KEY"),
+    "baseten": Provider("langchain_baseten", "BASETEN_API_KEY"),
+    "bedrock": Provider("langchain_aws", extra="bedrock"),
+    "bedrock_converse": Provider("langchain_aws", extra="bedrock"),
+    "cohere": Provider("langchain_cohere", "COHERE_API_KEY"),
+    "deepseek": Provider("langchain_deepseek", "DEEPSEEK_API_KEY"),
+    "fireworks": Provider("langchain_fireworks", "FIREWORKS_API_KEY"),
+    "google_anthropic_vertex": Provider("langchain_google_vertexai"),
+    "google_genai": Provider("langchain_google_genai", "GOOGLE_API_KEY", "google"),
+    "google_vertexai": Provider("langchain_google_vertexai"),
+    "groq": Provider("langchain_groq", "GROQ_API_KEY"),
+    "huggingface": Provider("langchain_huggingface", "HUGGINGFACEHUB_API_TOKEN"),
+    "ibm": Provider("langchain_ibm"),
+    "litellm": Provider("langchain_litellm"),
+    "mistralai": Provider("langchain_mistralai", "MISTRAL_API_KEY"),
+    "nvidia": Provider("langchain_nvidia_ai_endpoints", "NVIDIA_API_KEY"),
+    "ollama": Provider("langchain_ollama"),
+    "openai": Provider("langchain_openai"),
+    "openrouter": Provider("langchain_openrouter", "OPENROUTER_API_KEY"),
+    "perplexity": Provider("langchain_perplexity", "PPLX_API_KEY"),
+    "together": Provider("langchain_together", "TOGETHER_API_KEY"),
+    "upstage": Provider("langchain_upstage", "UPSTAGE_API_KEY"),
+    "xai": Provider("langchain_xai", "XAI_API_KEY"),
 }
-"""The extra that installs a provider's package, by provider."""
+"""Source: LangChain's table (a test compares them), whose import takes over a second, too long for commands that list
+or check names."""
 
 PLUGINS: Registry[Callable[..., BaseChatModel]] = Registry("model provider", "labmates.providers")
 """Providers of other packages (entry point ``labmates.providers``): classes of chat models, or functions that make one.
@@ -123,10 +123,10 @@ def parse_model(text: str) -> ModelName:
         given_chat(name)
     elif provider == GGUF and not _is_installed(SERVER_PACKAGE):
         raise MissingExtraError(f"model '{text}'", GGUF)
-    elif provider in PROVIDERS and not _is_installed(PROVIDERS[provider]):
-        if provider in EXTRAS:
-            raise MissingExtraError(f"model '{text}'", EXTRAS[provider])
-        package = PROVIDERS[provider].replace("_", "-")
+    elif provider in PROVIDERS and not _is_installed(PROVIDERS[provider].package):
+        if extra := PROVIDERS[provider].extra:
+            raise MissingExtraError(f"model '{text}'", extra)
+        package = PROVIDERS[provider].package.replace("_", "-")
         raise UsageError(f"model '{text}' needs the package {package}: pip install {package}")
     return model
 

@@ -115,7 +115,7 @@ def test_a_provider_that_nobody_declares_is_unknown(plugin: Install) -> None:
 @pytest.fixture
 def nothing_installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No package of a provider."""
-    for package in set(names.PROVIDERS.values()):
+    for package in {provider.package for provider in names.PROVIDERS.values()}:
         monkeypatch.setitem(sys.modules, package, None)
     names._is_installed.cache_clear()
     yield
