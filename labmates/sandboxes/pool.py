@@ -1,7 +1,7 @@
 """Sandboxes for the agents of many runs: a bounded number at once, warmed up ahead, restored when an agent comes back.
 
-An agent's sandbox lives as long as its step of work. When the agent works again (its team was asked for more, or the
-run was resumed), its earlier code runs again in a new sandbox, which restores its variables.
+An agent's sandbox lives as long as its step of work. When the agent works again (its team was asked for more, a person
+has answered, or the run was resumed), its earlier code runs again in a new sandbox, which restores its variables.
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-
-from langgraph.errors import GraphInterrupt
 
 from labmates.sandboxes.base import CodeResult, Sandbox, SandboxBackend
 
@@ -136,7 +134,6 @@ class RunSandboxes:
         self._data: dict[str, asyncio.Task[Path]] = {}
         self._warm: dict[str, _Warm] = {}
         self._closing: set[asyncio.Task[None]] = set()
-        self._paused: dict[str, Session] = {}
 
     def warm_up(self, agents: Sequence[str], model: str) -> None:
         """Start sandboxes ahead of the agents' first code, if there is a place and their model tends to run code.
@@ -152,19 +149,11 @@ class RunSandboxes:
                 warm.opening = asyncio.create_task(self._open_after(earlier, agent, warm))
 
     def make_way(self) -> bool:
-        """Close an idle sandbox to make room; False if there is none.
-
-        First goes the one that was warmed up last, then that of an interrupted step.
-        """
+        """Close the sandbox that was warmed up last to make room; False if there is none."""
         for agent, warm in reversed(self._warm.items()):
             if warm.has_place:
                 del self._warm[agent]
                 self._closing.add(asyncio.create_task(self._discard(warm)))
-                return True
-        for agent, session in self._paused.items():
-            if session.used:
-                del self._paused[agent]
-                self._closing.add(asyncio.create_task(session.close()))
                 return True
         return False
 
@@ -195,20 +184,14 @@ class RunSandboxes:
             Time limit of one piece of code, in seconds.
         """
         habit = self._sandbox_pool.habit(model)
-        session = self._paused.pop(agent, None) or Session(self, agent, earlier, timeout, habit)
+        session = Session(self, agent, earlier, timeout, habit)
         try:
             yield session
-        except GraphInterrupt:
-            # The node of this step runs again when a person has answered, but not before its teammates have ended.
-            if self._sandbox_pool.has_place:
-                self._paused[agent] = session
-            raise
         finally:
-            if agent not in self._paused:
-                habit.steps += 1
-                habit.with_code += session.used
-                # Only the end of the run waits for it.
-                self._closing.add(asyncio.create_task(self._end(agent, session)))
+            habit.steps += 1
+            habit.with_code += session.used
+            # Only the end of the run waits for it.
+            self._closing.add(asyncio.create_task(self._end(agent, session)))
 
     async def take(self, agent: str) -> Sandbox:
         """The agent's warm sandbox, or open one."""
@@ -226,8 +209,7 @@ class RunSandboxes:
         await self._sandbox_pool.close(sandbox)
 
     async def close(self) -> None:
-        """Close the sandboxes that were warmed up and never taken, and those of interrupted steps."""
-        self._closing |= {asyncio.create_task(session.close()) for session in self._paused.values()}
+        """Close the sandboxes that were warmed up and never taken."""
         for agent in list(self._warm):
             await self._cool_down(agent)
         for closed in await asyncio.gather(*self._closing, return_exceptions=True):

@@ -146,31 +146,20 @@ async def test_a_warm_sandbox_that_did_not_start_keeps_no_place() -> None:
     await backend.close()
 
 
-async def interrupt(sandboxes: RunSandboxes, agent: str, earlier: Sequence[str] = ()) -> str:
-    """Run code in a step that is interrupted; the number of pieces of code that its sandbox has run."""
-    with suppress(GraphInterrupt):
-        async with sandboxes.session(agent, "model", earlier, 1.0) as session:
-            ran = (await session.run("1")).text
-            raise GraphInterrupt
-    return ran
-
-
-async def test_an_interrupted_step_keeps_its_sandbox_unless_somebody_needs_the_place() -> None:
-    backend = Counted()
-    sandboxes = bench_of(SandboxPool(backend, 2))
-    assert [await interrupt(sandboxes, "ana"), await interrupt(sandboxes, "ana", ["1"])] == ["1", "2"]
-    await asyncio.gather(*(work(sandboxes, agent, 1, thinks=5) for agent in ("ben", "cho")))
-    assert await interrupt(sandboxes, "ana", ["1", "1"]) == "3"  # in a fresh one, where the earlier code ran again
-    await sandboxes.close()
-    await backend.close()
-
-
-async def test_an_interrupted_step_does_not_keep_the_place_that_others_wait_for() -> None:
+async def test_an_interrupted_step_frees_its_place_and_its_code_runs_again_first() -> None:
     backend = Counted()
     sandboxes = bench_of(SandboxPool(backend, 1))
+
+    async def interrupt(earlier: Sequence[str] = ()) -> str:
+        with suppress(GraphInterrupt):
+            async with sandboxes.session("ana", "model", earlier, 1.0) as session:
+                ran = (await session.run("1")).text
+                raise GraphInterrupt
+        return ran
+
     async with asyncio.timeout(PATIENCE):
-        await asyncio.gather(interrupt(sandboxes, "ana"), work(sandboxes, "ben", 1))
-        assert await interrupt(sandboxes, "ana", ["1"]) == "2"
+        await asyncio.gather(interrupt(), work(sandboxes, "ben", 1))
+        assert await interrupt(["1"]) == "2"
     await sandboxes.close()
     await backend.close()
 
