@@ -17,12 +17,17 @@ from functools import cache
 from pathlib import Path
 
 from labmates.errors import UsageError
-from labmates.sandboxes.base import SandboxError
-from labmates.sandboxes.folders import new_folder, remove_folder
+from labmates.sandboxes.folders import in_thread, new_folder, remove_folder
 from labmates.sandboxes.interpreter import FLAGS, hidden_paths, outermost, this_interpreter
-from labmates.sandboxes.libraries import local_libraries
-from labmates.sandboxes.local import RUNNER, LocalEnclosure, kernel_command, local_environment, runner_settings
-from labmates.sandboxes.process import Folders, Limits
+from labmates.sandboxes.local import (
+    RUNNER,
+    LocalEnclosure,
+    LocalLauncher,
+    kernel_command,
+    local_environment,
+    runner_settings,
+)
+from labmates.sandboxes.process import Folders, Limits, starting
 from labmates.sandboxes.warmup import Warmup, warm_up
 
 _HOME, _TMP, _DATA = Path("/home/agent"), Path("/tmp"), Path("/data")  # noqa: S108
@@ -94,29 +99,18 @@ def process_limit(limits: Limits | None = None, way: Way | None = None) -> int |
     return (limits or Limits()).processes if way and way.counts_processes() else None
 
 
-class BubblewrapLauncher:
+class BubblewrapLauncher(LocalLauncher):
     """Starts kernels in bubblewrap; the `way` to drop privileges is by default the first one that works.
 
     Raises `UsageError` if no way works on this machine.
     """
 
     def __init__(self, limits: Limits | None = None, way: Way | None = None) -> None:
-        self._limits = limits or Limits()
+        super().__init__(limits)
         usable, why = (way, None) if way is not None else _probe()
         if usable is None:
             raise UsageError(f"bubblewrap does not work here: {why}")
         self._way = usable
-
-    def prepare(self) -> None:
-        """Warm up; see `labmates.sandboxes.process.Launcher`."""
-        warm_up()
-
-    def libraries(self) -> Mapping[str, str]:
-        """The versions on this machine; see `labmates.sandboxes.process.Launcher`."""
-        return local_libraries()
-
-    def close(self) -> None:
-        """Nothing to close."""
 
     async def launch(self, folders: Folders) -> LocalEnclosure:
         """Start an enclosure; see `labmates.sandboxes.process.Launcher`."""
@@ -130,10 +124,8 @@ class BubblewrapLauncher:
             "alone": True,
             "processes": process_limit(self._limits, self._way),
         }
-        try:
-            path = folders.write_settings(settings)
-        except OSError as error:
-            raise SandboxError(f"the Python kernel could not be started: {error}") from error
+        with starting():
+            path = await in_thread(folders.write_settings, settings)
         binds = {
             RUNNER: _OURS / RUNNER.name,
             folders.run: _RUN,
@@ -155,10 +147,8 @@ def _warmup_binds(warmup: Warmup) -> tuple[tuple[str, Path | None], ...]:
 def _enclosure(way: Way, limits: Limits, binds: dict[Path, Path], folder: Path) -> list[str]:
     """The command up to the inner command, with `binds` (outside to inside) mounted read-only."""
     empty = folder / "empty"
-    try:
+    with starting():
         empty.mkdir()
-    except OSError as error:
-        raise SandboxError(f"the Python kernel could not be started: {error}") from error
     scratch = ["--perms", "1777", "--size", str(limits.scratch), "--tmpfs"]
     roots = outermost((Path("/usr"), *this_interpreter().roots))
     options = [

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from labmates.sandboxes.base import SandboxError
+from labmates.sandboxes.folders import in_thread
 from labmates.sandboxes.interpreter import FLAGS, this_interpreter
 from labmates.sandboxes.libraries import local_libraries, local_modules
 from labmates.sandboxes.memory import exceeds
-from labmates.sandboxes.process import Folders, Limits, kernel_environment
+from labmates.sandboxes.process import Folders, Limits, kernel_environment, starting
 from labmates.sandboxes.warmup import Warmup, warm_up
 
 RUNNER = Path(__file__).with_name("runner")
@@ -45,18 +46,19 @@ class LocalEnclosure:
         self._exited = asyncio.Event()
         self._complaints, complain = os.pipe()
         try:
-            self._process = subprocess.Popen(  # noqa: S603 - no shell, and a fixed command
-                command,
-                env=environment,
-                cwd=folder,
-                stdin=subprocess.DEVNULL,
-                stdout=complain,
-                stderr=complain,
-                start_new_session=True,
-            )
-        except OSError as error:
+            with starting():
+                self._process = subprocess.Popen(  # noqa: S603 - no shell, and a fixed command
+                    command,
+                    env=environment,
+                    cwd=folder,
+                    stdin=subprocess.DEVNULL,
+                    stdout=complain,
+                    stderr=complain,
+                    start_new_session=True,
+                )
+        except SandboxError:
             os.close(self._complaints)
-            raise SandboxError(f"the Python kernel could not be started: {error}") from error
+            raise
         finally:
             os.close(complain)
         self._watch = os.pidfd_open(self._process.pid)
@@ -150,8 +152,8 @@ def kernel_command(runner: Path, settings: Path) -> list[str]:
     return [str(this_interpreter().executable), *FLAGS, str(runner / "__main__.py"), str(settings)]
 
 
-class PlainLauncher:
-    """Starts plain processes with limits and a private folder, but without isolation."""
+class LocalLauncher:
+    """Starts processes of this machine."""
 
     def __init__(self, limits: Limits | None = None) -> None:
         self._limits = limits or Limits()
@@ -167,6 +169,10 @@ class PlainLauncher:
     def close(self) -> None:
         """Nothing to close."""
 
+
+class PlainLauncher(LocalLauncher):
+    """Starts plain processes with limits and a private folder, but without isolation."""
+
     async def launch(self, folders: Folders) -> LocalEnclosure:
         """Start an enclosure; see `labmates.sandboxes.process.Launcher`."""
         warmup = warm_up()
@@ -177,11 +183,9 @@ class PlainLauncher:
             "data": str(folders.data / "data.csv"),
             "alone": False,
         }
-        try:
+        with starting():
             home.mkdir()
             temporary.mkdir()
-            path = folders.write_settings(settings)
-        except OSError as error:
-            raise SandboxError(f"the Python kernel could not be started: {error}") from error
+            path = await in_thread(folders.write_settings, settings)
         environment = local_environment(home, temporary, warmup)
         return LocalEnclosure(kernel_command(RUNNER, path), environment, home, replaces_kernels=False)

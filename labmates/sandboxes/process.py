@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
+
+from labmates.sandboxes.base import SandboxError
 
 PORTS = {"shell": 1, "iopub": 2, "stdin": 3, "control": 4}
 """Number of each Jupyter channel: its unix socket is the kernel's `sockets` with ``-NUMBER`` appended."""
@@ -17,6 +20,15 @@ IDLE_SECONDS = 6.0
 _DATA_SHARE = 0.9
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_MAX_THREADS", "LOKY_MAX_CPU_COUNT")
+
+
+@contextmanager
+def starting() -> Iterator[None]:
+    """Raise the system's errors in the block as `SandboxError`: no kernel could be started."""
+    try:
+        yield
+    except OSError as error:
+        raise SandboxError(f"the Python kernel could not be started: {error}") from error
 
 
 @dataclass(frozen=True)

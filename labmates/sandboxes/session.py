@@ -16,7 +16,7 @@ from labmates.sandboxes.client import IMAGE_BYTES, IMAGES_PER_CELL, Cell, Kernel
 from labmates.sandboxes.control import MOST_BYTES, Control, Kernel, listening
 from labmates.sandboxes.files import FILES_PER_CALL, SESSION_BYTES, Collected, Collector
 from labmates.sandboxes.folders import in_thread, new_folder, remove_folder, sweep_folders
-from labmates.sandboxes.process import Enclosure, Folders, Launcher
+from labmates.sandboxes.process import Enclosure, Folders, Launcher, starting
 
 START_SECONDS = 60.0
 """Time limit for the start of a kernel, even on a busy machine."""
@@ -258,11 +258,9 @@ class KernelSandbox:
 
     @staticmethod
     def _make_folder(folder: Path) -> Path:
-        try:
+        with starting():
             folder.mkdir()
             folder.chmod(_FOLDER_MODE)
-        except OSError as error:
-            raise SandboxError(f"the Python kernel could not be started: {error}") from error
         return folder
 
 
