@@ -16,9 +16,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from labmates.sandboxes.base import SandboxError
-from labmates.sandboxes.engine import GVISOR, EngineError, docker_errors, explain_docker_error, remove_container
+from labmates.sandboxes.engine import (
+    GVISOR,
+    EngineError,
+    container_labels,
+    docker_errors,
+    explain_docker_error,
+    remove_container,
+)
 from labmates.sandboxes.image.names import LIBRARIES_LABEL, find_image, image_tag
-from labmates.sandboxes.labels import container_labels
 from labmates.sandboxes.leftovers import sweep_containers
 from labmates.sandboxes.process import Folders, Limits, kernel_environment
 

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any
 from labmates.errors import UsageError
 from labmates.sandboxes.base import SandboxError
 from labmates.sandboxes.container import HOME, confinement
-from labmates.sandboxes.engine import connect, docker_errors, explain_docker_error, remove_container
+from labmates.sandboxes.engine import connect, container_labels, docker_errors, explain_docker_error, remove_container
 from labmates.sandboxes.folders import in_thread
 from labmates.sandboxes.image.names import find_image, image_tag
-from labmates.sandboxes.labels import container_labels
 from labmates.sandboxes.leftovers import sweep_containers
 from labmates.sandboxes.output import Printed
 from labmates.sandboxes.process import Limits

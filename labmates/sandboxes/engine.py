@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from labmates.errors import MissingExtraError, UsageError
 from labmates.sandboxes.base import SandboxError
+from labmates.util.process_ids import this_owner
 
 if TYPE_CHECKING:
     from docker import DockerClient
@@ -25,6 +26,10 @@ _ADVICE_LOCAL = (
 )
 GVISOR = "runsc"
 """The name of gVisor's runtime."""
+SANDBOX_LABEL = "labmates.sandbox"
+"""Label of labmates containers; its value is their purpose."""
+OWNER_LABEL = "labmates.owner"
+"""Label of a container's owner, in the format of `labmates.util.process_ids.this_owner`."""
 _EXPLAIN_CHARS = 400
 _GONE = (404, 409)  # status for a container that is missing or being removed
 _FAULTS = (
@@ -94,6 +99,11 @@ def check_gvisor(client: DockerClient) -> None:
             "(https://gvisor.dev/docs/user_guide/install/) and add the runtime with: "
             f"sudo {GVISOR} install -- --host-uds=open; sudo systemctl restart docker"
         )
+
+
+def container_labels(what: str) -> dict[str, str]:
+    """The labels of this process's container for the purpose `what`, one word."""
+    return {SANDBOX_LABEL: what, OWNER_LABEL: this_owner()}
 
 
 def docker_errors() -> tuple[type[Exception], ...]:

@@ -9,11 +9,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from labmates.sandboxes.base import SandboxError
-from labmates.sandboxes.engine import docker_errors, explain_docker_error, remove_container
+from labmates.sandboxes.engine import OWNER_LABEL, SANDBOX_LABEL, docker_errors, explain_docker_error, remove_container
 from labmates.sandboxes.folders import cache_folder, remove_folder, sweep_folders
 from labmates.sandboxes.image.names import KIND_LABEL, REPOSITORIES, image_tag, packages_tag
 from labmates.sandboxes.image.wheels import WHEELS
-from labmates.sandboxes.labels import OWNER_LABEL, SANDBOX_LABEL
 from labmates.util.process_ids import owner_state
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ import pytest
 
 from labmates.sandboxes.bubblewrap import BubblewrapLauncher
 from labmates.sandboxes.container import ContainerLauncher
-from labmates.sandboxes.engine import GVISOR, connect
-from labmates.sandboxes.labels import OWNER_LABEL, SANDBOX_LABEL
+from labmates.sandboxes.engine import GVISOR, OWNER_LABEL, SANDBOX_LABEL, connect
 from labmates.sandboxes.local import PlainLauncher
 from labmates.sandboxes.process import Launcher
 from labmates.sandboxes.session import KernelBackend

@@ -19,10 +19,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labmates.sandboxes.base import SandboxError
-from labmates.sandboxes.engine import connect, remove_container
+from labmates.sandboxes.engine import OWNER_LABEL, SANDBOX_LABEL, connect, container_labels, remove_container
 from labmates.sandboxes.folders import cache_folder, new_folder, own_folder, sweep_folders
 from labmates.sandboxes.image.names import KIND_LABEL, image_tag, packages_tag
-from labmates.sandboxes.labels import OWNER_LABEL, SANDBOX_LABEL, container_labels
 from labmates.sandboxes.leftovers import Removed, clean, old_images, orphaned_containers, sweep_containers
 from labmates.util.process_ids import owner_state, this_owner
 from tests.support.docker_engine import FakeEngine, fake_engine
@@ -155,7 +154,7 @@ def test_containers_of_the_dead_are_swept_and_all_others_stay(client: DockerClie
 def test_the_container_of_a_parent_that_was_killed_is_swept(client: DockerClient) -> None:
     name = f"labmates-test-{uuid.uuid4().hex[:12]}"
     code = (
-        "import sys; from labmates.sandboxes.engine import connect; from labmates.sandboxes.labels import *\n"
+        "import sys; from labmates.sandboxes.engine import connect; from labmates.sandboxes.engine import *\n"
         f"connect().containers.run({packages_tag()!r}, ['sleep', '600'], name={name!r}, detach=True, init=True,\n"
         "    network_mode='none', labels=container_labels('test')); print('up', flush=True); input()"
     )

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from labmates.sandboxes.base import SandboxError
-from labmates.sandboxes.engine import docker_errors, explain_docker_error, remove_container
-from labmates.sandboxes.labels import container_labels
+from labmates.sandboxes.engine import container_labels, docker_errors, explain_docker_error, remove_container
 
 if TYPE_CHECKING:
     from docker import DockerClient
