@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 from functools import lru_cache
+from typing import Annotated
+
+from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
 
 MICRO = 1_000_000
 MOST_DOLLARS = 1_000_000_000
@@ -42,3 +45,12 @@ def show_dollars(micro: int) -> str:
     """Micro-dollars for people, with four decimals: ``"$0.0312"``."""
     amount = (Decimal(micro) / MICRO).quantize(Decimal("0.0001"), rounding=ROUND_HALF_UP)
     return f"${amount:f}"
+
+
+Dollars = Annotated[
+    int,
+    BeforeValidator(parse_dollars),
+    PlainSerializer(format_dollars, return_type=str),
+    WithJsonSchema({"type": "string", "pattern": r"^\d+(\.\d{1,6})?$", "examples": ["0.50"]}),
+]
+"""An amount in micro-dollars as a field of a model, read and written in dollars."""

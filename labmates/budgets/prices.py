@@ -15,8 +15,7 @@ from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from labmates.budgets.dollars import Dollars
-from labmates.budgets.money import MICRO
+from labmates.budgets.money import MICRO, Dollars
 from labmates.errors import UsageError
 
 BATCH_SHARE: Final = 0.5

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_serializer, field_validator, model_validator
 
-from labmates.budgets.dollars import Dollars
+from labmates.budgets.money import Dollars
 from labmates.errors import UsageError
 from labmates.models.catalog import Catalog
 from labmates.models.endpoints import OPENAI_URL

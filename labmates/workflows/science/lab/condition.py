@@ -20,8 +20,7 @@ from labmates.agents.organisation_files import OrganisationRef, find_organisatio
 from labmates.agents.organisation_parts import Seat, Team
 from labmates.agents.own_code import check_code, without_folders
 from labmates.agents.sections import Excerpt
-from labmates.budgets.dollars import Dollars
-from labmates.budgets.money import format_dollars
+from labmates.budgets.money import Dollars, format_dollars
 from labmates.budgets.prices import PriceList, usual_prices
 from labmates.budgets.visibility import Visibility
 from labmates.errors import UsageError, did_you_mean

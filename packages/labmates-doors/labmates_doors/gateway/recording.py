@@ -15,8 +15,7 @@ from typing import Any, ClassVar
 from pydantic import Field, ValidationInfo, field_validator
 
 from labmates._version import __version__
-from labmates.budgets.dollars import Dollars
-from labmates.budgets.money import format_dollars, show_dollars
+from labmates.budgets.money import Dollars, format_dollars, show_dollars
 from labmates.budgets.tokens import Usage, text_of
 from labmates.errors import UsageError
 from labmates.records.claims import BEAT_SECONDS, Claims
