@@ -50,7 +50,7 @@ class _Habit:
 
 
 _HABITS: dict[str, _Habit] = {}
-"""By model."""
+"""By model, in all sessions of this process."""
 
 
 class SandboxPool:
@@ -67,26 +67,18 @@ class SandboxPool:
     def __init__(self, backend: SandboxBackend, most: int) -> None:
         self.backend = backend
         self._places = asyncio.Semaphore(most)
-        self._benches: list[RunSandboxes] = []
+        self.benches: list[RunSandboxes] = []
 
     def sandboxes(self, write: Callable[[str], Coroutine[Any, Any, Path]]) -> RunSandboxes:
         """The sandboxes of one run, in which an agent's data are the CSV file that `write` makes for it."""
         sandboxes = RunSandboxes(self, write)
-        self._benches.append(sandboxes)
+        self.benches.append(sandboxes)
         return sandboxes
-
-    def forget(self, sandboxes: RunSandboxes) -> None:
-        """Have no more to do with the sandboxes of a run that has ended."""
-        self._benches.remove(sandboxes)
 
     @property
     def has_place(self) -> bool:
         """Whether a sandbox could be opened without waiting."""
         return not self._places.locked()
-
-    def habit(self, model: str) -> _Habit:
-        """The habit of a model, which all sessions of this process share."""
-        return _HABITS.setdefault(model, _Habit())
 
     async def open(self, data: Path | Awaitable[Path]) -> Sandbox:
         """Open a sandbox that is needed now, when there is a place for it.
@@ -95,7 +87,7 @@ class SandboxPool:
         for those whose turn comes after theirs.
         """
         if not self.has_place:
-            any(sandboxes.make_way() for sandboxes in reversed(self._benches))
+            any(sandboxes.make_way() for sandboxes in reversed(self.benches))
         await self._places.acquire()
         try:
             return await self.backend.open(data)
@@ -128,8 +120,8 @@ class _Warm:
 class RunSandboxes:
     """The sandboxes of one run, by agent."""
 
-    def __init__(self, sandbox_pool: SandboxPool, write: Callable[[str], Coroutine[Any, Any, Path]]) -> None:
-        self._sandbox_pool = sandbox_pool
+    def __init__(self, pool: SandboxPool, write: Callable[[str], Coroutine[Any, Any, Path]]) -> None:
+        self.pool = pool
         self._write = write
         self._data: dict[str, asyncio.Task[Path]] = {}
         self._warm: dict[str, _Warm] = {}
@@ -140,10 +132,10 @@ class RunSandboxes:
 
         They start when those that were asked for earlier have: starts that compete for processors end late together.
         """
-        habit = self._sandbox_pool.habit(model)
+        habit = _HABITS.setdefault(model, _Habit())
         earlier = [warm.opening for warm in self._warm.values()]
         for agent in agents:
-            if agent not in self._warm and self._sandbox_pool.has_place and habit.is_worth_a_sandbox:
+            if agent not in self._warm and self.pool.has_place and habit.is_worth_a_sandbox:
                 habit.warmed += 1
                 warm = self._warm[agent] = _Warm()
                 warm.opening = asyncio.create_task(self._open_after(earlier, agent, warm))
@@ -160,14 +152,14 @@ class RunSandboxes:
     async def _open(self, agent: str) -> Sandbox:
         if agent not in self._data:
             self._data[agent] = asyncio.create_task(self._write(agent))
-        return await self._sandbox_pool.open(asyncio.shield(self._data[agent]))
+        return await self.pool.open(asyncio.shield(self._data[agent]))
 
     async def _open_after(
         self, earlier: Sequence[asyncio.Task[Sandbox | None]], agent: str, warm: _Warm
     ) -> Sandbox | None:
         if earlier:
             await asyncio.wait(earlier)
-        if not self._sandbox_pool.has_place:
+        if not self.pool.has_place:
             return None
         warm.has_place = True
         return await self._open(agent)
@@ -183,7 +175,7 @@ class RunSandboxes:
         timeout
             Time limit of one piece of code, in seconds.
         """
-        habit = self._sandbox_pool.habit(model)
+        habit = _HABITS.setdefault(model, _Habit())
         session = Session(self, agent, earlier, timeout, habit)
         try:
             yield session
@@ -204,10 +196,6 @@ class RunSandboxes:
             self._warm[agent] = warm
             raise
 
-    async def put_away(self, sandbox: Sandbox) -> None:
-        """Close a sandbox that was taken."""
-        await self._sandbox_pool.close(sandbox)
-
     async def close(self) -> None:
         """Close the sandboxes that were warmed up and never taken."""
         for agent in list(self._warm):
@@ -215,7 +203,7 @@ class RunSandboxes:
         for closed in await asyncio.gather(*self._closing, return_exceptions=True):
             if isinstance(closed, BaseException):
                 _log.warning("a sandbox could not be closed: %s", closed)
-        self._sandbox_pool.forget(self)
+        self.pool.benches.remove(self)
         # The opener of a sandbox got the error if the data could not be written; nothing else needs them.
         await asyncio.gather(*self._data.values(), return_exceptions=True)
 
@@ -231,7 +219,7 @@ class RunSandboxes:
         warm.opening.cancel()
         with suppress(asyncio.CancelledError, Exception):
             if (sandbox := await warm.opening) is not None:
-                await self._sandbox_pool.close(sandbox)
+                await self.pool.close(sandbox)
 
 
 class Session:
@@ -264,4 +252,4 @@ class Session:
     async def close(self) -> None:
         """Close the sandbox."""
         if self._sandbox is not None:
-            await self._bench.put_away(self._sandbox)
+            await self._bench.pool.close(self._sandbox)

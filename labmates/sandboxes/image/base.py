@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import platform
 import shutil
 import signal
 import subprocess
 import tempfile
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import IO, TYPE_CHECKING, Any
 
 from labmates.errors import UsageError
@@ -33,7 +31,6 @@ _MMDEBSTRAP = (
     *(f"--dpkgopt=path-exclude=/usr/share/{name}/*" for name in ("doc", "info", "locale", "man")),
     "--aptopt=Acquire::Languages none", _SUITE, "-",
 )  # fmt: skip
-_SUITE_PYTHON, _SUITE_GLIBC = "3.13.5", (2, 41)  # the suite's versions as known; they may differ
 _OLDEST_PYTHON = (3, 11)
 _EXAMINE = (
     "import json, platform, sys; "
@@ -47,25 +44,17 @@ _STOP_SECONDS = 20.0
 _ERROR_LINES = 8
 
 
-def get_base(
-    client: DockerClient,
-    name: str,
-    tell: Callable[[str], None],
-    *,
-    renew: bool = False,
-    meanwhile: Callable[[Target], object] | None = None,
-) -> Image:
+def get_base(client: DockerClient, name: str, tell: Callable[[str], None], *, renew: bool = False) -> Image:
     """The base image `name` (an image or `DEBIAN`), pulled or built if missing.
 
-    `renew` rebuilds `DEBIAN`. `meanwhile` is called in a thread during the build, with the likely target of packages;
-    its errors are ignored. Raises `UsageError` if the program to build a base is not installed; `SandboxError` if the
-    base can't be pulled or built.
+    `renew` rebuilds `DEBIAN`. Raises `UsageError` if the program to build a base is not installed; `SandboxError` if
+    the base can't be pulled or built.
     """
     tag = f"{BASE_IMAGE}:{_SUITE}" if name == DEBIAN else name
     image = find_image(client, tag)
     if image is None or (name == DEBIAN and renew):
         if name == DEBIAN:
-            _make_debian(client, tell, meanwhile)
+            _make_debian(client, tell)
         else:
             _pull(client, name, tell)
         image = find_image(client, tag)
@@ -107,18 +96,14 @@ def _pull(client: DockerClient, name: str, tell: Callable[[str], None]) -> None:
         raise SandboxError(f"can't pull the base {name}: {' '.join(fault.split())}; {_PULL_ADVICE}")
 
 
-def _make_debian(
-    client: DockerClient, tell: Callable[[str], None], meanwhile: Callable[[Target], object] | None
-) -> None:
+def _make_debian(client: DockerClient, tell: Callable[[str], None]) -> None:
     if shutil.which(_MMDEBSTRAP[0]) is None:
         raise UsageError(
             f"making a base from Debian's packages needs the program {_MMDEBSTRAP[0]} (Debian and Ubuntu: "
             f"sudo apt-get install {_MMDEBSTRAP[0]}); with a registry, leave --base out"
         )
     tell(f"making a base from the packages of Debian {_SUITE}, about 40 MB to download")
-    with tempfile.TemporaryFile() as archive, ThreadPoolExecutor(1) as beside:
-        if meanwhile is not None:
-            beside.submit(meanwhile, Target(_SUITE_PYTHON, platform.machine(), _SUITE_GLIBC))
+    with tempfile.TemporaryFile() as archive:
         _run_to_end(_MMDEBSTRAP, archive)
         archive.seek(0)
         _import(client, archive)

@@ -81,7 +81,7 @@ def _usual_base(client: DockerClient) -> str:
 
 
 def _build_packages(client: DockerClient, base: str, tell: Callable[[str], None], *, renew: bool) -> Image:
-    image = get_base(client, base, tell, renew=renew, meanwhile=lambda likely: download_wheels(likely, tell))
+    image = get_base(client, base, tell, renew=renew)
     target = examine_base(client, image)
     wheels = download_wheels(target, tell)
     pinned = dict(package.split("==") for package in pinned_packages(target))
