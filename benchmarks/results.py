@@ -102,7 +102,9 @@ def is_of(run: RunRecord, condition: dict[str, Any]) -> bool:
     is_alone = wanted.pop("solo", False)
     wanted.pop("organisation", None)
     rules = wanted.pop("rules", {})
-    same = rules.items() <= run.condition.get("rules", {}).items() and all(str(run.condition.get(name)) == str(value) for name, value in wanted.items())
+    same = rules.items() <= run.condition.get("rules", {}).items() and all(
+        str(run.condition.get(name)) == str(value) for name, value in wanted.items()
+    )
     return same and (run.kind != "science" or (run.condition["organisation"] == "solo") is is_alone)
 
 
@@ -146,7 +148,13 @@ def page(store_url: str, planned: Sequence[Play], missing: Sequence[str]) -> str
         lines += ["Not measured yet: language models; so far the scripted baselines have played.", ""]
     lines += lacking(runs, planned)
     lines += [f"Left out: {reason}." for reason in missing]
-    lines += ["", "## Games", "", *rules(GAME, f"{SIMULATIONS} simulations each; replies without a schema; the target of collective-risk is 30."), ""]
+    lines += [
+        "",
+        "## Games",
+        "",
+        *rules(GAME, f"{SIMULATIONS} simulations each; replies without a schema; the target of collective-risk is 30."),
+        "",
+    ]
     lines += markdown(results_table("games", "", cells(games, GAME_METRICS), GAME_METRICS)) if games else ["No runs."]
     lines += ["", "## Lab, alone", "", *rules(LAB, ANALYST_RULES), ""]
     lines += markdown(results_table("alone", "", cells(alone, LAB_METRICS), LAB_METRICS)) if alone else ["No runs."]
