@@ -34,8 +34,8 @@ MARK_DIGITS: Final = 3
 QUANTITY_DIGITS: Final = 4
 """A number printed by code counts as a quantity from this many digits on."""
 
-_COORDINATING: Final = ("list_artifacts", "send_message", "request_additional_work", "request_team_redo")
 _REQUESTS: Final = ("request_additional_work", "request_team_redo")
+_COORDINATING: Final = ("list_artifacts", "send_message", *_REQUESTS)
 _HANDING_OVER: Final = re.compile(r"transfer_(back_)?to_")
 _READ: Final = "read_artifact"
 _TOKEN: Final = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d+)?(?!\w)|[^\W\d]\w*")
@@ -90,18 +90,12 @@ class Coordination:
     ----------
     metrics
         The measures as metrics of a run; `labmates.workflows.science.experiment.COORDINATION` says what they are.
-    spent
-        Spending of each seat, in micro-dollars.
     hand_overs
         Texts that reached another seat, once per receiver.
-    idle
-        Seats without code, artifact or findings.
     """
 
     metrics: Mapping[str, float]
-    spent: Mapping[str, int]
     hand_overs: tuple[HandOver, ...]
-    idle: tuple[str, ...]
 
 
 def coordination(events: Sequence[Event], bodies: Values, seats: Iterable[str] = ()) -> Coordination:
@@ -120,28 +114,26 @@ def coordination(events: Sequence[Event], bodies: Values, seats: Iterable[str] =
     calls = [event for event in events if isinstance(event, LLMCallEvent) and event.type == "llm_call"]
     # Attempts without a reply may be billed, but belong to no seat.
     charges = [event for event in events if isinstance(event, ChargeEvent) and event.agent and not event.uncertain]
+    spent = sum(charge.amount for charge in charges)
     tools = [event for event in events if isinstance(event, ToolCallEvent)]
     phases = [event for event in events if isinstance(event, PhaseEvent) and event.reason != "planned"]
-    spent = Counter[str]()
-    for charge in charges:
-        spent[charge.agent] += charge.amount
     printed = _quantities(tools, bodies).values()
     quantities = sum(map(len, printed))
-    received, idle = hand_overs(events, bodies), tuple(_idle(events, seats))
+    received = hand_overs(events, bodies)
     tokens = [(call.input_tokens + call.output_tokens, shares[call.step]) for call in calls]
     metrics = {
         "coordination_tokens": _share(sum(n * share for n, share in tokens), sum(n for n, _ in tokens)),
-        "coordination_credits": _share(sum(c.amount * shares.get(c.step, 0.0) for c in charges), spent.total()),
+        "coordination_credits": _share(sum(c.amount * shares.get(c.step, 0.0) for c in charges), spent),
         "messages": sum(isinstance(event, MessageEvent) for event in events),
         "messages_used": len({item.event for item in received if item.used and item.kind == "message"}),
         "hand_overs": len(received),
         "hand_overs_used": sum(item.used for item in received),
         "redundancy": _share(quantities - len(set().union(*printed)), quantities),
-        "idle_seats": len(idle),
+        "idle_seats": sum(1 for _ in _idle(events, seats)),
         "requests_asked": sum(tool.tool in _REQUESTS for tool in tools),
         "requests_answered": sum(phase.status == "ended" for phase in phases),
     }
-    return Coordination(metrics, spent, tuple(received), idle)
+    return Coordination(metrics, tuple(received))
 
 
 def _share(part: float, whole: int) -> float:
