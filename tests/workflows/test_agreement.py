@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +18,6 @@ from labmates.workflows.analyses.agreement import (
     NO_VARIATION,
     NOT_WITHIN,
     agreement,
-    agreement_table,
     coefficients_over_models,
     ratings_frame,
 )
@@ -41,26 +39,20 @@ def ratings(n: int, noise: float = 0.1, *, models: int = 1, tasks: int = 1, seed
 
 
 def test_judges_that_agree_well_have_high_coefficients_within_their_intervals() -> None:
-    [found] = agreement(ratings(200, 0.05, models=10))
-    [pair] = found.pairs
-    assert (pair.first, pair.second, pair.runs, found.metric, found.task) == ("a", "b", 200, "quality", "task0")
-    for one in (pair.pearson, pair.kappa, pair.concordance, pair.alpha, found.alpha):
-        assert one.value is not None
-        assert one.low is not None
-        assert one.high is not None
-        assert 0.9 < one.low <= one.value <= one.high <= 1
-    assert pair.mean_difference.value == pytest.approx(0, abs=0.02)
+    [row] = agreement(ratings(200, 0.05, models=10)).rows
+    head = [row[name] for name in ("first", "second", "runs", "metric", "task")]
+    assert head == ["a", "b", 200, "quality", "task0"]
+    for name in ("pearson", "kappa", "concordance", "alpha"):
+        assert 0.9 < row[f"{name}_low"] <= row[name] <= row[f"{name}_high"] <= 1
+    assert row["mean_difference"] == pytest.approx(0, abs=0.02)
 
 
 def test_independent_judges_have_intervals_around_zero() -> None:
     frame = ratings(300, models=10)
     rng = np.random.default_rng(5)
     frame.loc[frame["judge"] == "b", "value"] = rng.random(300)
-    [found] = agreement(frame)
-    low, high = found.pairs[0].pearson.low, found.pairs[0].pearson.high
-    assert low is not None
-    assert high is not None
-    assert low < 0 < high
+    [row] = agreement(frame).rows
+    assert row["pearson_low"] < 0 < row["pearson_high"]
 
 
 def test_p_is_below_5_percent_where_the_interval_excludes_0_and_is_adjusted() -> None:
@@ -73,20 +65,19 @@ def test_p_is_below_5_percent_where_the_interval_excludes_0_and_is_adjusted() ->
             assert one.high is not None
             assert one.p is not None
             assert (one.p < 0.05) == (one.low > 0 or one.high < 0)
-    found = agreement(ratings(60, 0.6, models=5, tasks=3))
-    each = [getattr(one.pairs[0], name) for one in found for name in ("pearson", "within", "kappa", "concordance")]
-    least = min(each, key=lambda one: one.p)
-    assert least.p_holm == pytest.approx(min(1, 24 * least.p))
-    assert found[0].alpha == found[0].pairs[0].alpha
-    assert "†" in next(agreement_table(found).cells())[4]
-    [good] = agreement_table(agreement(ratings(60, 0.1, models=5))).cells()
+    table = agreement(ratings(60, 0.6, models=5, tasks=3))
+    names = ("pearson", "within", "kappa", "concordance")
+    least, adjusted = min((row[f"{name}_p"], row[f"{name}_p_holm"]) for row in table.rows for name in names)
+    assert adjusted == pytest.approx(min(1, 24 * least))
+    assert "†" in next(table.cells())[4]
+    [good] = agreement(ratings(60, 0.1, models=5)).cells()
     assert "‡" in good[4]
 
 
 def test_every_task_is_told_apart_and_all_together_first() -> None:
-    found = agreement(ratings(60, tasks=3))
-    assert [one.task for one in found] == [ALL_TASKS, "task0", "task1", "task2"]
-    assert [one.runs for one in found] == [60, 20, 20, 20]
+    rows = agreement(ratings(60, tasks=3)).rows
+    assert [row["task"] for row in rows] == [ALL_TASKS, "task0", "task1", "task2"]
+    assert [row["runs"] for row in rows] == [60, 20, 20, 20]
 
 
 @pytest.mark.parametrize("models", [3, 4, 9, 20])
@@ -107,65 +98,63 @@ def test_intervals_hold_for_new_models_also_where_judges_differ_from_model_to_mo
 
 
 def test_intervals_need_three_models_and_say_so() -> None:
-    [few], [enough] = agreement(ratings(60, models=2)), agreement(ratings(60, models=3))
-    assert (few.pairs[0].pearson.low, few.pairs[0].pearson.reason) == (None, "needs 3 models")
-    assert (enough.pairs[0].pearson.n, enough.pairs[0].pearson.df) == (3, 2)
-    assert enough.pairs[0].pearson.method == "jackknife over models, t on the logit scale"
-    assert "No interval: needs 3 models (6)." in agreement_table([few]).notes
+    few, enough = agreement(ratings(60, models=2)), agreement(ratings(60, models=3))
+    assert (few.rows[0]["pearson_low"], few.rows[0]["pearson_reason"]) == (None, "needs 3 models")
+    [row] = enough.rows
+    assert (row["pearson_n"], row["pearson_df"]) == (3, 2)
+    assert row["pearson_method"] == "jackknife over models, t on the logit scale"
+    assert "No interval: needs 3 models (6)." in few.notes
 
 
 @pytest.mark.parametrize("n", [1, 2])
 def test_too_few_runs_are_stated(n: int) -> None:
-    [found] = agreement(ratings(n))
-    for one in (found.alpha, found.pairs[0].pearson, found.pairs[0].mean_difference):
-        assert one.value is None
-        assert "3 are needed" in one.reason
+    table = agreement(ratings(n))
+    [row] = table.rows
+    assert row["pearson"] is row["alpha"] is row["mean_difference"] is None
+    assert f"quality, task0, a and b: {n} common runs; 3 are needed." in table.notes
 
 
 def test_constant_scores_are_stated() -> None:
     frame = ratings(20)
     frame.loc[frame["judge"] == "b", "value"] = 0.5
-    [one] = agreement(frame)
-    assert (one.pairs[0].pearson.value, one.pairs[0].pearson.reason) == (None, CONSTANT)
+    one = agreement(frame)
+    assert one.rows[0]["pearson"] is None
+    assert f"quality, task0, a and b: {CONSTANT}." in one.notes
     frame["value"] = 0.5
-    [both] = agreement(frame)
-    assert (both.alpha.value, both.alpha.reason) == (None, NO_VARIATION)
-    assert both.pairs[0].kappa.value is None
-    assert both.pairs[0].mean_difference.value == 0
-    assert "NaN" not in json.dumps(asdict(both))
+    both = agreement(frame)
+    [row] = both.rows
+    assert row["alpha"] is row["kappa"] is None
+    assert f"quality, task0, a and b: {NO_VARIATION}." in both.notes
+    assert row["mean_difference"] == 0
+    assert "NaN" not in json.dumps(row)
 
 
 def test_scores_that_hardly_vary_have_no_interval() -> None:
     frame = ratings(20, models=4)
     frame["value"] = 0.5
     frame.loc[0, "value"] = frame.loc[20, "value"] = 1.0
-    [found] = agreement(frame)
-    assert found.pairs[0].pearson.value == pytest.approx(1)
-    assert (found.pairs[0].pearson.low, found.pairs[0].pearson.reason) == (None, "at the end of its range")
+    [row] = agreement(frame).rows
+    assert row["pearson"] == pytest.approx(1)
+    assert (row["pearson_low"], row["pearson_reason"]) == (None, "at the end of its range")
     frame.loc[21, "value"] = 0.6
-    [found] = agreement(frame)
-    assert (found.pairs[0].pearson.low, found.pairs[0].pearson.reason) == (None, "undefined without some model")
+    [row] = agreement(frame).rows
+    assert (row["pearson_low"], row["pearson_reason"]) == (None, "undefined without some model")
 
 
 def test_judges_of_different_runs_have_no_pair_and_one_judge_alone_no_agreement() -> None:
     frame = ratings(10)
     apart = frame[(frame["judge"] == "a") == (frame["run"] < "run0005")]
-    [found] = agreement(apart)
-    assert (found.runs, found.pairs[0].runs) == (0, 0)
-    assert found.alpha.value is None
-    assert agreement(frame[frame["judge"] == "a"]) == []
-    assert agreement(frame.iloc[:0]) == []
+    [row] = agreement(apart).rows
+    assert (row["runs"], row["alpha"]) == (0, None)
+    assert not agreement(frame[frame["judge"] == "a"]).rows
+    assert not agreement(frame.iloc[:0]).rows
 
 
 def test_missing_scores_leave_the_other_pairs_whole() -> None:
     frame = ratings(40)
     third = frame[frame["judge"] == "a"].assign(judge="c").iloc[::2]
-    [found] = agreement(pd.concat([frame, third]))
-    assert {(pair.first, pair.second): pair.runs for pair in found.pairs} == {
-        ("a", "b"): 40, ("a", "c"): 20, ("b", "c"): 20
-    }  # fmt: skip
-    assert found.runs == 40
-    assert found.judges == ("a", "b", "c")
+    rows = agreement(pd.concat([frame, third])).rows
+    assert {row["judges"]: row["runs"] for row in rows} == {"a and b": 40, "a and c": 20, "b and c": 20, "all 3": 40}
 
 
 def stored(store: Store, said: list[tuple[str, str, float | None]]) -> RunRecord:
@@ -195,24 +184,22 @@ def test_agreement_within_models_stands_beside_that_of_all_runs() -> None:
     frame = ratings(400, models=20)
     merit = {f"model{m}": m / 20 for m in range(20)}
     frame["value"] = frame["models"].map(merit) + 0.02 * rng.standard_normal(len(frame))
-    [pair] = agreement(frame)[0].pairs
-    assert pair.models == 20
-    assert pair.pearson.value == pytest.approx(1, abs=0.02)
-    assert pair.within.low is not None
-    assert pair.within.high is not None
-    assert pair.within.low < 0 < pair.within.high
-    [alone] = agreement(ratings(40, models=40))[0].pairs
-    assert (alone.within.value, alone.within.reason) == (None, NOT_WITHIN)
+    [row] = agreement(frame).rows
+    assert row["models"] == 20
+    assert row["pearson"] == pytest.approx(1, abs=0.02)
+    assert row["within_low"] < 0 < row["within_high"]
+    alone = agreement(ratings(40, models=40))
+    assert alone.rows[0]["within"] is None
+    assert f"quality, task0, a and b: {NOT_WITHIN}." in alone.notes
 
 
 def test_unscored_runs_and_mixed_versions_are_told() -> None:
     frame = ratings(20, models=2)
     frame.loc[frame.index[-3:], "value"] = np.nan
     frame.loc[0, "version"] = "2"
-    [found] = agreement(frame)
-    assert (found.unscored, found.versions) == ({"b": 3}, {"a": ("1", "2"), "b": ("1",)})
-    assert found.pairs[0].runs == 17
-    notes = " ".join(agreement_table([found]).notes)
+    table = agreement(frame)
+    assert table.rows[0]["runs"] == 17
+    notes = " ".join(table.notes)
     assert "b could not score 3 runs" in notes
     assert "a has scored in versions 1, 2" in notes
     assert "needs 3 models" in notes
@@ -221,7 +208,7 @@ def test_unscored_runs_and_mixed_versions_are_told() -> None:
 def test_the_table_has_a_row_for_each_pair_and_one_for_all() -> None:
     frame = ratings(40, models=4)
     third = frame[frame["judge"] == "a"].assign(judge="c")
-    table = agreement_table(agreement(pd.concat([frame, third])))
-    assert [row["judges"] for row in table.rows] == ["a and b", "a and c", "b and c", "all 3"]
-    assert table.rows[1]["alpha"] == 1
-    assert table.rows[0]["pearson_low"] < table.rows[0]["pearson"] < table.rows[0]["pearson_high"]
+    rows = agreement(pd.concat([frame, third])).rows
+    assert [row["judges"] for row in rows] == ["a and b", "a and c", "b and c", "all 3"]
+    assert rows[1]["alpha"] == 1
+    assert rows[0]["pearson_low"] < rows[0]["pearson"] < rows[0]["pearson_high"]

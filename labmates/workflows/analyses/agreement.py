@@ -11,8 +11,7 @@ judges with scores of several versions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Final
 
@@ -53,84 +52,14 @@ CONSTANT = "a judge gives all of these runs the same score"
 NO_VARIATION = "all scores are the same"
 NOT_WITHIN = "no model has runs that both judges score differently"
 
-
-@dataclass(frozen=True)
-class Coefficient:
-    """A coefficient with its 95 % interval for new models.
-
-    Attributes
-    ----------
-    value
-        None if undefined.
-    n, df, method
-        As in `labmates.stats.intervals.Estimate`; units are models.
-    reason
-        Why the value or its interval is missing.
-    p, p_holm
-        Two-sided p-value against 0 for new models; adjusted for all coefficients of the analysis.
-    """
-
-    value: float | None
-    low: float | None = None
-    high: float | None = None
-    n: int = 0
-    df: float | None = None
-    method: str = ""
-    reason: str = ""
-    p: float | None = None
-    p_holm: float | None = None
-
-
-@dataclass(frozen=True)
-class Pair:
-    """The agreement of two judges on one metric.
-
-    Attributes
-    ----------
-    runs, models
-        Numbers of runs scored by both, and of their models (or sets of models).
-    within
-        Pearson's r about the means of models: agreement beyond recognising the good models.
-    mean_difference
-        Second judge's scores minus the first judge's.
-    """
-
-    first: str
-    second: str
-    runs: int
-    models: int
-    pearson: Coefficient
-    within: Coefficient
-    kappa: Coefficient
-    concordance: Coefficient
-    alpha: Coefficient
-    mean_difference: Coefficient
-
-
-@dataclass(frozen=True)
-class Agreement:
-    """The agreement of the judges on one metric for the runs of one task, or of all tasks.
-
-    Attributes
-    ----------
-    runs
-        Number of runs scored by two or more judges.
-    alpha
-        Alpha of all judges.
-    unscored
-        Number of runs that each judge failed to score; they are excluded.
-    versions
-        Versions of each judge with scores in the analysis.
-    """
-
-    metric: str
-    task: str
-    judges: tuple[str, ...]
-    runs: int
-    alpha: Coefficient
-    pairs: tuple[Pair, ...]
-    unscored: Mapping[str, int] = field(default_factory=dict)
-    versions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+COEFFICIENTS: Final = {
+    "pearson": "Pearson r",
+    "within": "r within models",
+    "kappa": "kappa",
+    "concordance": "concordance",
+    "alpha": "alpha",
+    "mean_difference": "mean difference",
+}
 
 
 def ratings_frame(store: Store, runs: Sequence[RunRecord]) -> pd.DataFrame:
@@ -154,99 +83,92 @@ def ratings_frame(store: Store, runs: Sequence[RunRecord]) -> pd.DataFrame:
     return pd.DataFrame(list(rows.values()), columns=columns).astype({"value": float})
 
 
-def agreement(ratings: pd.DataFrame) -> list[Agreement]:
+def agreement(ratings: pd.DataFrame) -> Table:
     """The agreement on every metric scored by two or more judges: for all tasks together, then for each.
+
+    A row per pair of judges, and one for three or more judges together, which has alpha alone. Each coefficient has its
+    interval (units are models), the reason why that is missing, its p-value against 0 for new models, and this adjusted
+    for all coefficients of the table. ``within`` is Pearson's r about the means of models: agreement beyond recognising
+    the good models. Differences are the second judge's scores minus the first judge's.
 
     Parameters
     ----------
     ratings
         A frame of `ratings_frame`, each judge at most once per run and metric.
     """
-    agreements = []
+    rows: list[tuple[dict[str, Any], dict[str, Estimate]]] = []
+    notes: dict[str, None] = {}
     for metric, of_metric in ratings.groupby("metric", sort=True):
         if of_metric.loc[of_metric["value"].notna(), "judge"].nunique() < 2:
             continue
         tasks = [(str(task), group) for task, group in of_metric.groupby("task", sort=True)]
-        groups = [(ALL_TASKS, of_metric), *tasks] if len(tasks) > 1 else tasks
-        agreements += [_agreement(str(metric), task, group) for task, group in groups]
-    # p-values are adjusted for all coefficients; alpha of two judges is that of the pair.
-    coefficients = [coefficient for agreed in agreements for coefficient in _coefficients(agreed)]
-    adjusted = iter(multiplicity.holm([coefficient.p for coefficient in coefficients]))
-    results = []
-    for unadjusted in agreements:
-        pairs = tuple(
-            replace(pair, **{name: replace(getattr(pair, name), p_holm=next(adjusted)) for name in _COLUMNS})
-            for pair in unadjusted.pairs
-        )
-        alpha = replace(unadjusted.alpha, p_holm=next(adjusted)) if len(unadjusted.judges) > 2 else unadjusted.alpha
-        results.append(replace(unadjusted, pairs=pairs, alpha=pairs[0].alpha if len(unadjusted.judges) == 2 else alpha))
-    return results
-
-
-def _coefficients(agreed: Agreement) -> list[Coefficient]:
-    """The coefficients of an agreement, in the order of table rows."""
-    coefficients = [getattr(pair, name) for pair in agreed.pairs for name in _COLUMNS]
-    return [*coefficients, agreed.alpha] if len(agreed.judges) > 2 else coefficients
-
-
-_COLUMNS: Final = {
-    "pearson": "Pearson r",
-    "within": "r within models",
-    "kappa": "kappa",
-    "concordance": "concordance",
-    "alpha": "alpha",
-    "mean_difference": "mean difference",
-}
-
-
-def agreement_table(agreements: Sequence[Agreement]) -> Table:
-    """Agreements as one table: a row per pair of judges, and a row for three or more judges together."""
-    rows: list[dict[str, Any]] = []
-    notes: dict[str, None] = {}
-    for agreed in agreements:
-        labels: dict[str, Any] = {"metric": agreed.metric, "task": agreed.task}
-        for pair in agreed.pairs:
-            judges = {"judges": f"{pair.first} and {pair.second}", "first": pair.first, "second": pair.second}
-            estimates = {name: getattr(pair, name) for name in _COLUMNS}
-            counts = {"runs": pair.runs, "models": pair.models}
-            rows.append({**labels, **judges, **counts, **_flat(estimates)})
-            for estimate in estimates.values():
-                if estimate.value is None:
-                    notes[f"{agreed.metric}, {agreed.task}, {pair.first} and {pair.second}: {estimate.reason}."] = None
-        if len(agreed.judges) > 2:
-            every = {"judges": f"all {len(agreed.judges)}", "first": None, "second": None}
-            rows.append({**labels, **every, "runs": agreed.runs, **_flat({"alpha": agreed.alpha})})
-            if agreed.alpha.value is None:
-                notes[f"{agreed.metric}, {agreed.task}, all judges: {agreed.alpha.reason}."] = None
-        for judge, number in agreed.unscored.items():
-            notes[f"{agreed.metric}, {agreed.task}: {judge} could not score {number} runs, which are excluded."] = None
-        for judge, versions in agreed.versions.items():
-            if len(versions) > 1:
-                several = f"{judge} has scored in versions {', '.join(versions)}, which may differ"
-                notes[f"{agreed.metric}, {agreed.task}: {several}."] = None
-    coefficients = [coefficient for agreed in agreements for coefficient in _coefficients(agreed)]
+        for task, group in [(ALL_TASKS, of_metric), *tasks] if len(tasks) > 1 else tasks:
+            labels = {"metric": str(metric), "task": task}
+            mine = [({**labels, **head}, coefficients) for head, coefficients in _agreements(group)]
+            rows += mine
+            texts = [
+                f"{head['judges']}: {coefficient.reason}"
+                for head, coefficients in mine
+                for coefficient in coefficients.values()
+                if np.isnan(coefficient.value)
+            ]
+            notes |= dict.fromkeys(f"{metric}, {task}, {text}." for text in texts)
+            notes |= dict.fromkeys(f"{metric}, {task}: {text}." for text in _remarks(group))
+    every = [coefficient for _, coefficients in rows for coefficient in coefficients.values()]
+    adjusted = iter(multiplicity.holm([coefficient.p for coefficient in every]))
+    flat = []
+    for head, coefficients in rows:
+        row = dict(head)
+        for key, coefficient in coefficients.items():
+            row |= _flat(key, coefficient, next(adjusted))
+        flat.append(row)
     remarks = [*notes, "For new models. Alpha is ordinal, kappa quadratic on five levels; – is undefined.", MARKS]
-    remarks += intervals.notes(
-        Estimate(c.value, None, c.low, c.high, c.n, c.df, c.method, c.reason)
-        for c in coefficients
-        if c.value is not None
-    )
-    shown = [Column(key, heading, ".2f", "both", marked=f"{key}_mark") for key, heading in _COLUMNS.items()]
+    remarks += intervals.notes(coefficient for coefficient in every if not np.isnan(coefficient.value))
+    shown = [Column(key, heading, ".2f", "both", marked=f"{key}_mark") for key, heading in COEFFICIENTS.items()]
     columns = [Column("metric", once=True), Column("task", once=True), Column("judges"), Column("runs"), *shown]
-    return Table("agreement", "Agreement of judges", columns, rows, remarks)
+    return Table("agreement", "Agreement of judges", columns, flat, remarks)
 
 
-def _flat(coefficients: Mapping[str, Coefficient]) -> dict[str, Any]:
-    names = ("low", "high", "n", "df", "method", "reason", "p", "p_holm")
-    flat: dict[str, Any] = {}
-    for key, coefficient in coefficients.items():
+def _flat(key: str, coefficient: Estimate, p_holm: float | None) -> dict[str, Any]:
+    is_defined, p = not np.isnan(coefficient.value), coefficient.p
+    return {
+        **coefficient.row(key),
+        key: coefficient.value if is_defined else None,
         # The reason for an undefined value is in the remarks.
-        flat |= {key: coefficient.value, **{f"{key}_{name}": getattr(coefficient, name) for name in names}}
-        flat[f"{key}_mark"] = multiplicity.mark(
-            coefficient.p is not None and coefficient.p < multiplicity.SIGNIFICANT, coefficient.p_holm
-        )
-        flat[f"{key}_reason"] = coefficient.reason if coefficient.value is not None else ""
-    return flat
+        f"{key}_reason": coefficient.reason if is_defined else "",
+        f"{key}_p": p,
+        f"{key}_p_holm": p_holm,
+        f"{key}_mark": multiplicity.mark(p is not None and p < multiplicity.SIGNIFICANT, p_holm),
+    }
+
+
+def _agreements(ratings: pd.DataFrame) -> Iterator[tuple[dict[str, Any], dict[str, Estimate]]]:
+    """The labels and coefficients of each pair of judges, and of three or more together."""
+    table = ratings[ratings["value"].notna()].pivot_table(index=["run", "models"], columns="judge", values="value")
+    scores = table.to_numpy(dtype=float).T
+    models = np.array(table.index.get_level_values("models"), dtype=str)
+    judges = [str(name) for name in table.columns]
+    for (i, first), (j, second) in combinations(enumerate(judges), 2):
+        both = np.flatnonzero(~np.isnan(scores[[i, j]]).any(axis=0))
+        head = {"judges": f"{first} and {second}", "first": first, "second": second}
+        counts = {"runs": len(both), "models": len(set(models[both]))}
+        yield {**head, **counts}, coefficients_over_models(scores[i, both], scores[j, both], models[both])
+    if len(judges) > 2:
+        rated_twice = np.flatnonzero((~np.isnan(scores)).sum(axis=0) > 1)
+        kept, groups = scores[:, rated_twice], np.unique(models[rated_twice], return_inverse=True)[1]
+        head = {"judges": f"all {len(judges)}", "first": None, "second": None, "runs": len(rated_twice)}
+        alpha = _over_models(lambda weights: krippendorff_alpha(kept, weights), groups, NO_VARIATION)
+        yield head, {"alpha": alpha}
+
+
+def _remarks(ratings: pd.DataFrame) -> Iterator[str]:
+    """Runs that a judge failed to score, and judges with scores in several versions."""
+    unscored = ratings.loc[ratings["value"].isna(), "judge"].value_counts(sort=False)
+    for judge, number in unscored.items():
+        yield f"{judge} could not score {number} runs, which are excluded"
+    for judge, some in ratings[ratings["value"].notna()].groupby("judge"):
+        if len(versions := sorted(set(some["version"]))) > 1:
+            yield f"{judge} has scored in versions {', '.join(versions)}, which may differ"
 
 
 def levels(values: Floats) -> Floats:
@@ -254,8 +176,8 @@ def levels(values: Floats) -> Floats:
     return 1 + np.rint(4 * values)
 
 
-def coefficients_over_models(a: Floats, b: Floats, models: Names) -> dict[str, Coefficient]:
-    """The coefficients of agreement of two judges, by name.
+def coefficients_over_models(a: Floats, b: Floats, models: Names) -> dict[str, Estimate]:
+    """The coefficients of agreement of two judges, by name; NaN with the reason if undefined.
 
     Parameters
     ----------
@@ -276,37 +198,9 @@ def coefficients_over_models(a: Floats, b: Floats, models: Names) -> dict[str, C
     }
 
 
-def _agreement(metric: str, task: str, ratings: pd.DataFrame) -> Agreement:
-    scored = ratings[ratings["value"].notna()]
-    unscored = ratings.loc[ratings["value"].isna(), "judge"].value_counts(sort=False)
-    table = scored.pivot_table(index=["run", "models"], columns="judge", values="value", sort=True)
-    scores = table.to_numpy(dtype=float).T
-    models = np.array(table.index.get_level_values("models"), dtype=str)
-    judges = [str(name) for name in table.columns]
-    rated_twice = np.flatnonzero((~np.isnan(scores)).sum(axis=0) > 1)
-    kept, groups = scores[:, rated_twice], np.unique(models[rated_twice], return_inverse=True)[1]
-    return Agreement(
-        metric,
-        task,
-        tuple(judges),
-        len(rated_twice),
-        _over_models(lambda weights: krippendorff_alpha(kept, weights), groups, NO_VARIATION),
-        tuple(_pairs(judges, scores, models)),
-        {str(judge): int(number) for judge, number in unscored.items()},
-        {str(judge): tuple(sorted(set(some["version"]))) for judge, some in scored.groupby("judge")},
-    )
-
-
-def _pairs(judges: Sequence[str], scores: Floats, models: Names) -> Iterator[Pair]:
-    for i, j in combinations(range(len(judges)), 2):
-        both = np.flatnonzero(~np.isnan(scores[[i, j]]).any(axis=0))
-        coefficients = coefficients_over_models(scores[i, both], scores[j, both], models[both])
-        yield Pair(judges[i], judges[j], len(both), len(set(models[both])), **coefficients)
-
-
 def _over_models(
     coefficient: Callable[[Floats], Floats], groups: Places, undefined: str, domain: Domain = CORRELATION
-) -> Coefficient:
+) -> Estimate:
     """A coefficient with its interval over models.
 
     Parameters
@@ -319,13 +213,15 @@ def _over_models(
         The reason if the coefficient is undefined.
     """
     if len(groups) < LEAST_PAIRS:
-        return Coefficient(None, reason=f"{len(groups)} common runs; {LEAST_PAIRS} are needed")
+        return _undefined(f"{len(groups)} common runs; {LEAST_PAIRS} are needed")
     value = float(coefficient(np.ones((1, len(groups))))[0])
     if np.isnan(value):
-        return Coefficient(None, reason=undefined)
+        return _undefined(undefined)
     models = int(groups.max()) + 1
     others = (groups != np.arange(models)[:, None]).astype(float)
     left_out = coefficient(others) if models >= LEAST_CLUSTERS else np.full(models, np.nan)
-    interval = intervals.clusters(value, left_out.tolist(), domain)
-    low, high, p = interval.low, interval.high, interval.p
-    return Coefficient(value, low, high, interval.n, interval.df, interval.method, interval.reason, p)
+    return intervals.clusters(value, left_out.tolist(), domain)
+
+
+def _undefined(reason: str) -> Estimate:
+    return Estimate(float("nan"), None, None, None, 0, reason=reason)

@@ -13,17 +13,15 @@ def agreement(runs: Runs, _params: Params) -> Result:
     Krippendorff's alpha (ordinal) and the mean difference. With three models or more, 95 % intervals for new models are
     added.
     """
-    from dataclasses import asdict
-
-    from labmates.workflows.analyses.agreement import agreement, agreement_table, ratings_frame
+    from labmates.workflows.analyses.agreement import agreement, ratings_frame
 
     records = runs.records()
-    agreements = agreement(ratings_frame(runs.store, records))
-    if not agreements:
+    table = agreement(ratings_frame(runs.store, records))
+    if not table.rows:
         raise TooFewRunsError(
             f"no metric of these {len(records)} runs has scores of two judges; add some with labmates judge"
         )
-    return Result([agreement_table(agreements)], objects=[asdict(each) for each in agreements])
+    return Result([table])
 
 
 AGREEMENT = Analysis(
@@ -33,6 +31,5 @@ AGREEMENT = Analysis(
     agreement,
     example="labmates analyze agreement --kind science --task ecology",
     choices=("runs", "study", "kind", "task"),
-    objects="per metric and task",
     shown_for=("science",),
 )
