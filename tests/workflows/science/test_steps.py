@@ -157,9 +157,9 @@ async def test_the_example_organisations_keep_all_rules(name: str) -> None:
     file = str(ROOT / "examples" / "organisations" / f"{name}.yaml")
     values = {"task": "anomaly", "difficulty": "easy", "model": "scripted:hasty", "organisation": file}
     rules = await check_organisation(ScienceCondition.model_validate(values))
-    assert {rule.name: rule.fault for rule in rules if rule.fault and rule.severity == "error"} == {}
+    assert [rule for rule in rules if rule["status"] == "error"] == []
     # Their seats work once and at the same time, so that nobody can use the keys of another's part.
-    assert [rule.name for rule in rules if rule.fault] == ["evidence"]
+    assert [rule["rule"] for rule in rules if rule["problems"]] == ["evidence"]
 
 
 class Undeclared(LabStep):
@@ -213,7 +213,8 @@ async def test_the_check_of_an_organisation_finds_calls_that_no_step_declares(mo
     monkeypatch.setitem(STEPS._loaded, "stray", Stray())
     values = {"task": "anomaly", "difficulty": "easy", "model": "scripted:hasty"}
     condition = ScienceCondition.model_validate({**values, "organisation": organisation(["work", "stray", "write"])})
-    faults = {rule.name: rule.fault for rule in await check_organisation(condition) if rule.fault}
+    rules = await check_organisation(condition)
+    faults = {rule["rule"]: problem["text"] for rule in rules for problem in rule["problems"]}
     assert faults["measured"] == "t/0/ana/elsewhere/0: no step of the flow records its calls as 'elsewhere'"
 
 

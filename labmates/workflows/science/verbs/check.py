@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from labmates.agents.steps import find_step, kinds_by_label, label_of
@@ -29,17 +29,13 @@ from labmates.workflows.protocol.unkept import unkept_services
 from labmates.workflows.science.lab.condition import ScienceCondition
 
 
-@dataclass(frozen=True)
-class Rule:
-    """A rule, and its violation; empty if it holds."""
-
-    name: str
-    about: str
-    fault: str
-    severity: str = "error"
+def _rule(name: str, about: str, fault: str, severity: str = "error") -> dict[str, Any]:
+    """A rule as `labmates.workflows.protocol.catalogue.verdict` takes it, and its violation; empty if it holds."""
+    problems = [{"severity": severity, "text": fault, "where": ""}] if fault else []
+    return {"rule": name, "status": severity if fault else "ok", "about": about, "problems": problems}
 
 
-async def check_organisation(condition: ScienceCondition, seed: int = 0) -> list[Rule]:
+async def check_organisation(condition: ScienceCondition, seed: int = 0) -> list[dict[str, Any]]:
     """Run an organisation twice, and apply the rules.
 
     Parameters
@@ -63,18 +59,18 @@ async def check_organisation(condition: ScienceCondition, seed: int = 0) -> list
     missing = [name for name in condition.organisation.handed if name not in written]
     stated = any(isinstance(e, FindingsEvent) and e.team == condition.organisation.author for e in recorder.events)
     return [
-        Rule("ends", "it ends before its pool is empty", "the pool ran out" if first.status == "exhausted" else ""),
-        Rule("delivers", "every artifact is written", f"not written: {', '.join(missing)}" if missing else ""),
-        Rule("states", "the findings of the paper are stated", "" if stated else "no findings were stated"),
-        Rule("seats", "every seat works", next(_idle(condition, recorder), "")),
-        Rule("valid", "the run is valid", first.invalid or ""),
-        Rule("pays", "it spends no more than its pool", over),
-        Rule("shares", "no seat spends more than its share", next(_overspent(condition, recorder), "")),
-        Rule("agents", "external agents do nothing but their work", next(_misdeeds(condition, recorder), "")),
-        Rule("private", "no seat reads beyond its channels", next(_peeks(condition, recorder), "")),
-        Rule("measured", "every call belongs to a step that declares it", next(_unmeasured(condition, recorder), "")),
-        Rule("evidence", "divided evidence can be brought together", lost, "warning"),
-        Rule("repeats", "the same seed gives the same events", _difference(first, recorder, second, again)),
+        _rule("ends", "it ends before its pool is empty", "the pool ran out" if first.status == "exhausted" else ""),
+        _rule("delivers", "every artifact is written", f"not written: {', '.join(missing)}" if missing else ""),
+        _rule("states", "the findings of the paper are stated", "" if stated else "no findings were stated"),
+        _rule("seats", "every seat works", next(_idle(condition, recorder), "")),
+        _rule("valid", "the run is valid", first.invalid or ""),
+        _rule("pays", "it spends no more than its pool", over),
+        _rule("shares", "no seat spends more than its share", next(_overspent(condition, recorder), "")),
+        _rule("agents", "external agents do nothing but their work", next(_misdeeds(condition, recorder), "")),
+        _rule("private", "no seat reads beyond its channels", next(_peeks(condition, recorder), "")),
+        _rule("measured", "every call belongs to a step that declares it", next(_unmeasured(condition, recorder), "")),
+        _rule("evidence", "divided evidence can be brought together", lost, "warning"),
+        _rule("repeats", "the same seed gives the same events", _difference(first, recorder, second, again)),
     ]
 
 

@@ -74,17 +74,8 @@ def check(lab: Lab, params: CheckParams) -> Iterator[Result]:
     size = {} if params.team_size is None else {"team_size": params.team_size}
     condition = cast(ScienceCondition, lab.condition("science", {**values, **size}))
     rules = lab.finish(check_organisation(condition))
-    outcomes = [
-        {
-            "rule": rule.name,
-            "status": rule.severity if rule.fault else "ok",
-            "about": rule.about,
-            "problems": [{"severity": rule.severity, "text": rule.fault, "where": ""}] if rule.fault else [],
-        }
-        for rule in rules
-    ]
-    passed = not any(rule.fault and rule.severity == "error" for rule in rules)
-    yield verdict(params.name, outcomes, passed=passed, organisation=params.name)
+    passed = not any(rule["status"] == "error" for rule in rules)
+    yield verdict(params.name, rules, passed=passed, organisation=params.name)
 
 
 ORGANISATIONS_COMMAND = catalogue(

@@ -341,6 +341,6 @@ async def test_a_check_of_an_organisation_tells_what_its_agents_did_wrong() -> N
     with puppet(industrious) as model:
         values = {"task": "anomaly", "difficulty": "easy", "model": model, "organisation": seated(**seat)}
         rules = await check_organisation(ScienceCondition.model_validate({**values, "repair_turns": 0}))
-    [fault] = [rule.fault for rule in rules if rule.name == "agents"]
+    [fault] = [problem["text"] for rule in rules if rule["rule"] == "agents" for problem in rule["problems"]]
     assert "researcher: " in fault
     assert "ended with exit status 1. no" in fault
