@@ -25,6 +25,7 @@ from labmates.records.store import Store
 from labmates.sandboxes.folders import own_folder
 from labmates.studies.runs import accounted, invalid_of
 from labmates.studies.salted import check_salt
+from labmates.studies.settings import RunSettings
 from labmates.util.loops import to_its_end
 from labmates.workflows.calls.stop_signal import StoppedError
 from labmates.workflows.people.answerers import people_of
@@ -114,8 +115,8 @@ class Leases:
 class SharedResources:
     """Shared resources of a session's runs by experiment, opened at first use."""
 
-    def __init__(self, settings: SessionSettings, stack: ExitStack) -> None:
-        self._settings = settings
+    def __init__(self, settings: RunSettings, stack: ExitStack) -> None:
+        self._settings = SessionSettings(settings.processes, settings.sandbox, settings.executor, settings.ray_address)
         self._stack = stack
         self._opened: dict[str, Any] = {}
 

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterab
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from pydantic import ValidationError
 
@@ -152,24 +152,26 @@ class Player:
     values: Mapping[str, float]
 
 
-class SessionSettings(Protocol):
-    """The settings of a session that resources shared by its runs depend on."""
+@dataclass(frozen=True)
+class SessionSettings:
+    """The settings of a session that resources shared by its runs depend on.
 
-    @property
-    def processes(self) -> int | None:
-        """Worker processes; None for one per processor."""
+    Attributes
+    ----------
+    processes
+        Worker processes; None for one per processor.
+    sandbox
+        Where code runs.
+    executor
+        Where worker processes are: ``local`` or ``ray``.
+    ray_address
+        Address of a Ray cluster; None for a Ray on this machine.
+    """
 
-    @property
-    def sandbox(self) -> str:
-        """Where code runs."""
-
-    @property
-    def executor(self) -> str:
-        """Where worker processes are: ``local`` or ``ray``."""
-
-    @property
-    def ray_address(self) -> str | None:
-        """Address of a Ray cluster; None for a Ray on this machine."""
+    processes: int | None = None
+    sandbox: str = "auto"
+    executor: str = "local"
+    ray_address: str | None = None
 
 
 C = TypeVar("C", bound=Condition)

@@ -6,7 +6,6 @@ import asyncio
 import os
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from labmates.models.hub import ModelHub
@@ -17,18 +16,8 @@ from labmates.records.run import new_run_id
 from labmates.sandboxes.choose import choose_backend
 from labmates.sandboxes.folders import new_folder, remove_folder
 from labmates.sandboxes.pool import SandboxPool, default_sandboxes
-from labmates.workflows.protocol.experiment import Condition, Experiment
+from labmates.workflows.protocol.experiment import Condition, Experiment, SessionSettings
 from labmates.workflows.protocol.services import Services
-
-
-@dataclass(frozen=True)
-class _Settings:
-    """The settings of a session of such runs."""
-
-    processes: int | None = None
-    sandbox: str = "auto"
-    executor: str = "local"
-    ray_address: str | None = None
 
 
 @asynccontextmanager
@@ -46,7 +35,7 @@ async def unkept_services(
             choice = await asyncio.to_thread(choose_backend, "auto", trusted_code=trusted)
             stack.push_async_callback(choice.backend.close)
             sandbox_pool = SandboxPool(choice.backend, default_sandboxes())
-        shared = stack.enter_context(experiment.shared(_Settings())) if experiment.shared else None
+        shared = stack.enter_context(experiment.shared(SessionSettings())) if experiment.shared else None
         yield Services(
             hub=hub,
             sandbox_pool=sandbox_pool,
