@@ -18,7 +18,7 @@ from labmates.stats.figures import Drawing, new_figure
 from labmates.stats.tables import Table
 from labmates.viewer.export import export_pages
 from labmates.viewer.pages.analyses import Computed, analyses_page
-from labmates.workflows.protocol.analysis import ANALYSES, Analysis, Missing, Params, Result, Runs
+from labmates.workflows.protocol.analysis import ANALYSES, Analysis, Params, Result, Runs
 from tests.studies.ended import fresh_run
 from tests.support.site import served
 
@@ -108,10 +108,10 @@ def unended() -> RunRecord:
 def test_everything_that_a_result_says_is_shown(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     table, details = (Table(name, f"Table {name}", None, [{"value": 1}]) for name in ("main", "more"))
     drawing = Drawing("line", "A line", "It goes up.", lambda: new_figure(2, 2)[0])
-    result = Result([table], [drawing], ["It is so."], details=[details], missing=[Missing("seed 3")])
+    result = Result([table], [drawing], ["It is so."], details=[details])
     register(monkeypatch, replace(result, remarks={"Left out": ["one model"]}, warnings=["few"]))
     told = page(store, "scores")
-    for part in ("It is so.", "Warning: few", "Table main", "Table more", "It goes up.", "one model", "seed 3"):
+    for part in ("It is so.", "Warning: few", "Table main", "Table more", "It goes up.", "one model"):
         assert part in told, part
     assert 'src="data:image/svg+xml;base64,' in told
 

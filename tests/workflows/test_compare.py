@@ -145,7 +145,7 @@ def test_the_best_of_three_and_those_that_can_not_be_told_from_it(store: Store) 
     assert [row["level"] for row in found.table("levels").rows] == ["hybrid", "centralised", "pipeline"]
 
 
-def test_conditions_are_named_by_their_parameters_and_missing_twins_by_commands(store: Store) -> None:
+def test_conditions_are_named_by_their_parameters(store: Store) -> None:
     runs = [*teams(0.2), run(7, 0.4, organisation="solo")]
     found = compare(store, runs, conditions=("team:organisation=hybrid", "other:organisation=pipeline"))
     assert found.verdict[0].startswith("team is better than other by")
@@ -157,12 +157,6 @@ def test_conditions_are_named_by_their_parameters_and_missing_twins_by_commands(
         compare(store, teams(0.3), conditions=("organisation=pipeline", "organisation=hybird"))
     with pytest.raises(UsageError, match="colour"):
         compare(store, runs, by=("colour",))
-    with pytest.raises(TooFewRunsError) as lonely:
-        compare(store, teams(0.2)[::2], conditions=("team:organisation!=solo", "one agent:organisation=solo"))
-    [missing] = lonely.value.missing
-    assert missing.condition is not None
-    assert missing.condition.model_dump()["organisation"] == "solo"
-    assert missing.seeds == list(range(6))
 
 
 def test_runs_that_do_not_count_are_named(store: Store) -> None:

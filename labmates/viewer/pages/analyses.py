@@ -154,8 +154,6 @@ def _of_result(result: Result) -> Iterator[Section]:
     for place, (heading, remarks) in enumerate(result.remarks.items()):
         if remarks:
             yield Section(f"remarks-{place}", heading, tuple[Body, ...](remarks))
-    if result.missing:
-        yield Section("missing", "Missing", tuple(gap.text for gap in result.missing))
 
 
 def _first_line(analysis: Analysis[Any]) -> str:

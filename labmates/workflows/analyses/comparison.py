@@ -29,11 +29,10 @@ from labmates.workflows.analyses.matching import (
     factor_of,
     factor_of_conditions,
     observed,
-    partners,
     players,
     varying,
 )
-from labmates.workflows.protocol.analysis import Missing, Result, Runs, TooFewRunsError
+from labmates.workflows.protocol.analysis import Result, Runs, TooFewRunsError
 from labmates.workflows.protocol.experiment import EXPERIMENTS, Experiment
 
 if TYPE_CHECKING:
@@ -129,7 +128,7 @@ def compared(runs: Runs, params: CompareParams) -> Result:
     matches = [Matched.of(factor, *pair) for factor in factors for pair in combinations(factor.levels, 2)]
     paired = [match for match in matches if match.cells]
     if not paired:
-        raise TooFewRunsError(_nothing(factors), list(_missing(matches)))
+        raise TooFewRunsError(_nothing(factors))
     common = {id(factor): _common([match for match in paired if match.factor is factor]) for factor in factors}
     outcomes = _outcomes(experiment, everything, params)
     if len(paired) > 1 and not params.all:
@@ -165,7 +164,6 @@ def compared(runs: Runs, params: CompareParams) -> Result:
         sentences,
         objects=[result.row() for result in results],
         remarks={"Runs": list(_runs_told(records, factors, paired))},
-        missing=list(_missing(matches)),
     )
 
 
@@ -189,7 +187,10 @@ def _nothing(factors: Sequence[Factor]) -> str:
     if not factors:
         return "nothing to compare: all of these runs have one condition but for their data"
     levels = "; ".join(f"{factor.name}: {', '.join(level.name for level in factor.levels)}" for factor in factors)
-    return f"nothing to compare: no two levels have runs with equal seeds that are equal in all else ({levels})"
+    return (
+        f"nothing to compare: no two levels have runs with equal seeds that are equal in all else ({levels}); run the "
+        "missing ones with the same seeds (--seed)"
+    )
 
 
 def _common(matches: Sequence[Matched]) -> set[tuple[str, str]] | None:
@@ -445,16 +446,6 @@ def _runs_told(records: Sequence[RunRecord], factors: Sequence[Factor], paired: 
     for text, some in groups.items():
         if some:
             yield f"{len(some)} {text}: {_listed([run.id for run in some])}"
-
-
-def _missing(matches: Sequence[Matched]) -> Iterator[Missing]:
-    """The runs that would be partners of those without one, for a comparison of two levels."""
-    if len(matches) == 1:
-        [match] = matches
-        for level, alone in match.lonely():
-            side = 0 if level is match.first else 1
-            known = {cell[side][0].run.key: cell[1 - side][0].run for cell in match.cells.values()}
-            yield from partners(alone, match.second if side == 0 else match.first, known)
 
 
 def _drawing(primary: Sequence[Compared]) -> Drawing:

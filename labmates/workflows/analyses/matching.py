@@ -8,10 +8,9 @@ it is left out and named. Runs of a data set, which is a task or game with a see
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from statistics import fmean
 from typing import Any, Final
 
@@ -21,8 +20,8 @@ from labmates.records.view import flatten
 from labmates.stats.paired import Pair
 from labmates.util.display_names import is_reference
 from labmates.util.grouping import grouped
-from labmates.workflows.protocol.analysis import Missing, Runs, TooFewRunsError
-from labmates.workflows.protocol.experiment import EXPERIMENTS, Condition, condition_of
+from labmates.workflows.protocol.analysis import Runs, TooFewRunsError
+from labmates.workflows.protocol.experiment import EXPERIMENTS
 
 DATA: Final = ("task", "game")
 """The parameters that name what the seed varies: the data of a task, the chance of a game."""
@@ -60,11 +59,10 @@ class Observed:
 
 @dataclass(frozen=True)
 class Level:
-    """One of the things compared, and its observations; `holds` says whether settings belong to it."""
+    """One of the things compared, and its observations."""
 
     name: str
     observed: Sequence[Observed]
-    holds: Callable[[Mapping[str, str]], bool]
 
     def values(self, parameter: str) -> set[str]:
         """The values of a parameter."""
@@ -138,14 +136,6 @@ class Matched:
     def blocks(self) -> set[tuple[str, str]]:
         """The blocks with pairs."""
         return {key[:2] for key in self.cells}
-
-    def lonely(self) -> Iterator[tuple[Level, list[RunRecord]]]:
-        """The runs of each level without a partner."""
-        for side, level in enumerate((self.first, self.second)):
-            paired = {each.run.id for cell in self.cells.values() for each in cell[side]}
-            alone = {each.run.id: each.run for each in level.observed if each.run.id not in paired}
-            if alone:
-                yield level, list(alone.values())
 
 
 def _is_apart(first: set[str], second: set[str]) -> bool:
@@ -247,8 +237,7 @@ def factor_of(parameter: str, observations: Sequence[Observed]) -> Factor:
 
     groups = grouped((value(each.settings), each) for each in observations)
     ordered = sorted(groups, key=is_reference)
-    levels = [Level(name, groups[name], lambda settings, name=name: value(settings) == name) for name in ordered]  # type: ignore[misc]
-    return Factor(parameter, levels, frozenset(compared))
+    return Factor(parameter, [Level(name, groups[name]) for name in ordered], frozenset(compared))
 
 
 def factor_of_conditions(conditions: Sequence[str], observations: Sequence[Observed]) -> Factor:
@@ -264,19 +253,16 @@ def factor_of_conditions(conditions: Sequence[str], observations: Sequence[Obser
     levels, compared, taken = [], set[str](), dict[str, str]()
     for text in conditions:
         label, _, rest = text.rpartition(":") if ":" in text.partition("=")[0] else ("", "", text)
-        tests = _tests(rest.split(","), observations)
-        compared |= {name for name, _, _ in tests}
-        holds = partial(_holds, tests)
+        compared |= {name for name, _, _ in _tests(rest.split(","), observations)}
         some = chosen(rest.split(","), observations)
         for each in some:
             if taken.setdefault(each.run.id, text) != text:
                 raise UsageError(f"run {each.run.id} matches '{taken[each.run.id]}' and '{text}'")
-        levels.append(Level(label or text, some, holds))
+        levels.append(Level(label or text, some))
     for level in levels:
         if not level.observed:
-            alone = [each.run for other in levels for each in other.observed]
             known = (f"{name}: {', '.join(_values(name, observations))}" for name in sorted(compared))
-            raise TooFewRunsError(f"no run matches '{level.name}'; {'; '.join(known)}", list(partners(alone, level)))
+            raise TooFewRunsError(f"no run matches '{level.name}'; {'; '.join(known)}")
     return Factor("condition", levels, frozenset(compared))
 
 
@@ -288,29 +274,6 @@ def chosen(tests: Sequence[str], observations: Sequence[Observed]) -> list[Obser
     """The observations for which all of ``NAME=VALUE`` and ``NAME!=VALUE`` hold; a `UsageError` for other texts."""
     parsed = _tests(tests, observations)
     return [each for each in observations if _holds(parsed, each.settings)]
-
-
-def partners(
-    alone: Sequence[RunRecord], level: Level, matched: Mapping[str, RunRecord] | None = None
-) -> Iterator[Missing]:
-    """The runs of a level that would be partners of these, as far as their condition is known.
-
-    It is that of the partner of a run of the same condition and another seed (`matched`, by key), or the twin.
-    """
-    for key, runs in grouped((run.key, run) for run in alone).items():
-        known = (matched or {}).get(key)
-        condition = _twin(runs[0], level) if known is None else condition_of(known)
-        seeds = sorted({run.seed for run in runs})
-        text = f"no run of {level.name} for run {runs[0].id}, seed {', '.join(map(str, seeds))}"
-        yield Missing(text, condition, seeds, runs[0].settings)
-
-
-def _twin(run: RunRecord, level: Level) -> Condition | None:
-    with suppress(UsageError):  # a condition of another version can't be executed again
-        twin = condition_of(run).twin()
-        if twin is not None and level.holds(_settings(run.kind, twin.model_dump(mode="json"))):
-            return twin
-    return None
 
 
 _Test = tuple[str, bool, str]

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from labmates.records.frames import Rows
     from labmates.records.store import Store
-    from labmates.workflows.protocol.condition import Condition
 
 Choice = Literal["runs", "study", "study_argument", "kind", "task"]
 """Ways to choose runs: an argument RUN..., an option or argument for a study, options for an experiment and a task."""
@@ -157,36 +156,8 @@ class Runs:
             self.store.close()
 
 
-@dataclass(frozen=True)
-class Missing:
-    """Missing runs of a result.
-
-    Attributes
-    ----------
-    text
-        Description, and the reason why they are missing.
-    condition, seeds, settings
-        How to create them; without a condition they can't be created.
-    """
-
-    text: str
-    condition: Condition | None = None
-    seeds: Sequence[int] = ()
-    settings: Mapping[str, Any] = field(default_factory=dict)
-
-
 class TooFewRunsError(UsageError):
-    """The runs are too few to analyse; reports omit the analysis.
-
-    Parameters
-    ----------
-    missing
-        The runs needed for a result.
-    """
-
-    def __init__(self, text: str, missing: Sequence[Missing] = ()) -> None:
-        super().__init__(text)
-        self.missing = tuple(missing)
+    """The runs are too few to analyse; reports omit the analysis."""
 
 
 @dataclass(frozen=True)
@@ -211,8 +182,6 @@ class Result:
         Writers of further files, by the names of `Analysis.exports`.
     fault
         Reason why the result is unusable; the command line then exits with 1.
-    missing
-        Runs that would complete the result.
     document
         A text for the command line to print unchanged, in place of everything else (for instance a study file).
     """
@@ -226,7 +195,6 @@ class Result:
     warnings: Sequence[str] = ()
     exports: Mapping[str, Callable[[Path], Sequence[Path]]] = field(default_factory=dict)
     fault: str | None = None
-    missing: Sequence[Missing] = ()
     document: str = ""
 
     def table(self, name: str | None = None) -> Table:

@@ -70,10 +70,6 @@ class Condition(BaseModel, ABC):
         """Reasons why results under this condition mean little, for people; told at the start and recorded."""
         return ()
 
-    def twin(self) -> Condition | None:
-        """The single-agent condition on equal terms, and vice versa the team's; None if there is none."""
-        return None
-
     def needs(self) -> tuple[Ability, ...]:
         """Capabilities required of the models' servers."""
         return ()

@@ -90,10 +90,8 @@ def test_where_nothing_costs_anything_the_amount_is_shared_equally() -> None:
     assert share_of(condition(prices={"default": {"input": "0", "output": "0"}}), TEAMS["data"]) == 0
 
 
-def test_the_reserve_is_part_of_the_condition_and_of_its_twin() -> None:
+def test_the_reserve_is_part_of_the_condition() -> None:
     assert len({condition().key, condition(reserve="0").key, condition(reserve="0.1").key}) == 3
-    assert condition(reserve="0.1").twin().reserve == 100_000
-    assert condition().twin().reserve is None
     stored = condition(reserve="0.1").model_dump(mode="json")
     assert ScienceCondition.model_validate(stored) == condition(reserve="0.1")
 

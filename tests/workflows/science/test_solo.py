@@ -327,11 +327,3 @@ def test_what_an_arm_of_one_agent_would_leave_out_is_refused(name: str, value: o
         make_condition("science", {**values, name: value})
     assert make_condition("science", {**values, "organisation": "solo"}).model_dump()["arm"] == "oracle"
     assert make_condition("science", values).model_dump()["arm"] == "oracle"
-
-
-def test_twins_differ_only_in_what_teams_alone_have() -> None:
-    teams = condition(budget="0.5", visibility="hidden", team_size=3, theory_of_mind=True, max_turns=5)
-    one = teams.twin()
-    assert one.solo
-    assert one == condition(budget="0.5", visibility="hidden", max_turns=5, solo=True)
-    assert one.twin() == condition(budget="0.5", visibility="hidden", max_turns=5)

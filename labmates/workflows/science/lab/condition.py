@@ -247,12 +247,6 @@ class ScienceCondition(Condition):
         """The teams in the order of their first phases."""
         return tuple(self.crew.teams[name] for name in dict.fromkeys(phase.team for phase in self.crew.flow))
 
-    def twin(self) -> ScienceCondition:
-        """The single-agent condition on equal terms; for a single agent, that of the pipeline's teams."""
-        apart = {"arm"} if self.arm == "mute" else set()
-        shared = self.model_dump(mode="json", exclude={*TEAM_FIELDS, "organisation", *apart})
-        return type(self).model_validate({**shared, "solo": not self.solo})
-
     def turns_of(self, team: Team) -> int:
         """Most replies of one agent of `team` in one phase of work."""
         return self.max_turns * team.turns
