@@ -14,8 +14,8 @@ import click
 from labmates.cli.common import SectionedCommand, SuggestingGroup, choosing, json_option, store_option, verbose_option
 from labmates.cli.figures import figure_options
 from labmates.cli.lab import CommandLab, condition_sections, model_options_with_defaults
-from labmates.cli.options import condition_given, flag, options_of, with_arguments_first
-from labmates.cli.results import options_for, parsed, present
+from labmates.cli.options import condition_given, flag, flag_of_one, options_of, with_arguments_first
+from labmates.cli.results import parsed, present
 from labmates.cli.tables import out_option
 from labmates.workflows.protocol.analysis import Params
 from labmates.workflows.protocol.command import Command
@@ -130,4 +130,19 @@ def _sections(command: Command, model: type[Params]) -> dict[str, list[click.Par
 def _again(params: Params) -> str:
     """The command line of the verb with its own parameters."""
     path = click.get_current_context().command_path
-    return " ".join([path, shlex.join(options_for(params.model_dump(mode="json", exclude_unset=True)))]).strip()
+    return " ".join([path, shlex.join(_options_for(params.model_dump(mode="json", exclude_unset=True)))]).strip()
+
+
+def _options_for(values: Mapping[str, Any]) -> Iterator[str]:
+    """The options of a command line for these values."""
+    for name, value in values.items():
+        if value is True:
+            yield flag(name)
+        elif isinstance(value, dict):
+            for key, entry in value.items():
+                yield from (flag(name), f"{key}={entry}")
+        elif isinstance(value, list):
+            for entry in value:
+                yield from (flag_of_one(name), str(entry))
+        else:
+            yield from (flag(name), str(value))

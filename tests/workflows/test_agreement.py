@@ -66,8 +66,8 @@ def test_p_is_below_5_percent_where_the_interval_excludes_0_and_is_adjusted() ->
             assert one.p is not None
             assert (one.p < 0.05) == (one.low > 0 or one.high < 0)
     table = agreement(ratings(60, 0.6, models=5, tasks=3))
-    names = ("pearson", "within", "kappa", "concordance")
-    least, adjusted = min((row[f"{name}_p"], row[f"{name}_p_holm"]) for row in table.rows for name in names)
+    four = ("pearson", "within", "kappa", "concordance")
+    least, adjusted = min((row[f"{name}_p"], row[f"{name}_p_holm"]) for row in table.rows for name in four)
     assert adjusted == pytest.approx(min(1, 24 * least))
     assert "†" in next(table.cells())[4]
     [good] = agreement(ratings(60, 0.1, models=5)).cells()

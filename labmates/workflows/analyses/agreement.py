@@ -148,6 +148,7 @@ def _agreements(ratings: pd.DataFrame) -> Iterator[tuple[dict[str, Any], dict[st
     scores = table.to_numpy(dtype=float).T
     models = np.array(table.index.get_level_values("models"), dtype=str)
     judges = [str(name) for name in table.columns]
+    head: dict[str, Any]
     for (i, first), (j, second) in combinations(enumerate(judges), 2):
         both = np.flatnonzero(~np.isnan(scores[[i, j]]).any(axis=0))
         head = {"judges": f"{first} and {second}", "first": first, "second": second}
@@ -168,7 +169,7 @@ def _remarks(ratings: pd.DataFrame) -> Iterator[str]:
         yield f"{judge} could not score {number} runs, which are excluded"
     for judge, some in ratings[ratings["value"].notna()].groupby("judge"):
         if len(versions := sorted(set(some["version"]))) > 1:
-            yield f"{judge} has scored in versions {', '.join(versions)}, which may differ"
+            yield f"{judge!s} has scored in versions {', '.join(versions)}, which may differ"
 
 
 def levels(values: Floats) -> Floats:

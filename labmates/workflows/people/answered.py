@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import pickle
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -98,21 +97,15 @@ def _again(question: Asked, error: ValidationError) -> Asked:
 
 
 class _Copies:
-    """Keeps copies of what a graph holds; what can't be copied, such as a lock, stays as it is.
-
-    The pickle of a hundred messages takes 0.25 ms, a deep copy six times as long.
-    """
+    """Keeps copies of what a graph holds; what can't be copied, such as a lock, stays as it is."""
 
     def dumps_typed(self, obj: Any) -> tuple[str, Any]:
-        for kind, copied in (("pickle", pickle.dumps), ("copy", deepcopy)):
-            with suppress(Exception):
-                return kind, copied(obj)
+        with suppress(Exception):
+            return "copy", deepcopy(obj)
         return "object", obj
 
     def loads_typed(self, data: tuple[str, Any]) -> Any:
         kind, kept = data
-        if kind == "pickle":
-            return pickle.loads(kept)  # noqa: S301 - it never left this process
         return deepcopy(kept) if kind == "copy" else kept
 
 

@@ -13,7 +13,7 @@ from pydantic import Field
 from labmates.errors import UsageError
 from labmates.workflows.protocol.analysis import Params, Result, Runs
 from labmates.workflows.protocol.command import Command
-from labmates.workflows.protocol.experiment import condition_of
+from labmates.workflows.protocol.experiment import SessionSettings, condition_of
 from labmates_populations.condition import (
     Benefit,
     Capacity,
@@ -150,7 +150,8 @@ def estimate(lab: Lab, params: EstimateParams) -> Iterator[Result]:
     condition = EvolutionCondition.model_validate(lab.condition(EvolutionCondition.kind, {}).model_dump())
     assert condition.digest is not None
     params.warn(lab)
-    with open_crew(params) as crew:
+    settings = SessionSettings(params.processes, params.sandbox, params.executor, params.ray_address)
+    with open_crew(settings) as crew:
         strategies = crew.open((condition.strategies, condition.game, *condition.chosen), condition.digest)
         rules = rules_of(condition, params.seed)
         evolution = Evolution(rules, strategies.population, strategies.play, seed=params.seed)

@@ -41,7 +41,7 @@ def scores_table(judged: Sequence[Judged], newest: Newest) -> Table:
     columns = [Column("metric", once=True), Column("judge", once=True), Column("models")]
     columns += [Column("score", form=".3f", shows="both"), Column("protocol", "per protocol", form=".3f")]
     columns += [Column("unreadable", form=".0%"), Column("scored"), Column("unscored")]
-    return Table("scores", "Scores by judge", columns, rows, [*_remarks(judged, values), *notes(means)])
+    return Table("scores", "Scores by judge", columns, rows, [*_remarks(values), *notes(means)])
 
 
 def _row(metric: str, scored: Sequence[tuple[RunRecord, float | None, bool]]) -> tuple[dict[str, Any], Estimate | None]:
@@ -61,18 +61,12 @@ def _row(metric: str, scored: Sequence[tuple[RunRecord, float | None, bool]]) ->
     }, estimate
 
 
-def _remarks(judged: Sequence[Judged], values: Mapping[tuple[str, str, str], object]) -> Iterator[str]:
+def _remarks(values: Mapping[tuple[str, str, str], object]) -> Iterator[str]:
     yield (
         "The newest score of each judge. A run without a paper or readable findings counts, with "
         "accuracy 0 (intention to treat); per protocol is the mean of the other runs, unreadable the share of these. "
         "Unscored are runs on which a judge failed; means exclude them. A unit is a data set: its runs are averaged."
     )
-    if old := sum(all(score.metric != SKILL for score in item.scores) for item in judged):
-        yield (
-            f"{old} of {len(judged)} runs have no skill (accuracy beyond guessing), since an earlier version judged "
-            "them: compare their accuracy. labmates judge adds skill where the task is of the version that made the "
-            "data."
-        )
     if any(judge == "heuristic" for _, judge, _ in values):
         yield (
             "Scores of heuristic are rules on words: its accuracy measures a paper's topics, not whether it is right."

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from labmates.agents.organisation import Organisation
-from labmates.agents.organisation_parts import FlowPhase, Step, Team, Verb
+from labmates.agents.organisation_parts import Step, Team, Verb
 from labmates.agents.steps import find_step
 
 _HEAD: Final = "flowchart TD"
@@ -32,22 +32,18 @@ def mermaid(organisation: Organisation) -> str:
 
 
 def _phases(organisation: Organisation) -> Iterator[str]:
+    """Each phase with its steps; of an organisation as code its function."""
+    texts = [
+        f"{number}. {phase.team}: {', '.join(map(_step, phase.steps))}"
+        for number, phase in enumerate(organisation.flow, start=1)
+    ]
+    if organisation.graph:
+        texts = [organisation.graph if organisation.declares_seats else f"{organisation.graph}, which names its seats"]
     yield '  subgraph phases["Phases"]'
-    for number, text in enumerate(_phase_texts(organisation), start=1):
+    for number, text in enumerate(texts, start=1):
         yield f'    phase_{number}["{_escaped(text)}"]'
     yield from (f"    phase_{number} --> phase_{number + 1}" for number in range(1, len(organisation.flow)))
     yield "  end"
-
-
-def _phase_texts(organisation: Organisation) -> list[str]:
-    """Each phase with its steps; of an organisation as code its function."""
-    if organisation.graph:
-        return [organisation.graph if organisation.declares_seats else f"{organisation.graph}, which names its seats"]
-    return [f"{number}. {phase.team}: {_steps(phase)}" for number, phase in enumerate(organisation.flow, start=1)]
-
-
-def _steps(phase: FlowPhase) -> str:
-    return ", ".join(map(_step, phase.steps))
 
 
 def _step(step: Step) -> str:
