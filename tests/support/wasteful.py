@@ -20,6 +20,7 @@ from labmates.workflows.science.baselines.diligent import (
     contribution,
     moves,
     plan_text,
+    work_draft,
     write_draft,
 )
 from labmates.workflows.science.baselines.prompt import Step, read_step
@@ -149,8 +150,8 @@ class Talkative(Diligent):
 
     def _talk_at_work(self, step: Step, heard: Heard, talk: int) -> Draft:
         if heard.max_tokens is None or heard.max_tokens < 2 * talk:
-            return self.work(step, heard)
-        draft = self.work(step, replace(heard, max_tokens=heard.max_tokens - talk))
+            return work_draft(step, heard)
+        draft = work_draft(step, replace(heard, max_tokens=heard.max_tokens - talk))
         return draft if draft.content else replace(draft, content=padded("", talk))
 
 

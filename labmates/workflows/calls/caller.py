@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cache, partial
 from itertools import count, takewhile
 from typing import Any, Final, TypeVar, Unpack, cast
@@ -80,6 +80,7 @@ class Terms:
     context: int
 
 
+@dataclass(eq=False)
 class Caller:
     """The model calls of one run.
 
@@ -113,42 +114,27 @@ class Caller:
         Answerers in place of a model, by the model's name; their replies cost nothing.
     """
 
-    def __init__(
-        self,
-        hub: ModelHub,
-        recorder: Recorder,
-        *,
-        seed: int,
-        prices: PriceList,
-        max_output_tokens: int,
-        temperature: float | None,
-        steps: Steps | None = None,
-        context_tokens: int | None = None,
-        lowers_limit: bool = True,
-        insist: bool = True,
-        bound: Ledger | None = None,
-        listens: Listens | None = None,
-        thoughts: Thoughts = "tools",
-        tells_limits: bool = True,
-    ) -> None:
-        self.hub = hub
-        self.recorder = recorder
-        self._events = CallRecord(recorder)
-        self.steps = steps or Steps()
-        self.max_output_tokens = max_output_tokens
-        self._seed = seed
-        self._prices = prices
-        self._temperature = temperature
-        self._context_tokens = context_tokens
-        self._lowers_limit = lowers_limit
-        self._insist = insist
-        self._bound = bound
-        self._listens = listens
-        self._thoughts: Thoughts = thoughts
-        self._tells_limits = tells_limits
-        self._scales: dict[str, float] = {}
-        self.outsiders: Callable[[str], Outsider | None] = lambda _model: None
-        self._terms: dict[str, Terms] = {}
+    hub: ModelHub
+    recorder: Recorder
+    _: KW_ONLY
+    seed: int
+    prices: PriceList
+    max_output_tokens: int
+    temperature: float | None
+    steps: Steps = field(default_factory=Steps)
+    context_tokens: int | None = None
+    lowers_limit: bool = True
+    insist: bool = True
+    bound: Ledger | None = None
+    listens: Listens | None = None
+    thoughts: Thoughts = "tools"
+    tells_limits: bool = True
+    outsiders: Callable[[str], Outsider | None] = field(default=lambda _model: None, init=False)
+    _scales: dict[str, float] = field(default_factory=dict, init=False)
+    _terms: dict[str, Terms] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        self._events = CallRecord(self.recorder)
 
     async def answer(
         self,
@@ -253,7 +239,7 @@ class Caller:
             return self._told(recorded)
         messages = self._sent(speaker, messages)
         scale = self._scales.get(speaker.agent, 1.0)
-        asked = Call(step, speaker, messages, purse, name, derive(self._seed, step), scale=scale, **options)
+        asked = Call(step, speaker, messages, purse, name, derive(self.seed, step), scale=scale, **options)
         asked = self._compacted(asked.with_messages(messages))
         while True:
             try:
@@ -290,7 +276,7 @@ class Caller:
 
     def _sent(self, speaker: Speaker, messages: Sequence[BaseMessage]) -> list[BaseMessage]:
         """The transcript with those attachments that the model gets back."""
-        return list(messages) if speaker.is_outside else for_model(messages, speaker.model, self._thoughts)
+        return list(messages) if speaker.is_outside else for_model(messages, speaker.model, self.thoughts)
 
     def whole_output(self, speaker: Speaker) -> int:
         """The output limit of a speaker's calls before funds lower it."""
@@ -314,10 +300,10 @@ class Caller:
         name = parse_model(model)
         settings = name.settings
         known = self.hub.context(model)
-        given = settings.context_tokens or self._context_tokens
-        billed, listed = self.hub.price(model), self._prices.of(model)
+        given = settings.context_tokens or self.context_tokens
+        billed, listed = self.hub.price(model), self.prices.of(model)
         return Terms(
-            price=listed if self._lowers_limit or billed is None else billed,
+            price=listed if self.lowers_limit or billed is None else billed,
             billed=billed,
             counted=billed is not None or name.scripted,
             output=settings.max_output_tokens or self.max_output_tokens,
@@ -343,15 +329,15 @@ class Caller:
             whole,
             self._reserved(stated() if states else call),
             stated=lambda: self._reserved(stated()),
-            least=LEAST_OUTPUT_TOKENS if self._lowers_limit else whole,
+            least=LEAST_OUTPUT_TOKENS if self.lowers_limit else whole,
         )
-        if (states or limit < whole) and (self._tells_limits or limit == whole):
+        if (states or limit < whole) and (self.tells_limits or limit == whole):
             call = replace(stated(), messages=with_limit(call.messages, limit))
         return replace(call, reserved=self._reserved(call), limit=limit)
 
     def _reserved(self, call: Call) -> int:
         """The input tokens to reserve for a call."""
-        counted = self._lowers_limit and self._terms_of(call.speaker).counted
+        counted = self.lowers_limit and self._terms_of(call.speaker).counted
         return call.inputs if counted else token_bound(call.messages, call.tools)
 
     async def _paid(self, call: Call) -> Exchange:
@@ -362,15 +348,15 @@ class Caller:
             if outsider is not None:
                 reply = await self._outside(call, outsider, meter)
             else:
-                with nullcontext() if self._listens is None else self._listens(call.step, speaker.agent):
+                with nullcontext() if self.listens is None else self.listens(call.step, speaker.agent):
                     reply = await self.hub.call(
                         speaker.model,
                         call.messages,
                         tools=call.tools,
                         seed=call.seed,
                         max_output_tokens=call.limit,
-                        temperature=self._temperature,
-                        insist=self._insist,
+                        temperature=self.temperature,
+                        insist=self.insist,
                         meter=meter,
                         response_format=call.response_format,
                         tool_choice=call.tool_choice,
@@ -398,7 +384,7 @@ class Caller:
 
     def _told(self, exchange: Exchange) -> Exchange:
         """The exchange without the limit on the reply, if agents are not told of it."""
-        return exchange if self._tells_limits else replace(exchange, reply=replace(exchange.reply, limit=None))
+        return exchange if self.tells_limits else replace(exchange, reply=replace(exchange.reply, limit=None))
 
     def _meter(self, call: Call) -> CallMeter:
         """The payer of a call: its purse, and behind a pool of credits the run's bound."""
@@ -411,9 +397,9 @@ class Caller:
             call.limit,
             reserved=call.reserved,
             lost=partial(self._lost, call),
-            by_bill=not self._lowers_limit,
+            by_bill=not self.lowers_limit,
             # A server may report its bill even if its price is unknown.
-            money=None if self._bound is None else Money(self._bound, terms.billed or terms.price),
+            money=None if self.bound is None else Money(self.bound, terms.billed or terms.price),
         )
 
     async def _outside(self, call: Call, outsider: Outsider, meter: CallMeter) -> Reply:

@@ -11,7 +11,7 @@ import asyncio
 import json
 import re
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from inspect import isawaitable
 from typing import Any, Final, Literal, cast
 
@@ -90,7 +90,7 @@ NOBODY: Final = (
     "(--approve-in-viewer), or answer yes to all with --approve-all (approve_all: true in a study)"
 )
 """The remedy for a question that reaches no person."""
-_FIELDS: Final = {field.name for field in fields(Question)}
+_FIELDS: Final = {each.name for each in fields(Question)}
 _ANSWER = re.compile(r"(y|yes|n|no)\b[\s:,;.-]*(.*)", re.IGNORECASE | re.DOTALL)
 
 Approver = Callable[[Question], Awaitable[Answer]]
@@ -133,17 +133,11 @@ def answer_of(question: Question, response: Any) -> Answer:
     return Answer(approved=response is True, reason=response.strip() if isinstance(response, str) else "")
 
 
-def read_reply(question: Question, typed: object) -> Answer | None:
-    """The answer that a person typed or a program sent; None if the question does not accept it."""
+def read_reply(question: Question, typed: str) -> Answer | None:
+    """The answer that a person typed; None if the question does not accept it."""
     said: Any = read_answer(typed)
-    if question.takes_anything:
-        if not isinstance(typed, str):
-            said = typed
-        elif said is None or (said and said is not True):
-            said = typed_value(typed)
-            said = None if said == "" else said
-        elif said == "":
-            said = False
+    if question.takes_anything and said is not True:
+        said = False if said == "" else typed_value(typed) if typed.strip() else None
     try:
         return None if said is None else answer_of(question, said)
     except UsageError:
@@ -159,7 +153,7 @@ def read_form(question: Question, decision: str, text: str) -> Answer | None:
     return replace(answer_of(question, decision == "yes"), reason=text.strip() if decision == "no" else "")
 
 
-def read_answer(typed: object) -> bool | str | None:
+def read_answer(typed: str) -> bool | str | None:
     """The answer in a typed text: True for yes, False or the reason for no; None if unclear.
 
     Examples
@@ -167,17 +161,15 @@ def read_answer(typed: object) -> bool | str | None:
     >>> read_answer("no: use the median")
     'use the median'
     """
-    if isinstance(typed, bool):
-        return typed
-    match = _ANSWER.fullmatch(typed.strip()) if isinstance(typed, str) else None
+    match = _ANSWER.fullmatch(typed.strip())
     if match is None:
         return None
-    is_yes, more = match[1].lower().startswith("y"), match[2]
-    if is_yes:
-        return None if more else True
-    return more
+    if match[1].lower().startswith("y"):
+        return None if match[2] else True
+    return match[2]
 
 
+@dataclass(eq=False)
 class Approvals:
     """The questions of one run, asked one at a time; recorded answers are replayed.
 
@@ -197,31 +189,20 @@ class Approvals:
         The team whose graph may interrupt.
     """
 
-    def __init__(
-        self,
-        points: Collection[str],
-        approver: Approver | None,
-        recorder: Recorder,
-        past: Recorder | None,
-        steps: Steps,
-        repair_turns: int,
-        timeout: float | None = None,
-        team: str = "",
-    ) -> None:
-        self._team = team
-        self._points = points
-        self._approver = approver
-        self._recorder = recorder
-        self._past = past
-        self._steps = steps
-        self._repair_turns = repair_turns
-        self._timeout = timeout
-        self._asking = asyncio.Lock()
-        self._interrupted: set[str] = set()
+    points: Collection[str]
+    approver: Approver | None
+    recorder: Recorder
+    past: Recorder | None
+    steps: Steps
+    repair_turns: int
+    timeout: float | None = None
+    team: str = ""
+    _asking: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _interrupted: set[str] = field(default_factory=set)
 
     def cover(self, what: What) -> bool:
         """Whether this requires approval."""
-        return what in self._points
+        return what in self.points
 
     def refusal(self, what: What, step: str, speaker: Speaker, name: str, text: str) -> str:
         """The message to the agent about a refusal; empty if its proposal is approved, or needs no approval.
@@ -235,16 +216,16 @@ class Approvals:
         """
         if not self.cover(what):
             return ""
-        is_answered = self._recorder.done("approval", step) is not None
+        is_answered = self.recorder.done("approval", step) is not None
         if not is_answered and self.is_closed(what, step, speaker.agent):
             return render("refused_for_good", what=what)
-        if self._past is not None:
-            self._recorder.once(self._past.recorded("approval", step))
+        if self.past is not None:
+            self.recorder.once(self.past.recorded("approval", step))
         elif not is_answered or step in self._interrupted:
             # LangGraph counts the interrupts of a node: a rerun node must repeat the answered ones.
             self._interrupted.add(step)
-            interrupt(asdict(Question(self._recorder.run_id, step, speaker.team, speaker.agent, what, name, text)))
-        answer = cast(ApprovalEvent, self._recorder.recorded("approval", step))
+            interrupt(asdict(Question(self.recorder.run_id, step, speaker.team, speaker.agent, what, name, text)))
+        answer = cast(ApprovalEvent, self.recorder.recorded("approval", step))
         name = "unanswered" if answer.automatic else "refused"
         return "" if answer.approved else render(name, what=what, reason=answer.reason or "none was given")
 
@@ -256,12 +237,12 @@ class Approvals:
         same_step = "/".join(step.split("/")[:4]) + "/"
         refusals = [
             event.automatic
-            for event in self._recorder.events
+            for event in self.recorder.events
             if isinstance(event, ApprovalEvent)
             and (event.what, event.agent, event.approved) == (what, agent, False)
             and event.step.startswith(same_step)
         ]
-        return any(refusals) or len(refusals) > self._repair_turns
+        return any(refusals) or len(refusals) > self.repair_turns
 
     async def answer(self, asked: Asked) -> Any:
         """Obtain and record the answers to an interrupt, and return the value with which the graph resumes.
@@ -280,33 +261,33 @@ class Approvals:
         *graph, node = asked.task or ("its code",)
         agent = graph[-1] if graph else "graph"
         what: What = "review" if is_review(asked.value) else "interrupt"
-        step = "/".join((self._team, "0", "interrupt", *asked.task, asked.number, "0"))
+        step = "/".join((self.team, "0", "interrupt", *asked.task, asked.number, "0"))
         text = "\n\n".join(filter(None, (asked.fault, question_text(asked.value))))
-        event = await self._answer(Question(self._recorder.run_id, step, self._team, agent, what, node, text))
+        event = await self._answer(Question(self.recorder.run_id, step, self.team, agent, what, node, text))
         return reviewed(asked.value, event.approved, event.reason) if what == "review" else event.answer
 
     async def _answer(self, question: Question) -> ApprovalEvent:
         """The recorded answer to a question."""
-        if (event := self._recorder.done("approval", question.step)) is not None:
+        if (event := self.recorder.done("approval", question.step)) is not None:
             return cast(ApprovalEvent, event)
-        if self._past is not None:
-            recorded = cast(ApprovalEvent, self._past.recorded("approval", question.step))
+        if self.past is not None:
+            recorded = cast(ApprovalEvent, self.past.recorded("approval", question.step))
             answer = Answer(recorded.approved, recorded.reason, recorded.automatic, recorded.answer)
-        elif (approver := self._approver) is None:
+        elif (approver := self.approver) is None:
             raise UsageError(f"{question.agent} ({question.team}) asks a person at {question.name}, but {NOBODY}")
         else:
             async with self._asking:
-                answer = await self._steps.waiting(lambda: self._in_time(question, approver(question)))
+                answer = await self.steps.waiting(lambda: self._in_time(question, approver(question)))
         event = approval_event(question, answer)
-        self._recorder.emit(event)
-        await self._recorder.flush()
+        self.recorder.emit(event)
+        await self.recorder.flush()
         return event
 
     async def _in_time(self, question: Question, asking: Awaitable[Answer]) -> Answer:
         try:
-            return await asyncio.wait_for(asking, self._timeout)
+            return await asyncio.wait_for(asking, self.timeout)
         except TimeoutError:
-            why = f"nobody answered within {self._timeout:g} s"
+            why = f"nobody answered within {self.timeout:g} s"
             refusal = answer_of(question, False if question.takes_anything else why)
             return replace(refusal, reason=why, automatic=True)
 

@@ -7,7 +7,7 @@ An `Analysis` defines ``labmates analyze NAME`` with its options, `labmates.anal
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
@@ -40,6 +40,7 @@ class Params(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+@dataclass(eq=False)
 class Runs:
     """The runs of an analysis, read when needed.
 
@@ -55,24 +56,15 @@ class Runs:
         Called with the steps of a long analysis.
     """
 
-    def __init__(
-        self,
-        url: str | None = None,
-        ids: Sequence[str] = (),
-        *,
-        study: str | None = None,
-        kind: str | None = None,
-        task: str | None = None,
-        watch: Callable[[str], None] = lambda _: None,
-    ) -> None:
-        self.url = url
-        self.ids = tuple(ids)
-        self.study = study
-        self.kind = kind
-        self.task = task
-        self.watch = watch
-        self._records: list[RunRecord] | None = None
-        self._opened = False
+    url: str | None = None
+    ids: Sequence[str] = ()
+    _: KW_ONLY
+    study: str | None = None
+    kind: str | None = None
+    task: str | None = None
+    watch: Callable[[str], None] = lambda _: None
+    _records: list[RunRecord] | None = field(default=None, init=False)
+    _opened: bool = field(default=False, init=False)
 
     @classmethod
     def given(cls, store: Store, records: Sequence[RunRecord]) -> Runs:

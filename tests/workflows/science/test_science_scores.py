@@ -60,5 +60,5 @@ def test_only_a_judge_that_failed_leaves_a_run_without_accuracy(
 def test_an_entry_of_a_stated_finding_stands_on_one_line() -> None:
     credit = {"finding": "events", "credit": 1.0, "weight": 1.0, "reason": ""}
     stated = {"events": [{"start": 1, "sensors": ["A", "B"]}, {"start": 2, "sensors": []}]}
-    [shown] = findings({"credits": [credit], "findings": stated}, "")
+    [shown] = findings({"credits": [credit], "findings": stated})
     assert shown.stated.splitlines() == ["1, A, B", "2, "]

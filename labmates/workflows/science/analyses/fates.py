@@ -113,18 +113,23 @@ def fates(
     return [_fate(place, item, texts, received, staged) for place, item in enumerate(items)]
 
 
+def science_condition(run: RunRecord) -> ScienceCondition | None:
+    """The condition of a stored run; None for one of another version, or of another experiment."""
+    with suppress(UsageError):
+        condition = condition_of(run)
+        return condition if isinstance(condition, ScienceCondition) else None
+    return None
+
+
 def fates_of(run: RunRecord, events: Sequence[Event], bodies: Bodies, received: Sequence[HandOver]) -> list[Fate]:
     """The fates of the findings of a stored run.
 
     The truth is regenerated from the seed and a possibly private salt. Empty without a judge's record of the same
     truth, or for a condition of another version.
     """
-    condition = None
-    with suppress(UsageError):
-        condition = condition_of(run)
-    if not isinstance(condition, ScienceCondition):
+    condition, known = science_condition(run), list[str]()
+    if condition is None:
         return []
-    known: list[str] = []
     for event in events:
         if isinstance(event, ScoreEvent) and "findings" in event.details.get("handoff", {}):
             known = [str(passage["item"]) for passage in event.details["handoff"]["findings"]]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +17,6 @@ from labmates.pages.rendering import as_text, plain, templates_of
 from labmates.pages.section import Section
 from labmates.records.event_text import artifact_text
 from labmates.records.reading import RunReader
-from labmates.tasks.fences import split_blocks
 from labmates.util.grouping import grouped
 from labmates.workflows.science.analyses.team_page import team_sections
 
@@ -64,7 +62,7 @@ def sections(reader: RunReader, links: Links) -> Iterator[Section]:
         report = artifact_text(reader.values([number]).get(number, ""))
     if details := verified(reader):
         teams = [(team, statement["accuracy"]) for team, statement in details.get("teams", {}).items()]
-        body = render("findings.html", findings=findings(details, report), teams=teams)
+        body = render("findings.html", findings=findings(details), teams=teams)
         yield Section("findings", "Findings and truth", body)
     if claims := provenance(reader):
         body = render("claims.html", **claims)
@@ -93,10 +91,9 @@ def verified(reader: RunReader) -> Mapping[str, Any]:
     return scores[-1].details if scores else {}
 
 
-def findings(details: Mapping[str, Any], report: str) -> list[Finding]:
+def findings(details: Mapping[str, Any]) -> list[Finding]:
     """The truth and the findings of the report and the teams, from the details of a verified score."""
-    stated = details.get("findings") or _stated(report)
-    teams = details.get("teams", {})
+    stated, teams = details["findings"], details.get("teams", {})
     true = grouped(
         (entry["finding"], (entry["item"], entry["first"] or "", entry["lost"] or ""))
         for entry in details.get("handoff", {}).get("findings", ())
@@ -140,19 +137,6 @@ def provenance(reader: RunReader) -> dict[str, Any] | None:
         for status in reversed(STATUSES)
     ]
     return {"reason": audits[-1].reason, "groups": groups}
-
-
-def _stated(report: str) -> Mapping[str, Any]:
-    """The newest readable block of findings."""
-    for block in reversed(split_blocks(report).blocks):
-        if block.is_findings:
-            try:
-                values = json.loads(block.body)
-            except (ValueError, RecursionError):
-                continue
-            if isinstance(values, dict):
-                return values
-    return {}
 
 
 def _shown(value: object) -> str:

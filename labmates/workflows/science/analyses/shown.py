@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 
 from labmates.budgets.money import show_dollars
-from labmates.errors import UsageError
 from labmates.records.reading import RunReader
 from labmates.stats.tables import Column, Table
 from labmates.util.seeds import derive
-from labmates.workflows.protocol.experiment import condition_of
+from labmates.workflows.science.analyses.fates import science_condition
 from labmates.workflows.science.analyses.page import Finding, findings, provenance, verified
 from labmates.workflows.science.analyses.team_page import parts_of_seats
 from labmates.workflows.science.lab.condition import ScienceCondition
@@ -21,7 +19,7 @@ def tables(reader: RunReader) -> Iterator[Table]:
     if details := verified(reader):
         columns = [Column("finding"), Column("stated"), Column("true"), Column("credit", form=".2f")]
         columns += [Column("weight", form="g"), Column("reason")]
-        yield Table("findings", "Findings", columns, map(_row, findings(details, "")))
+        yield Table("findings", "Findings", columns, map(_row, findings(details)))
     failed = [
         {"status": status, "claim": claim["claim"], "printed line": claim["in"]}
         for status, claims, _ in (provenance(reader) or {"groups": ()})["groups"]
@@ -30,10 +28,8 @@ def tables(reader: RunReader) -> Iterator[Table]:
     ]
     if failed:
         yield Table("claims", "Claims of the paper that failed", None, failed)
-    with suppress(UsageError):  # a condition of another version
-        condition = condition_of(reader.run)
-        if isinstance(condition, ScienceCondition):
-            yield _seats(reader, condition)
+    if (condition := science_condition(reader.run)) is not None:
+        yield _seats(reader, condition)
 
 
 def _row(finding: Finding) -> dict[str, object]:

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from typing import Final
 
 from labmates.budgets.money import show_dollars
-from labmates.errors import UsageError
 from labmates.pages.rendering import templates_of
 from labmates.pages.section import Section
 from labmates.records.bodies import Bodies
 from labmates.records.reading import RunReader
 from labmates.records.run import ENDED
 from labmates.util.grouping import grouped
-from labmates.workflows.protocol.experiment import condition_of
-from labmates.workflows.science.analyses.fates import fates_of
+from labmates.workflows.science.analyses.fates import fates_of, science_condition
 from labmates.workflows.science.experiment import COORDINATION
 from labmates.workflows.science.lab.condition import ScienceCondition
 from labmates.workflows.science.lab.coordination import Coordination, coordination
@@ -31,10 +28,8 @@ MOST_FATES: Final = 100
 def team_sections(reader: RunReader) -> Iterator[Section]:
     """The sections on the coordination of an ended run's seats; none for a single agent."""
     run = reader.run
-    condition = None
-    with suppress(UsageError):  # a condition of another version
-        condition = condition_of(run)
-    if not isinstance(condition, ScienceCondition) or not condition.crew.has_colleagues:
+    condition = science_condition(run)
+    if condition is None or not condition.crew.has_colleagues:
         return
     if run.status not in ENDED or reader.last > MOST_EVENTS:
         return

@@ -38,14 +38,8 @@ class Diligent(ScriptedModel):
         step = read_step(heard.messages)
         if step.declared is None:
             return Draft(cut_to_tokens("I need a step of the project to work on.", heard.max_tokens or NO_LIMIT))
-        if step.declared.does == "work":
-            return self.work(step, heard)
         answer: Draft = cast(Any, step.declared).answer(step, heard)
         return answer
-
-    def work(self, step: Step, heard: Heard) -> Draft:
-        """The next calls of a step of work, or the calls that close it."""
-        return work_draft(step, heard)
 
 
 def work_draft(step: Step, heard: Heard) -> Draft:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from labmates.tasks.analysis import Analysis, printed_findings
+from labmates.tasks.analysis import printed_findings
 from labmates.workflows.science.baselines.prompt import Step, Use
 from labmates.workflows.science.baselines.stated import (
     Block,
@@ -41,41 +41,29 @@ class Material:
 
     Attributes
     ----------
-    brief
-        The project's first sentences.
+    step
+        The step in which it is written.
     found
         Findings of the members, or for the paper, of the artifacts.
-    fields
-        The task's fields with their descriptions.
-    analysis
-        The analysis that the task ships; None if it has none.
     printed
         Lines with numbers in the output of the members' code.
     reported
         Members' reports, by name.
     artifacts
         Artifacts of other teams, by name.
-    owners
-        Team of each artifact.
-    team
-        The team of the artifact that is being written.
     """
 
-    brief: tuple[str, ...]
+    step: Step
     found: Block
-    fields: Mapping[str, str]
-    analysis: Analysis | None
     printed: tuple[str, ...]
     reported: Mapping[str, str]
     artifacts: Mapping[str, str]
-    owners: Mapping[str, str]
-    team: str
 
     @property
     def others(self) -> tuple[str, ...]:
         """The other teams that hand artifacts over, in order; none if the order names one owner."""
-        teams = dict.fromkeys(self._owners.values())
-        return tuple(team for team in teams if team != self.team) if len(teams) > 1 else ()
+        teams, mine = dict.fromkeys(self._owners.values()), self.step.owners.get(self.step.artifact, "")
+        return tuple(team for team in teams if team != mine) if len(teams) > 1 else ()
 
     def giver(self, name: str) -> str:
         """The other team that hands an artifact over; empty if it is the writer's own, or unknown."""
@@ -84,15 +72,15 @@ class Material:
 
     @property
     def _owners(self) -> Mapping[str, str]:
-        return self.owners or UNNAMED
+        return self.step.owners or UNNAMED
 
     def facts(self) -> list[str]:
         """A sentence about each finding."""
-        return sentences(self.found, self.fields)
+        return sentences(self.found, self.step.fields)
 
     def quote(self, name: str, most: int, *, tests: bool = False) -> str:
         """Numeric statements of an artifact with its source, optionally its tests first."""
-        team = self.owners.get(name, "other")
+        team = self.step.owners.get(name, "other")
         lines = [ln for ln in lines_with_numbers(self.artifacts.get(name, ""), 60) if not RAW.search(ln)]
         lines = sorted(lines, key=lambda line: TEST.search(line) is None)[:most] if tests else lines[:most]
         if not lines:
@@ -112,15 +100,11 @@ def gather(step: Step) -> Material:
     reported = {name: report["reported"].strip() for name, report in reports.items()}
     printed = [line for text in outputs for line in printed_lines(text, 14)]
     return Material(
-        brief=step.brief,
+        step,
         found={name: value for name, value in found.items() if name in step.fields},
-        fields=step.fields,
-        analysis=step.analysis,
         printed=tuple(dict.fromkeys(printed)),
         reported={name: text for name, text in reported.items() if text and text != "nothing"},
         artifacts=artifacts,
-        owners=step.owners,
-        team=step.owners.get(step.artifact, ""),
     )
 
 

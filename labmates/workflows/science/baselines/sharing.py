@@ -15,7 +15,7 @@ from labmates.budgets.tokens import estimate_tokens, text_of
 from labmates.models.scripted.base import Draft, DraftCall, Heard, call
 from labmates.tasks.analysis import printed_findings
 from labmates.workflows.science.baselines.cells import WORK, Cell, guarded, parts_of, restoring
-from labmates.workflows.science.baselines.diligent import Diligent, closing_draft
+from labmates.workflows.science.baselines.diligent import Diligent, closing_draft, work_draft
 from labmates.workflows.science.baselines.prompt import SOLO, Step, Use, read_step
 from labmates.workflows.science.baselines.working import REQUESTS, fitting, run_cell
 
@@ -48,7 +48,9 @@ class Sharing(Diligent):
 
     def compose(self, heard: Heard) -> Draft:
         """The next move; what others hear of it carries keys: a plan all that the lead knows, else the agent's own."""
-        step, draft = read_step(heard.messages), super().compose(heard)
+        step = read_step(heard.messages)
+        works = step.declared is not None and step.declared.does == "work"
+        draft = self.work(step, heard) if works else super().compose(heard)
         if step.kind == "bid":
             return Draft(_bid(step, heard) or draft.content)
         if step.declared is None or not isinstance(draft.content, str):
@@ -65,15 +67,15 @@ class Sharing(Diligent):
     def work(self, step: Step, heard: Heard) -> Draft:
         """Exchange keys; analyse the restored data, or close the task if there are none yet."""
         if "run_code" not in heard.tool_names():
-            return super().work(step, heard)
+            return work_draft(step, heard)
         if step.turns - step.replies > 1 and (calls := fitting(_exchange(step, heard), heard)):
             return Draft(calls=calls)
         if _part((*step.before, *step.uses)).get("whole"):
-            return super().work(step, heard)
+            return work_draft(step, heard)
         if any(title.startswith(RESTORE) for title in _titles(step.uses)):
             # Of the unknown roles only this one has the whole table.
             facts = step.facts if step.agent in WORK else {**step.facts, "task": _TASK}
-            return super().work(replace(step, facts=facts), heard)
+            return work_draft(replace(step, facts=facts), heard)
         return closing_draft(step, heard)
 
 

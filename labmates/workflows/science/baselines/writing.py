@@ -15,7 +15,7 @@ def write_sections(sections: Iterable[tuple[str, str]], material: Material, most
 
 
 def _section(title: str, about: str, material: Material, most: int) -> str:
-    if material.analysis is None:
+    if material.step.analysis is None:
         return NO_ANALYSIS
     writer = next((write for begin, write in WRITERS.items() if title.lower().startswith(begin)), None)
     if writer is not None:
@@ -34,7 +34,7 @@ def _first(most: int, *sentences: str) -> str:
 
 
 def _methods_of(material: Material) -> tuple[str, ...]:
-    return material.analysis.methods if material.analysis else ()
+    return material.step.analysis.methods if material.step.analysis else ()
 
 
 def _lines(material: Material, most: int, pattern: str = "") -> str:
@@ -43,7 +43,7 @@ def _lines(material: Material, most: int, pattern: str = "") -> str:
 
 
 def _questions(m: Material, most: int) -> list[str]:
-    asked = [sentence for sentence in m.brief if sentence.endswith("?")][:most]
+    asked = [sentence for sentence in m.step.brief if sentence.endswith("?")][:most]
     return [f"The questions are: {' '.join(asked)}"] if asked else []
 
 
@@ -77,7 +77,7 @@ def _abstract(m: Material, most: int) -> str:
         if teams
         else "One agent did all of the work; its artifacts are cited with each number."
     )
-    return " ".join([*m.brief[:1], *m.facts()[: 1 + most // 2], closing])
+    return " ".join([*m.step.brief[:1], *m.facts()[: 1 + most // 2], closing])
 
 
 def _sources(m: Material) -> tuple[str, ...]:
@@ -169,7 +169,7 @@ WRITERS: Mapping[str, Callable[[Material, int], str]] = {
     ),
     "verdict": lambda m, most: _say(m, most + 2, "The paper may state the following."),
     "abstract": _abstract,
-    "introduction": lambda m, most: _first(2 + most, *m.brief[:1], *_questions(m, 1 + most // 2), *_sources(m)),
+    "introduction": lambda m, most: _first(2 + most, *m.step.brief[:1], *_questions(m, 1 + most // 2), *_sources(m)),
     "dataset": lambda m, most: (
         f"{m.quote('dataset_description', 1 + most)} The repairs that it lists were made before any analysis."
     ),

@@ -8,7 +8,7 @@ from labmates.tasks.registry import get_task
 from labmates.tasks.schema import findings_fields_text
 from labmates.workflows.science.baselines.diligent import Diligent
 from labmates.workflows.science.baselines.material import Material, gather
-from labmates.workflows.science.baselines.prompt import read_step
+from labmates.workflows.science.baselines.prompt import Step, read_step
 from labmates.workflows.science.baselines.stated import find_block
 from labmates.workflows.science.baselines.writing import write_sections
 from tests.support.lab_orders import with_facts
@@ -79,8 +79,9 @@ def test_a_paper_names_the_teams_of_its_organisation() -> None:
     sections = [(title, "") for title in ("Abstract", "Introduction", "Methods", "Results", "Protocol")]
 
     def written(owners: dict[str, str], team: str) -> str:
-        analysis = get_task("anomaly").analysis
-        material = Material((), {}, {}, analysis, ("t = 3.1", "claimed events: 1"), {}, {}, owners, team)
+        mine = next((artifact for artifact, owner in owners.items() if owner == team), "")
+        facts = {"handed": owners, "artifact": mine, "findings": findings_fields_text(get_task("anomaly"))}
+        material = Material(Step("write", "", facts=facts), {}, ("t = 3.1", "claimed events: 1"), {}, {})
         return write_sections(sections, material, 2) + write_sections(sections, material, 1)
 
     text = written(owners, "paper")
