@@ -165,7 +165,7 @@ def test_interrupts_of_a_run_are_answered_in_the_browser(
                 page.wait_for_timeout(50)
             page.goto(f"{site.url}/runs/{run.id}/approval")
             if function == "each":
-                expect(page.get_by_role("heading", name="graph (lab) asks at tools.1")).to_be_visible(timeout=_STARTED)
+                expect(page.get_by_role("heading", name="graph (lab) asks at tools")).to_be_visible(timeout=_STARTED)
                 expect(page.locator("section pre")).to_contain_text("calls write_artifact\nname: final_paper")
                 page.get_by_label("Reason for a refusal (shown to the agent)").fill("Make it better.")
                 press(page.get_by_role("button", name="No, refuse"))

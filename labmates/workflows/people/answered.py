@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+import hashlib
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import replace
@@ -16,7 +17,7 @@ from langgraph.types import Command
 from pydantic import ValidationError
 
 from labmates.errors import UsageError
-from labmates.workflows.people.interrupts import Asked
+from labmates.workflows.people.interrupts import Asked, question_text
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
@@ -49,12 +50,12 @@ async def invoke_answered(
     saver = InMemorySaver(serde=_Copies())
     graph = graph.copy({"checkpointer": saver})
     config = {**config, "configurable": {"thread_id": "run"}}
-    order, names = state, TaskNames()
+    order, counts = state, Counter[tuple[str, ...]]()
     asked: dict[str, Asked] = {}
+    tasks: dict[str, str] = {}
     while True:
         answers: dict[str, asyncio.Future[Any]] = {}
-        before, asked = asked, {}
-        names.active.clear()
+        before, asked, active = asked, {}, set[str]()
         parts: AsyncIterator[Any] = graph.astream(
             order, config, context=context, stream_mode=["tasks", "values"], subgraphs=True
         )
@@ -63,13 +64,13 @@ async def invoke_answered(
                 async for namespace, mode, part in parts:
                     if mode == "values":
                         state = state if namespace else part
-                    elif "interrupts" not in part:
-                        names.begin(namespace, part)
-                    else:
-                        for name, question in names.interrupts(part):
-                            if name not in asked:
-                                asked[name] = question
-                                answers[name] = asyncio.ensure_future(answer(question))
+                        continue
+                    active.add(part["id"])
+                    for interrupt in part.get("interrupts", ()):
+                        # It comes again from the tasks around it, which have no part in it.
+                        if (name := interrupt["id"]) not in asked:
+                            asked[name], tasks[name] = _question(namespace, part["name"], interrupt, counts), part["id"]
+                            answers[name] = asyncio.ensure_future(answer(asked[name]))
             except ValidationError as error:
                 if not is_invalid_resume(error):
                     raise
@@ -77,7 +78,11 @@ async def invoke_answered(
                     waiting.cancel()
                 asked = {name: _again(question, error) for name, question in before.items()}
                 answers = {name: asyncio.ensure_future(answer(question)) for name, question in asked.items()}
-            names.check_resumed(before)
+            if lost := next((question for name, question in before.items() if tasks[name] not in active), None):
+                raise UsageError(  # it began anew
+                    f"the graph with the node {'/'.join(lost.task)} did not resume after its interrupt; compile it "
+                    "without checkpointer=False"
+                )
             if not asked:
                 return state
             order = Command(resume={name: await waiting for name, waiting in answers.items()})
@@ -86,6 +91,16 @@ async def invoke_answered(
                 waiting.cancel()
             await asyncio.gather(*answers.values(), return_exceptions=True)
         config.pop("run_id", None)  # Each invocation is a separate trace.
+
+
+def _question(
+    namespace: Sequence[str], node: str, interrupt: Mapping[str, Any], counts: Counter[tuple[str, ...]]
+) -> Asked:
+    """The question of an interrupt; its nodes and a digest of its text are the same in each process."""
+    nodes = (*(part.partition(":")[0] for part in namespace), node)[1:]  # the first is a node of the experiment's own
+    digest = hashlib.sha256(question_text(interrupt["value"]).encode()).hexdigest()[:8]
+    number, counts[*nodes, digest] = counts[*nodes, digest], counts[*nodes, digest] + 1
+    return Asked(interrupt["value"], nodes, f"{digest}.{number}", interrupt.get("response_schema"))
 
 
 def _again(question: Asked, error: ValidationError) -> Asked:
@@ -107,64 +122,3 @@ class _Copies:
     def loads_typed(self, data: tuple[str, Any]) -> Any:
         kind, kept = data
         return deepcopy(kept) if kind == "copy" else kept
-
-
-class TaskNames:
-    """Names of a graph's tasks that are the same in each process: their nodes, from the outermost in, and a number.
-
-    Attributes
-    ----------
-    active
-        LangGraph's names of the tasks that have begun or ended in this invocation.
-    """
-
-    def __init__(self) -> None:
-        self._names: dict[str, tuple[str, ...]] = {}
-        self._counts: Counter[tuple[str, ...]] = Counter()
-        self._interrupts: defaultdict[str, list[str]] = defaultdict(list)
-        self._of: dict[str, str] = {}
-        self.active: set[str] = set()
-
-    def begin(self, namespace: Sequence[str], task: Mapping[str, Any]) -> None:
-        """Name a task of the graph in a namespace, if it is new: tasks begin in the same order in each process."""
-        self.active.add(task["id"])
-        if task["id"] not in self._names:
-            name = (*self._graph(namespace), task["name"])
-            number, self._counts[name] = self._counts[name], self._counts[name] + 1
-            self._names[task["id"]] = (*name[:-1], f"{task['name']}.{number}") if number else name
-
-    def interrupts(self, task: Mapping[str, Any]) -> Iterator[tuple[str, Asked]]:
-        """The interrupts with which a task ends, by LangGraph's names of them.
-
-        They come again from the tasks around it, which have no part in them.
-        """
-        self.active.add(task["id"])
-        for interrupt in task.get("interrupts", ()):
-            known = self._interrupts[self._of.setdefault(interrupt["id"], task["id"])]
-            if interrupt["id"] not in known:
-                known.append(interrupt["id"])
-            name = self._names.get(self._of[interrupt["id"]], ())[1:]  # the first is a node of the experiment's own
-            number = str(known.index(interrupt["id"]))
-            yield interrupt["id"], Asked(interrupt["value"], name, number, interrupt.get("response_schema"))
-
-    def check_resumed(self, answered: Mapping[str, Asked]) -> None:
-        """Check that the tasks of answered interrupts went on; a graph without a checkpointer begins anew instead.
-
-        Raises
-        ------
-        UsageError
-            If one did not.
-        """
-        for interrupt, question in answered.items():
-            if self._of[interrupt] not in self.active:
-                raise UsageError(
-                    f"the graph with the node {'/'.join(question.task)} did not resume after its interrupt; compile it "
-                    "without checkpointer=False"
-                )
-
-    def _graph(self, namespace: Sequence[str]) -> tuple[str, ...]:
-        """The name of a graph: that of the task that runs it, and a number if it is not the first one there."""
-        for place in reversed(range(len(namespace))):
-            if (name := self._names.get(namespace[place].partition(":")[2])) is not None:
-                return (*name, *namespace[place + 1 :])
-        return ()

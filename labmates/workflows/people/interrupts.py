@@ -27,9 +27,9 @@ class Asked:
     value
         What the graph asks with.
     task
-        Name of the task that interrupts, the same in each process: its nodes from the outermost in.
+        The nodes around the task that interrupts, from the outermost in, and its own.
     number
-        Which interrupt of that task it is.
+        Which interrupt of these nodes it is, the same in each process.
     schema
         JSON schema of the answer; None for any.
     fault

@@ -183,10 +183,8 @@ class ScienceCondition(Condition):
     @model_validator(mode="after")
     def _sets_aside_what_there_is(self) -> ScienceCondition:
         if self.reserve is not None and self.reserve > self.budget:
-            pool = format_dollars(self.budget)
-            why = PydanticCustomError("reserve", "more than the pool of ${pool}", {"pool": pool})
-            fault = InitErrorDetails(type=why, loc=("reserve",), input=format_dollars(self.reserve))
-            raise ValidationError.from_exception_data(type(self).__name__, [fault])
+            why = f"more than the pool of ${format_dollars(self.budget)}"
+            raise _invalid(("reserve", format_dollars(self.reserve), why))
         return self
 
     @model_validator(mode="after")
@@ -223,13 +221,7 @@ class ScienceCondition(Condition):
                 if value != _OF_ONE.get(name, field.get_default(call_default_factory=True)):
                     faults.append((name, value, why))
         if faults:
-            details = [
-                InitErrorDetails(
-                    type=PydanticCustomError("organisation", "{why}", {"why": why}), loc=(name,), input=given
-                )
-                for name, given, why in faults
-            ]
-            raise ValidationError.from_exception_data(type(self).__name__, details)
+            raise _invalid(*faults)
         return self
 
     @cached_property
@@ -390,3 +382,12 @@ class ScienceCondition(Condition):
                     "seats: [NAMES], or use --arm oracle or restricted"
                 )
             load_function(self.organisation.graph)
+
+
+def _invalid(*faults: tuple[str, object, str]) -> ValidationError:
+    """The error of fields, each with its value and what is wrong with it."""
+    details = [
+        InitErrorDetails(type=PydanticCustomError("invalid", "{why}", {"why": why}), loc=(name,), input=given)
+        for name, given, why in faults
+    ]
+    return ValidationError.from_exception_data("ScienceCondition", details)
