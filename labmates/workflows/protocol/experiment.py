@@ -7,8 +7,8 @@ exports, the columns of the viewer and the parts of a report.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
@@ -309,7 +309,8 @@ class Experiment(Generic[C]):
         for number, doubt in enumerate(condition.doubts(), start=1):
             services.recorder.once(WarningEvent(step=f"doubt/{number}", text=doubt))
         try:
-            async with _entered(self.context(condition, services)) as context:
+            made = self.context(condition, services)
+            async with made if isinstance(made, AbstractAsyncContextManager) else nullcontext(made) as context:
                 config = self._config(condition, services)
                 graph = graph or self.graph(condition)
                 if condition.interrupts or (condition.approvals and services.approver is not None):
@@ -358,15 +359,6 @@ class Experiment(Generic[C]):
     def spread(self) -> Mapping[str, float]:
         """Expected standard deviations of metrics among runs of one condition, where they are known."""
         return {metric.name: metric.spread for metric in self.metrics if metric.spread is not None}
-
-
-@asynccontextmanager
-async def _entered(context: Any) -> AsyncIterator[Any]:
-    if isinstance(context, AbstractAsyncContextManager):
-        async with context as opened:
-            yield opened
-    else:
-        yield context
 
 
 EXPERIMENTS: Registry[Experiment[Any]] = Registry("kind", "labmates.experiments")
