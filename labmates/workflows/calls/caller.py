@@ -129,12 +129,12 @@ class Caller:
     listens: Listens | None = None
     thoughts: Thoughts = "tools"
     tells_limits: bool = True
-    outsiders: Callable[[str], Outsider | None] = field(default=lambda _model: None, init=False)
     _scales: dict[str, float] = field(default_factory=dict, init=False)
     _terms: dict[str, Terms] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         self._events = CallRecord(self.recorder)
+        self.outsiders: Callable[[str], Outsider | None] = lambda _model: None
 
     async def answer(
         self,
