@@ -147,41 +147,34 @@ def coordination_shares(events: Sequence[Event], bodies: Values) -> dict[str, fl
     tool calls of its reply; a model call of an external agent, among those of the agent's reply.
     """
     shares: dict[str, float] = {}
-    authors, kinds = _Authors(), kinds_by_label()
+    kinds, now = kinds_by_label(), 0
+    # The authors of each artifact: in this stage, and in the last one before it.
+    authors: dict[str, set[str]] = defaultdict(set)
+    earlier: dict[str, set[str]] = {}
+
+    def coordinates(tool: str, arguments: Any, seat: str) -> bool:
+        """Whether a tool call is coordination; reading one's own artifact is not."""
+        if tool == _READ:
+            artifact = str(arguments.get("name")) if isinstance(arguments, Mapping) else ""
+            return not any(seat in known.get(artifact, ()) for known in (authors, earlier))
+        return tool in _COORDINATING or bool(_HANDING_OVER.match(tool))
+
     for event, stage in zip(events, stages(events), strict=True):
-        authors.enter(stage)
+        if stage != now:
+            earlier.update(authors)
+            authors.clear()
+            now = stage
         if isinstance(event, ArtifactEvent):
-            authors.add(event)
+            authors[event.name].add(event.agent)
         elif isinstance(event, LLMCallEvent) and event.type == "llm_call":
             uses = _tool_calls(bodies[event.reply])
-            coordinating = sum(_coordinates(use, event.agent, authors) for use in uses)
+            coordinating = sum(coordinates(str(use.get("name")), use.get("args"), event.agent) for use in uses)
             kind = kinds.get(label_of(event.step))
             talks = kind is not None and kind.does == "talk"
             shares[event.step] = 1.0 if talks else coordinating / len(uses) if uses else 0.0
         elif isinstance(event, ToolCallEvent):
-            use = {"name": event.tool, "args": bodies[event.arguments]}
-            shares[event.step] = float(_coordinates(use, event.agent, authors))
+            shares[event.step] = float(coordinates(event.tool, bodies[event.arguments], event.agent))
     return {step: shares.get(outer_step(step), share) for step, share in shares.items()}
-
-
-class _Authors:
-    """The authors of artifacts from a seat's view: its own versions, and those of earlier stages."""
-
-    def __init__(self) -> None:
-        self._stage = 0
-        self._earlier: dict[str, set[str]] = {}
-        self._now: dict[str, set[str]] = {}
-
-    def enter(self, stage: int) -> None:
-        if stage != self._stage:
-            self._earlier |= self._now
-            self._stage, self._now = stage, {}
-
-    def add(self, artifact: ArtifactEvent) -> None:
-        self._now.setdefault(artifact.name, set()).add(artifact.agent)
-
-    def include(self, seat: str, artifact: str) -> bool:
-        return any(seat in authors.get(artifact, ()) for authors in (self._now, self._earlier))
 
 
 def _stage(step: str, kinds: Mapping[str, StepKind]) -> tuple[str, ...]:
@@ -219,15 +212,6 @@ def _is_staged(event: Event, kinds: Mapping[str, StepKind]) -> bool:
 def _tool_calls(message: Any) -> list[Mapping[str, Any]]:
     calls = message.get("tool_calls") if isinstance(message, Mapping) else None
     return [call for call in calls or () if isinstance(call, Mapping)]
-
-
-def _coordinates(use: Mapping[str, Any], agent: str, authors: _Authors) -> bool:
-    """Whether a tool call is coordination; reading one's own artifact is not."""
-    name, arguments = str(use.get("name")), use.get("args")
-    if name == _READ:
-        artifact = str(arguments.get("name")) if isinstance(arguments, Mapping) else ""
-        return not authors.include(agent, artifact)
-    return name in _COORDINATING or bool(_HANDING_OVER.match(name))
 
 
 def _quantities(tools: Iterable[ToolCallEvent], bodies: Values) -> dict[str, set[str]]:
