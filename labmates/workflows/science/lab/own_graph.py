@@ -70,38 +70,31 @@ class Place:
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
-@dataclass
-class Deed:
-    """Something that a task did once: its number among those of its kind, and its result when it is there."""
-
-    number: int
-    result: Any = None
-    has_ended: bool = False
-
-
 class Deeds:
     """What the tasks of a graph have done, so that a task that is executed again does nothing twice."""
 
     def __init__(self) -> None:
-        self._done: defaultdict[tuple[str, str], list[Deed]] = defaultdict(list)
         self._next: Counter[tuple[str, str]] = Counter()
-        self._numbers: defaultdict[str, count[int]] = defaultdict(count)
+        self._counts: defaultdict[str, count[int]] = defaultdict(count)
+        self._numbers: dict[tuple[str, str, int], int] = {}
+        self._results: dict[tuple[str, str, int], Any] = {}
 
     def again(self) -> None:
         """Begin again: interrupted tasks are executed from their beginning."""
         self._next.clear()
 
     async def once(self, kind: str, do: Callable[[int], Awaitable[T]]) -> T:
-        """The result of the next deed of a kind in the task that calls this, done now or before an interrupt."""
+        """The result of the next deed of a kind in the task that calls this, done now or before an interrupt.
+
+        `do` gets its number among those of its kind, also where an interrupt has cut it off before.
+        """
         task = (_task(), kind)
-        place, self._next[task] = self._next[task], self._next[task] + 1
-        if place == len(self._done[task]):
-            self._done[task].append(Deed(next(self._numbers[kind])))
-        deed = self._done[task][place]
-        if not deed.has_ended:
-            deed.result = await do(deed.number)
-            deed.has_ended = True
-        return cast(T, deed.result)
+        deed, self._next[task] = (*task, self._next[task]), self._next[task] + 1
+        if deed not in self._numbers:
+            self._numbers[deed] = next(self._counts[kind])
+        if deed not in self._results:
+            self._results[deed] = await do(self._numbers[deed])
+        return cast(T, self._results[deed])
 
 
 def _task() -> str:
