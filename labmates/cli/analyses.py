@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import click
 
 from labmates.cli.common import SuggestingGroup
-from labmates.cli.options import flag
 from labmates.cli.verbs import made, verb_command
-from labmates.errors import UsageError
-from labmates.workflows.protocol.analysis import ANALYSES, Analysis, Export, Params, Result
+from labmates.workflows.protocol.analysis import ANALYSES, Analysis, Params, Result
 from labmates.workflows.protocol.command import Command, Lab
 from labmates.workflows.protocol.verb import VERBS
 
@@ -57,12 +54,7 @@ def analyze() -> None:
 
 def _command(name: str, analysis: Analysis[Any]) -> click.Command:
     def run(lab: Lab, params: Params) -> Iterator[Result]:
-        exports = _exports(analysis, click.get_current_context().params)
-        result = analysis.result(lab.runs, params)
-        yield result
-        for export, path in exports.items():
-            for written in result.exports[export](path):
-                lab.notify(f"Written to {written}")
+        yield analysis.result(lab.runs, params)
 
     run.__doc__ = analysis.compute.__doc__
     command = Command(
@@ -75,30 +67,7 @@ def _command(name: str, analysis: Analysis[Any]) -> click.Command:
         choices=analysis.choices,
         objects=analysis.objects,
     )
-    return made(name, command, more=list(map(_export_option, analysis.exports)))
-
-
-def _export_option(export: Export) -> click.Option:
-    file = click.Path(dir_okay=False, path_type=Path)
-    return click.Option([flag(export.name)], type=file, metavar="FILE", help=export.description)
-
-
-def _exports(analysis: Analysis[Any], values: Mapping[str, Any]) -> dict[str, Path]:
-    """The requested files by export.
-
-    Raises `UsageError` if a file has the wrong extension, or its folder can't be created.
-    """
-    asked = {export: values[export.name] for export in analysis.exports if values[export.name] is not None}
-    for export, path in asked.items():
-        if path.suffix.lower() not in export.endings:
-            raise UsageError(f"{flag(export.name)} ends in {' or '.join(export.endings)}, not '{path.name}'")
-        if export.check is not None:
-            export.check(path)
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UsageError(f"can't write to '{path}': {error.strerror}") from error
-    return {export.name: path for export, path in asked.items()}
+    return made(name, command)
 
 
 def _top(name: str) -> click.Command:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Set
 from inspect import getdoc
 from itertools import chain
 from types import MappingProxyType
@@ -66,8 +66,8 @@ def verb_command(name: str, verb: Verb) -> click.Command:
     return made(name, verb.command.target, verb.summary)
 
 
-def made(name: str, command: Command, summary: str = "", more: Sequence[click.Parameter] = ()) -> click.Command:
-    """The click command of a declared command, with `more` options; the summary is the help of a pure group."""
+def made(name: str, command: Command, summary: str = "") -> click.Command:
+    """The click command of a declared command; the summary is the help of a pure group."""
     example = f"Example: {command.example}" if command.example else None
     run, model = command.run, command.params or Params
     if run is None:
@@ -84,7 +84,7 @@ def made(name: str, command: Command, summary: str = "", more: Sequence[click.Pa
 
     for decorate in reversed(list(_decorators(command))):
         callback = decorate(callback)
-    options = [*_options(model), *more]
+    options = list(_options(model))
     sections = _sections(command, model)
     words = {flag(name) for name, field in model.model_fields.items() if field.json_schema_extra == {"words": True}}
     group: dict[str, Any] = {"cls": Group, "declared": command.commands, "invoke_without_command": True}

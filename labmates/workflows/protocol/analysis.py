@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict
@@ -170,8 +169,6 @@ class Result:
         Further sentences by heading, shown below the tables.
     warnings
         Reasons to doubt the result.
-    exports
-        Writers of further files, by the names of `Analysis.exports`.
     fault
         Reason why the result is unusable; the command line then exits with 1.
     document
@@ -185,7 +182,6 @@ class Result:
     details: Sequence[Table] = ()
     remarks: Mapping[str, Sequence[str]] = field(default_factory=dict)
     warnings: Sequence[str] = ()
-    exports: Mapping[str, Callable[[Path], Sequence[Path]]] = field(default_factory=dict)
     fault: str | None = None
     document: str = ""
 
@@ -218,26 +214,6 @@ class Result:
     def json_objects(self) -> Sequence[Mapping[str, Any]]:
         """The objects for ``--json``."""
         return self.tables[0].rows if self.objects is None else self.objects
-
-
-@dataclass(frozen=True)
-class Export:
-    """A further file of an analysis, written on request.
-
-    Attributes
-    ----------
-    name
-        Name of its option: ``rows_out`` gives ``--rows-out``.
-    endings
-        Allowed file extensions, for instance ``(".nc",)``.
-    check
-        Called before the computation; raises `UsageError` if the file can't be written, for instance without an extra.
-    """
-
-    name: str
-    endings: tuple[str, ...]
-    description: str
-    check: Callable[[Path], None] | None = None
 
 
 P = TypeVar("P", bound=Params)
@@ -273,8 +249,6 @@ class Analysis(Generic[P]):
         Unit of one JSON object, as in "per cell".
     has_figures
         Whether it draws figures.
-    exports
-        Further files.
     in_report
         Parameters in a report, if they differ from the defaults.
     """
@@ -289,7 +263,6 @@ class Analysis(Generic[P]):
     shown_for: tuple[str, ...] | None = None
     objects: str = "per row"
     has_figures: bool = False
-    exports: tuple[Export, ...] = ()
     in_report: Params | None = None
 
     def is_shown_for(self, kind: str) -> bool:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
-from pydantic import Field, FilePath
+from pydantic import AfterValidator, Field, FilePath
 
-from labmates.registry import lazy
-from labmates.workflows.protocol.analysis import Drawing, Export, Params, Result
+from labmates.workflows.protocol.analysis import Drawing, Params, Result
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,12 +18,6 @@ if TYPE_CHECKING:
     from labmates_profiles.bayes.blocks import Block, Evaluated
 
 FormT = TypeVar("FormT", bound=str)
-ROWS = Export(
-    "rows_out",
-    (".csv", ".parquet"),
-    "Write the analysed rows, after all exclusions, with their predictors: .csv or .parquet.",
-    check=lazy("labmates.stats.table_files:check_table"),
-)
 
 
 class FitParams(Params):
@@ -53,16 +46,28 @@ class CheckParams(Params):
     draws: int = Field(2000, ge=500, le=20_000, description="Posterior draws per fit.")
 
 
-def exports(rows: Callable[[], pd.DataFrame]) -> dict[str, Callable[[Path], Sequence[Path]]]:
-    """The writer of `ROWS`."""
+def _table_file(path: Path) -> Path:
+    from labmates.stats.table_files import check_table
 
-    def write_rows(path: Path) -> Sequence[Path]:
+    check_table(path)
+    return path
+
+
+class RowsParams(Params):
+    """A file for the analysed rows."""
+
+    rows_out: Annotated[Path, AfterValidator(_table_file)] | None = Field(
+        None,
+        description="Write the analysed rows, after all exclusions, with their predictors: .csv or .parquet.",
+    )
+
+    def write_rows(self, rows: Callable[[], pd.DataFrame]) -> None:
+        """Write the rows if a file is named."""
         from labmates.stats.table_files import write_tables
         from labmates.stats.tables import Table
 
-        return write_tables([Table("rows", "Rows as analysed", None, rows())], path)
-
-    return {ROWS.name: write_rows}
+        if self.rows_out is not None:
+            write_tables([Table("rows", "Rows as analysed", None, rows())], self.rows_out)
 
 
 def least_squares_table(fits: Mapping[str, tuple[Sequence[str], list[Estimate] | None]]) -> Table:

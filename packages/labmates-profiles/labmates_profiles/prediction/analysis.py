@@ -11,12 +11,11 @@ from pydantic import Field, FilePath
 from labmates.errors import UsageError
 from labmates.workflows.protocol.analysis import Analysis, Drawing, Result, Runs, TooFewRunsError
 from labmates_profiles.fitted import (
-    ROWS,
     CheckParams,
     FitParams,
+    RowsParams,
     checked,
     compared,
-    exports,
     least_squares_table,
 )
 from labmates_profiles.prediction import FORMS, Form
@@ -105,7 +104,7 @@ class MaterialParams(FitParams):
         return material, *material.assembled(choice, self.outcomes)
 
 
-class PredictionParams(MaterialParams):
+class PredictionParams(RowsParams, MaterialParams):
     """The parameters of the prediction of lab outcomes."""
 
     spec: tuple[Form, ...] = Field((), description="Form of the model; repeatable. Default: all three.")
@@ -141,6 +140,7 @@ def prediction(runs: Runs, params: PredictionParams) -> Result:
     results = predict_outcomes(outcomes, forms=forms, draws=params.draws, seed=params.draws_seed)
     answers = answers_table(outcomes, seed=params.draws_seed)
     left_out = [*without, *material.left_out]
+    params.write_rows(lambda: rows_frame(outcomes))
     return Result(
         [
             answers,
@@ -166,7 +166,6 @@ def prediction(runs: Runs, params: PredictionParams) -> Result:
         ],
         remarks=_remarks(results, left_out),
         warnings=[f"{_name(result)}, {warning}" for result in results for warning in result.warnings],
-        exports=exports(lambda: rows_frame(outcomes)),
     )
 
 
@@ -237,7 +236,6 @@ PREDICTION = Analysis(
     choices=("study",),
     objects="",
     has_figures=True,
-    exports=(ROWS,),
 )
 USEFULNESS = Analysis(
     "usefulness",

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from labmates.errors import UsageError
 from labmates.workflows.protocol.analysis import Analysis, Drawing, Result, Runs
-from labmates_profiles.fitted import ROWS, CheckParams, FitParams, checked, compared, exports
+from labmates_profiles.fitted import CheckParams, FitParams, RowsParams, checked, compared
 
 if TYPE_CHECKING:
     from labmates_profiles.bayes.blocks import Block
@@ -58,7 +58,7 @@ class SimulationsParams(FitParams):
         return observations_of_runs(runs.records("game"), more)
 
 
-class ProximityParams(SimulationsParams):
+class ProximityParams(RowsParams, SimulationsParams):
     """Parameters of the regression of cooperation."""
 
     draws: int = Field(4000, ge=500, le=1_000_000, description="Posterior draws.")
@@ -92,6 +92,7 @@ def proximity(runs: Runs, params: ProximityParams) -> Result:
         seed=params.seed,
         covariates=params.own(),
     )
+    params.write_rows(lambda: report.prepared.frame)
     return Result(
         proximity_tables(report),
         [
@@ -106,7 +107,6 @@ def proximity(runs: Runs, params: ProximityParams) -> Result:
         objects=[proximity_json(report)],
         remarks=_remarks(report),
         warnings=report.warnings,
-        exports=exports(lambda: report.prepared.frame),
     )
 
 
@@ -170,7 +170,6 @@ PROXIMITY = Analysis(
     kind="game",
     objects="",
     has_figures=True,
-    exports=(ROWS,),
     shown_for=(),
 )
 CHECK_PROXIMITY = Analysis(
