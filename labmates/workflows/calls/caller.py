@@ -456,11 +456,12 @@ def reply_limit(wanted: int, prompt: int, window: int | None, model: str) -> int
     return min(wanted, left)
 
 
+@dataclass(frozen=True)
 class RecordedOutsider:
     """Recorded answers of a person or an external agent, whose model calls are replayed, for reruns."""
 
-    def __init__(self, caller: Caller, past: Recorder) -> None:
-        self._caller, self._past = caller, past
+    caller: Caller
+    past: Recorder
 
     async def reply(self, call: Call) -> Reply:
         """The recorded reply.
@@ -470,11 +471,11 @@ class RecordedOutsider:
         NewStepError
             If it is not recorded.
         """
-        numbered = (self._past.done("llm_call", inner_step(call.step, number)) for number in count())
+        numbered = (self.past.done("llm_call", inner_step(call.step, number)) for number in count())
         for event in cast(Iterator[LLMCallEvent], takewhile(lambda event: event is not None, numbered)):
-            sent = [message_from_data(self._past.bodies[number]) for number in event.messages]
+            sent = [message_from_data(self.past.bodies[number]) for number in event.messages]
             speaker = replace(call.speaker, model=event.model)
             limit = event.output_limit or 0
-            await self._caller.call(event.step, speaker, sent, call.purse, name=event.step, limit=limit)
-        event = cast(LLMCallEvent, self._past.recorded("llm_call", call.step))
-        return replace(recorded_reply(event, self._past.bodies), bill=0)
+            await self.caller.call(event.step, speaker, sent, call.purse, name=event.step, limit=limit)
+        event = cast(LLMCallEvent, self.past.recorded("llm_call", call.step))
+        return replace(recorded_reply(event, self.past.bodies), bill=0)

@@ -10,8 +10,10 @@ import asyncio
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from math import isfinite
+from dataclasses import dataclass
 from typing import Any, Final
+
+from pydantic import FiniteFloat, TypeAdapter, ValidationError
 
 from labmates.agents.transcript import message_to_data
 from labmates.errors import UsageError
@@ -30,8 +32,14 @@ MOST_BYTES: Final = 800_000
 """Of what a person is shown; older messages are left out beyond that."""
 
 Json = dict[str, Any]
+_JSON: Final = TypeAdapter[Any](Any)
+_KINDS: Final[Mapping[str, TypeAdapter[Any]]] = {
+    "whole": TypeAdapter(int),
+    "number": TypeAdapter(int | FiniteFloat),
+}
 
 
+@dataclass
 class Person:
     """A person at the page of a run.
 
@@ -45,19 +53,18 @@ class Person:
         The tools that may be used for a call's reply, in the form of OpenAI's function calling.
     """
 
-    def __init__(
-        self, live: Live, seconds: float, tools: Callable[[Call], Sequence[Json]] = lambda call: call.tools
-    ) -> None:
-        self._live, self._seconds, self._tools = live, seconds, tools
+    live: Live
+    seconds: float
+    tools: Callable[[Call], Sequence[Json]] = lambda call: call.tools
 
     async def reply(self, call: Call) -> Reply:
         """The person's reply to what the page shows; an empty one, with the reason, when the time is over."""
-        turn = turn_of(call, self._tools(call), time.time() + self._seconds)
+        turn = turn_of(call, self.tools(call), time.time() + self.seconds)
         try:
-            async with asyncio.timeout(self._seconds):
-                given = await self._live.turn(turn, lambda form: reply_of(turn, form))
+            async with asyncio.timeout(self.seconds):
+                given = await self.live.turn(turn, lambda form: reply_of(turn, form))
         except TimeoutError:
-            return outside_reply(notes=(f"{call.speaker.agent} gave no reply within {self._seconds:g} s",))
+            return outside_reply(notes=(f"{call.speaker.agent} gave no reply within {self.seconds:g} s",))
         calls = (
             [ToolCall(f"{call.step}/0", given["call"]["name"], given["call"]["arguments"])] if "call" in given else ()
         )
@@ -168,21 +175,15 @@ def _value(field: Mapping[str, Any], typed: str) -> Any:
         if field["required"]:
             raise UsageError(f"{name}: this field is required")
         return None
+    if kind == "text":
+        return text
     try:
-        if kind == "text":
-            return text
-        value = json.loads(text)
-    except (ValueError, RecursionError):
+        value = _KINDS.get(kind, _JSON).validate_json(text, strict=True)
+    except ValidationError:
         what = {"whole": "a whole number", "number": "a number", "choice": "one of the options"}.get(kind, "JSON")
         raise UsageError(f"{name}: '{text[:60]}' is not {what}") from None
     if kind == "choice" and value not in field["options"]:
         raise UsageError(f"{name}: '{text[:60]}' is not one of the options")
-    if kind in ("whole", "number") and (
-        isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value)
-    ):
-        raise UsageError(f"{name}: '{text[:60]}' is not a number")
-    if kind == "whole" and not isinstance(value, int):
-        raise UsageError(f"{name}: '{text[:60]}' is not a whole number")
     return value
 
 
