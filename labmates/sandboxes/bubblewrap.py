@@ -116,6 +116,12 @@ class BubblewrapLauncher(LocalLauncher):
         """Start an enclosure; see `labmates.sandboxes.process.Launcher`."""
         warmup = warm_up()
         inside = Warmup(*(_OURS / name if path else None for name, path in _warmup_binds(warmup)))
+        command = await in_thread(self._command, folders, warmup, inside)
+        environment = local_environment(_HOME, _TMP, inside)
+        return LocalEnclosure(command, environment, folders.private, replaces_kernels=True, memory=self._limits.memory)
+
+    def _command(self, folders: Folders, warmup: Warmup, inside: Warmup) -> list[str]:
+        """The command of an enclosure; writes its settings."""
         settings = {
             **runner_settings(self._limits, inside),
             "memory": self._limits.data,
@@ -125,19 +131,15 @@ class BubblewrapLauncher(LocalLauncher):
             "processes": process_limit(self._limits, self._way),
         }
         with starting():
-            path = await in_thread(folders.write_settings, settings)
+            path = folders.write_settings(settings)
         binds = {
             RUNNER: _OURS / RUNNER.name,
             folders.run: _RUN,
             folders.data: _DATA,
             **{path: _OURS / name for name, path in _warmup_binds(warmup) if path},
         }
-        command = [
-            *_enclosure(self._way, self._limits, binds, folders.private),
-            *kernel_command(_OURS / RUNNER.name, _RUN / path.name),
-        ]
-        environment = local_environment(_HOME, _TMP, inside)
-        return LocalEnclosure(command, environment, folders.private, replaces_kernels=True, memory=self._limits.memory)
+        enclosure = _enclosure(self._way, self._limits, binds, folders.private)
+        return [*enclosure, *kernel_command(_OURS / RUNNER.name, _RUN / path.name)]
 
 
 def _warmup_binds(warmup: Warmup) -> tuple[tuple[str, Path | None], ...]:
