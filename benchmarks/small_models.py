@@ -232,7 +232,7 @@ async def first_call(
 ) -> tuple[bool, bool, str]:
     """Whether the first reply calls a tool, whether the second does after the reminder, and the first one's text."""
     reply = await hub.call(model, messages, tools=tools, seed=seed, max_output_tokens=400)
-    if reply.tool_calls or "bad_tool_call" in reply.faults:
+    if reply.tool_calls or {"bad_tool_call", "cut_tool_call"} & set(reply.faults):
         return True, False, ""
     again = [*messages, reply.message, HumanMessage(reminder(names))]
     second = await hub.call(model, again, tools=tools, seed=seed, max_output_tokens=400)

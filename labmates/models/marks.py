@@ -33,7 +33,8 @@ _DECODER = json.JSONDecoder(strict=False)
 _ENDS = ("<|eom_id|>", "<|eot_id|>", "</s>")
 _BEGINNINGS = ("<|python_tag|>", "[TOOL_CALLS]")
 _TAG = re.compile(r"<([\w.-]{1,99})>")
-_SPACE = re.compile(r"\s*")
+_GAP = re.compile(r"[\s}]*")
+"""What may follow an object: small models close more braces than they opened."""
 _FENCE = re.compile(r"```\w*\s")
 _NAMED = re.compile(r"([\w.-]+)(?:\[ARGS\])?\s*(\{.*)\Z", re.DOTALL)
 _TRIPLE = re.compile(r'(?<=:)(\s*)"""(.*?)"""', re.DOTALL)
@@ -89,7 +90,7 @@ def written_calls(text: str, offered: Collection[str]) -> tuple[str, list[Writte
 def _call_objects(text: str, offered: Collection[str]) -> list[Written]:
     """The calls in JSON objects or a list of them; empty if one is no call of an offered tool, or other text remains.
 
-    Braces may be doubled, as small models repeat those of templates, also without the last one.
+    Braces may be doubled, as small models repeat those of templates, and more be closed than were opened.
     """
     text, at = _TRIPLE.sub(lambda match: json.dumps(match[2]), text), 0
     calls: list[Written | None] = []
@@ -101,7 +102,7 @@ def _call_objects(text: str, offered: Collection[str]) -> list[Written]:
             broken = _BROKEN.match(text)
             tool = meant_tool(broken[1], offered) if broken and not calls else None
             return [(tool, broken[2])] if broken and tool else []
-        gap = _SPACE.match(text, at + (doubled and text.startswith("}", at)))
+        gap = _GAP.match(text, at)
         assert gap is not None
         at = gap.end()
         calls += [_call_object(item, offered) for item in (value if isinstance(value, list) else [value])]

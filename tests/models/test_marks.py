@@ -84,6 +84,7 @@ CALLS_IN_TEXT = {
     + json.dumps(CALL["arguments"]),
     "in doubled braces": f"{{{TEXT}}}",
     "with one brace too many": f"{{{TEXT}",
+    "with one brace closed too often": f"{TEXT}\n}}",
     "between tags of its name": f"<run_code>\n    {TEXT}\n</run_code>",
     "after thoughts": f"<think>Look first.</think>\n{TEXT}",
 }

@@ -61,5 +61,6 @@ async def _paid_by_pool(call: Call, prompt: Prompt) -> Reply:
             payment.free(getattr(error, "status", None) or 502, call.gateway.redact(str(error)))
         raise
     memory.keep(reply.message)
-    payment.settle(reply.usage, call.protocol.reply(reply, call.upstream.name), "; ".join(reply.notes))
+    bill = reply.bill if reply.bill_from == "server" else None
+    payment.settle(reply.usage, call.protocol.reply(reply, call.upstream.name), "; ".join(reply.notes), bill)
     return reply

@@ -38,6 +38,7 @@ class Charged(TypedDict, total=False):
     """The charge of an `Exchange`."""
 
     cost: int
+    bill: int | None
     uncovered: int
     usage: Usage
     price: Price
@@ -158,16 +159,19 @@ class Payment:
         """Charge the call by an estimate; see `ReplyHold.lost`."""
         self._note(status, reply, self._hold.lost(self._call.prompt_tokens(), reason), is_lost=True)
 
-    def settle(self, usage: Usage, reply: object, note: str = "") -> None:
-        """Charge the reply's usage."""
-        self._note(200, reply, self._hold.settle(usage, note), is_lost=False)
+    def settle(self, usage: Usage, reply: object, note: str = "", bill: int | None = None) -> None:
+        """Charge the reply's usage, and record the provider's `bill`, micro-dollars, where it reported one."""
+        self._note(200, reply, self._hold.settle(usage, note), is_lost=False, bill=bill)
 
-    def _note(self, status: int, reply: object, line: JournalLine, *, is_lost: bool) -> None:
+    def _note(
+        self, status: int, reply: object, line: JournalLine, *, is_lost: bool, bill: int | None = None
+    ) -> None:
         self._call.note(
             status,
             reply,
             line.note,
             cost=-line.amount,
+            bill=bill,
             uncovered=line.uncovered,
             usage=self._hold.usage,
             price=self._hold.price,

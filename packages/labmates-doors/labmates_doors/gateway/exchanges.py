@@ -30,6 +30,8 @@ class Exchange:
         Reason for a missing or estimated charge; empty otherwise.
     cost, uncovered
         The seat's charge, and the unpaid part of the cost, in micro-dollars.
+    bill
+        The cost that the provider reported, in micro-dollars; None without a report.
     usage, price
         Charged usage (None without a charge), and its price.
     limit
@@ -49,6 +51,7 @@ class Exchange:
     note: str = ""
     cost: int = 0
     uncovered: int = 0
+    bill: int | None = None
     usage: Usage | None = None
     price: Price = FREE
     limit: int = 0

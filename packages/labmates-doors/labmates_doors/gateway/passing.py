@@ -15,6 +15,7 @@ from starlette.responses import Response
 from labmates.budgets.tokens import read_usage
 from labmates.models.clients import pieces
 from labmates.models.failures import BrokenReplyError
+from labmates.models.provider_words import cost_in_headers, reported_cost
 from labmates.models.sending import Attempt
 from labmates_doors.gateway.asking import ask
 from labmates_doors.gateway.calls import LEFT, Call, Payment
@@ -90,7 +91,8 @@ async def _whole(call: Call, payment: Payment, reply: httpx2.Response) -> Respon
     if body is None:
         payment.lost(200, "not JSON", content.decode("utf-8", "replace"))
     else:
-        _settle(call, payment, call.protocol.usage(body), body, len(content))
+        bill = _bill(body, cost_in_headers(reply.headers))
+        _settle(call, payment, call.protocol.usage(body), body, len(content), bill)
         if call.body.get("stream") and (events := _as_stream(call, body)):
             return Response(events, media_type="text/event-stream")
     return Response(content, headers=_passed(reply))
@@ -140,7 +142,7 @@ async def _bounded(reply: httpx2.Response, payment: Payment) -> AsyncIterator[by
 async def _stream(call: Call, payment: Payment, reply: httpx2.Response) -> AsyncIterator[bytes]:
     """Pass the events of a stream on as they arrive, and settle at its end."""
     hides = call.protocol.hides_usage(call.body)
-    events, usage, done = list[bytes](), dict[str, Any](), False
+    events, usage, done, bill = list[bytes](), dict[str, Any](), False, cost_in_headers(reply.headers)
     try:
         async for complete in _events(_bounded(reply, payment)):
             events += complete
@@ -149,6 +151,7 @@ async def _stream(call: Call, payment: Payment, reply: httpx2.Response) -> Async
                 part = _usage_part(event)
                 if part and (reported := call.protocol.usage(part)):
                     usage.update({name: value for name, value in reported.items() if value is not None})
+                    bill = _bill(part, bill)
                     if hides and not part.get("choices"):
                         continue
                 shown.append(event)
@@ -163,20 +166,22 @@ async def _stream(call: Call, payment: Payment, reply: httpx2.Response) -> Async
         raise
     else:
         if usage:
-            _settle(call, payment, usage, _text(events), sum(map(len, events)))
+            _settle(call, payment, usage, _text(events), sum(map(len, events)), bill)
         else:
             payment.lost(200, "the stream reported no usage", _text(events))
     finally:
         await _closed(reply)
 
 
-def _settle(call: Call, payment: Payment, reported: Json | None, reply: object, size: int) -> None:
+def _settle(
+    call: Call, payment: Payment, reported: Json | None, reply: object, size: int, bill: int | None
+) -> None:
     most = (call.tokens, payment.most)
     usage, doubts = read_usage(
         reported, prompt=call.prompt_tokens, output=lambda: max(1, size // 4), reasoning=0, most=most
     )
     estimated = "estimated: the provider reported no usage" if usage.estimated else ""
-    payment.settle(usage, reply, "; ".join(doubts) or estimated)
+    payment.settle(usage, reply, "; ".join(doubts) or estimated, bill)
 
 
 async def _closed(reply: httpx2.Response) -> None:
@@ -205,6 +210,13 @@ def _usage_part(event: bytes) -> Json | None:
         return None
     lines = [line[5:] for line in event.splitlines() if line.startswith(b"data:")]
     return parsed(b"\n".join(lines))
+
+
+def _bill(part: Json, known: int | None) -> int | None:
+    """The cost that a provider reports in a reply or an event of any protocol, in micro-dollars; else the known one."""
+    holder = next((part[name] for name in ("response", "message") if isinstance(part.get(name), dict)), part)
+    cost = reported_cost(holder.get("usage"))
+    return known if cost is None else cost
 
 
 def _passed(reply: httpx2.Response) -> Mapping[str, str]:

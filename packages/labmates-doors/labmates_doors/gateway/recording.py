@@ -7,7 +7,7 @@ import json
 import logging
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -204,9 +204,15 @@ class RunOfGateway(Record):
                 estimated=usage.estimated,
                 uncertain=exchange.is_lost,
                 reason=exchange.note if exchange.is_lost else "",
-                bill=exchange.cost if self._condition.prices == "bill" else None,
+                **self._bill(exchange),
             ),
         )
+
+    def _bill(self, exchange: Exchange) -> Mapping[str, Any]:
+        """The fields of the provider's bill: as it reported it, else by a price list that is its own."""
+        if exchange.bill is not None:
+            return {"bill": exchange.bill, "bill_from": "server"}
+        return {"bill": exchange.cost, "bill_from": "table"} if self._condition.prices == "bill" else {}
 
     async def _write(self) -> None:
         """Write new exchanges, in batches."""

@@ -76,6 +76,22 @@ def test_the_page_of_a_run_names_seats_and_shows_dollars(tmp_path: Path) -> None
     assert "Team" not in overview + story
 
 
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("reported", [{"cost": 0.0125}, {"cost": 0}, {}])
+def test_the_bill_is_what_the_provider_reports(tmp_path: Path, reported: Json, streamed: bool) -> None:
+    with Store(f"sqlite:///{tmp_path / 'runs.db'}") as store:
+        record = RunOfGateway(store, CONDITION)
+        with (
+            OpenAIServer(Answer(usage=USAGE | reported)) as server,
+            served(openai_upstream(server.base_url), record=record) as gateway,
+        ):
+            asked = {"model": "m", "max_tokens": 300, "messages": [{"role": "user", "content": "Hi"}]}
+            assert gateway.ask_raw(CHAT.path, asked | {"stream": streamed}, key=None)[0] == 200
+        (charge,) = [event for event in store.events(record.run.id) if isinstance(event, ChargeEvent)]
+    expected = {0.0125: (12_500, "server"), 0: (0, "server"), None: (130, "table")}[reported.get("cost")]
+    assert (charge.bill, charge.bill_from) == expected
+
+
 def test_a_store_that_can_not_be_written_ends_all_calls_with_503_and_says_what_it_lacks(tmp_path: Path) -> None:
     told = list[str]()
     with Store(f"sqlite:///{tmp_path / 'runs.db'}") as store:
