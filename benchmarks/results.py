@@ -33,7 +33,7 @@ from labmates.studies.settings import RunSettings
 
 BASELINES = ("scripted:random", "scripted:fair-share", "scripted:defect")
 ANALYST = "scripted:diligent"
-GAME = {"groups": 1, "group_size": 4, "rounds": 2, "repair_turns": 3, "max_output_tokens": 128}
+GAME = {"groups": 1, "group_size": 4, "rounds": 2, "repair_turns": 3, "max_output_tokens": 64}
 # Two rounds of four players can't win the game's own target of 100.
 GAME_RULES = {"collective-risk": {"target": 30}}
 SIMULATIONS = 2
@@ -42,6 +42,7 @@ LAB = {"task": "anomaly", "difficulty": "easy", "budget": "0.2", "max_turns": 3,
 ANALYST_LAB = {**LAB, "budget": "1", "max_output_tokens": 4096}
 GAME_METRICS = ("level", "cooperation", "efficiency", "failed_decision_rate")
 LAB_METRICS = ("skill", "accuracy", "artifacts_missing", "failed_reply_rate")
+GAME_NOTE = f"{SIMULATIONS} simulations each; replies without a schema; the target of collective-risk is 30."
 ANALYST_RULES = "One run each. The baseline has $1 and 4,096 tokens a reply: what it earns can be earned."
 STRONG = Path(__file__).with_name("strong_model_runs.csv")
 SETTINGS = {"call_timeout": 900.0, "max_concurrent_calls": 2}
@@ -102,9 +103,8 @@ def is_of(run: RunRecord, condition: dict[str, Any]) -> bool:
     is_alone = wanted.pop("solo", False)
     wanted.pop("organisation", None)
     rules = wanted.pop("rules", {})
-    same = rules.items() <= run.condition.get("rules", {}).items() and all(
-        str(run.condition.get(name)) == str(value) for name, value in wanted.items()
-    )
+    same = all(str(run.condition.get(name)) == str(value) for name, value in wanted.items())
+    same = same and rules.items() <= run.condition.get("rules", {}).items()
     return same and (run.kind != "science" or (run.condition["organisation"] == "solo") is is_alone)
 
 
@@ -148,13 +148,7 @@ def page(store_url: str, planned: Sequence[Play], missing: Sequence[str]) -> str
         lines += ["Not measured yet: language models; so far the scripted baselines have played.", ""]
     lines += lacking(runs, planned)
     lines += [f"Left out: {reason}." for reason in missing]
-    lines += [
-        "",
-        "## Games",
-        "",
-        *rules(GAME, f"{SIMULATIONS} simulations each; replies without a schema; the target of collective-risk is 30."),
-        "",
-    ]
+    lines += ["", "## Games", "", *rules(GAME, GAME_NOTE), ""]
     lines += markdown(results_table("games", "", cells(games, GAME_METRICS), GAME_METRICS)) if games else ["No runs."]
     lines += ["", "## Lab, alone", "", *rules(LAB, ANALYST_RULES), ""]
     lines += markdown(results_table("alone", "", cells(alone, LAB_METRICS), LAB_METRICS)) if alone else ["No runs."]

@@ -163,9 +163,7 @@ class Payment:
         """Charge the reply's usage, and record the provider's `bill`, micro-dollars, where it reported one."""
         self._note(200, reply, self._hold.settle(usage, note), is_lost=False, bill=bill)
 
-    def _note(
-        self, status: int, reply: object, line: JournalLine, *, is_lost: bool, bill: int | None = None
-    ) -> None:
+    def _note(self, status: int, reply: object, line: JournalLine, *, is_lost: bool, bill: int | None = None) -> None:
         self._call.note(
             status,
             reply,

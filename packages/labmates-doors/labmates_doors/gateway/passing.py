@@ -173,9 +173,7 @@ async def _stream(call: Call, payment: Payment, reply: httpx2.Response) -> Async
         await _closed(reply)
 
 
-def _settle(
-    call: Call, payment: Payment, reported: Json | None, reply: object, size: int, bill: int | None
-) -> None:
+def _settle(call: Call, payment: Payment, reported: Json | None, reply: object, size: int, bill: int | None) -> None:
     most = (call.tokens, payment.most)
     usage, doubts = read_usage(
         reported, prompt=call.prompt_tokens, output=lambda: max(1, size // 4), reasoning=0, most=most
