@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from functools import wraps
 from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from pydantic import ValidationError
 
@@ -40,6 +40,7 @@ from labmates.studies.settings import APPROVAL, RunSettings, approval_fault
 from labmates.studies.source import find_study
 from labmates.studies.spec import read_spec
 from labmates.studies.study import enter, work_on
+from labmates.studies.until import growing, settled
 from labmates.util.loops import run_async
 from labmates.util.safe_text import clean
 from labmates.workflows.calls.stop_signal import StopSignal
@@ -173,7 +174,13 @@ def resume(
     return run_async(work)
 
 
-def study(study: str | Path | Mapping[str, Any], *, store: str | None = None, progress: bool = False) -> list[Run]:
+def study(
+    study: str | Path | Mapping[str, Any],
+    *,
+    store: str | None = None,
+    until: Literal["settled"] | None = None,
+    progress: bool = False,
+) -> list[Run]:
     """Execute a study's unfinished runs, and return all of its started runs.
 
     After an interruption, the same call resumes the study.
@@ -182,6 +189,8 @@ def study(study: str | Path | Mapping[str, Any], *, store: str | None = None, pr
     ----------
     study
         A YAML file, the name of a study that comes with labmates, or a mapping with the contents of a file.
+    until
+        ``settled`` stops once the comparison of its conditions is told, or will hardly be told.
     store, progress
         As for `run`.
 
@@ -204,8 +213,11 @@ def study(study: str | Path | Mapping[str, Any], *, store: str | None = None, pr
             await work_in_processes(database.url, spec.name, workers, StopSignal())
 
     with Store(store) as database:
-        enter(database, spec, source)
-        run_async(lambda: work(database))
+        for part in growing(database, spec) if until else [spec]:
+            enter(database, part, source)
+            run_async(lambda: work(database))
+            if until and settled(database, part, spec.replicates):
+                break
         return [Run.of(record, database) for record in database.runs(study=spec.name)]
 
 

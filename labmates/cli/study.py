@@ -101,6 +101,11 @@ def plan(study: str, store: str | None, batch: bool, as_json: bool) -> None:
     help="Where workers run: on this machine, or on a Ray cluster.",
 )
 @click.option("--ray-address", metavar="ADDRESS", help="Address of a Ray cluster; by default a local one is started.")
+@click.option(
+    "--until",
+    type=click.Choice(["settled"]),
+    help="Stop once the comparison of its conditions is told, or will hardly be told; its replicates are the most.",
+)
 @_batch
 @json_option()
 def run(
@@ -109,6 +114,7 @@ def run(
     workers: int | None,
     executor: str,
     ray_address: str | None,
+    until: str | None,
     batch: bool,
     as_json: bool,
 ) -> int:
@@ -118,24 +124,34 @@ def run(
     (more replicates, more values) keeps its runs. Other machines that reach the store can join: labmates worker.
     """
     from labmates.records.store import Store
-    from labmates.records.studies import study_counts
+    from labmates.records.studies import pauses, study_counts
     from labmates.studies.source import find_study
     from labmates.studies.spec import in_batches, read_spec
     from labmates.studies.study import enter
+    from labmates.studies.until import growing, settled
     from labmates.util.ray_cluster import check_executor
 
     check_executor(executor, ray_address)
     source = find_study(study)
     spec = read_spec(in_batches(source) if batch else source)
     with Store(store) as database:
-        with err().status("entering its runs …") as shown:
-            entered = enter(database, spec, source, watch=lambda number: shown.update(f"entering its runs: {number:,}"))
-        old = f", {entered.runs - entered.new} of them in the store" if entered.runs > entered.new else ""
-        conditions = f"{entered.conditions} conditions, {spec.replicates} runs of each"
-        err().print(f"Study {spec.name}: {conditions}: {entered.runs} runs{old}.")
-        stopped = False
-        if study_counts(database.database, spec.name).of("planned", "interrupted", "running"):
-            stopped = _execute(database, spec, workers or spec.concurrency.workers, executor, ray_address)
+        for part in growing(database, spec) if until else [spec]:
+            with err().status("entering its runs …") as shown:
+                entered = enter(
+                    database, part, source, watch=lambda number: shown.update(f"entering its runs: {number:,}")
+                )
+            old = f", {entered.runs - entered.new} of them in the store" if entered.runs > entered.new else ""
+            conditions = f"{entered.conditions} conditions, {part.replicates} runs of each"
+            err().print(f"Study {spec.name}: {conditions}: {entered.runs} runs{old}.")
+            stopped = False
+            if study_counts(database.database, spec.name).of("planned", "interrupted", "running"):
+                stopped = _execute(database, part, workers or spec.concurrency.workers, executor, ray_address)
+            if stopped or pauses(database.database, spec.name):
+                break
+            if until and (end := settled(database, part, spec.replicates)):
+                why = "Settled" if end.is_told else "A difference will hardly be told: stopped"
+                err().print(f"{why} after {end.replicates} of {spec.replicates} replicates. {end.answer}")
+                break
         return _report(database.database, spec.name, stopped, as_json)
 
 

@@ -1,0 +1,43 @@
+"""Comparisons that stop early keep their error and power, and play fewer blocks."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from labmates.stats.stopping import ERROR, INFLATION, looks, p_values, stops
+
+STUDIES = 4000
+
+
+@pytest.mark.parametrize(("fixed", "planned"), [(12, 0.886), (30, 0.529)])  # what G*Power gives for 80 %
+def test_error_and_power_are_those_of_the_fixed_design_with_fewer_blocks(fixed: int, planned: float) -> None:
+    number = math.ceil(fixed * INFLATION)
+    bounds, noise = looks(number), np.random.default_rng(7).standard_normal((STUDIES, number))
+    told, blocks = [], []
+    for effect in (0.0, 0.5, 1.0, 2.0):
+        p = p_values(noise + effect * planned, np.arange(1, number + 1))
+        at = stops(p, bounds)
+        told.append((p[np.arange(STUDIES), at] <= ERROR).mean())
+        blocks.append((at + 1).mean())
+    assert told[0] <= ERROR + 0.008  # two standard errors
+    assert told[2] == pytest.approx(0.8, abs=0.03)
+    assert np.mean(blocks) <= 0.7 * fixed
+
+
+def test_the_last_look_is_the_ordinary_test_and_first_ones_never_stop() -> None:
+    bounds = looks(10)
+    assert bounds[-1].told == bounds[-1].hopeless == ERROR
+    assert all(look.told == 0 and look.hopeless > 1 for look in bounds[:3])
+    assert all(look.told <= ERROR <= look.hopeless for look in bounds)
+
+
+def test_p_is_that_of_the_t_test_and_equal_values_are_told() -> None:
+    from scipy import stats
+
+    values = np.random.default_rng(1).normal(0.3, 1, (5, 9))
+    expected = stats.ttest_1samp(values[:, :6], 0, axis=1).pvalue
+    assert p_values(values, np.array([6]))[:, 0] == pytest.approx(expected)
+    assert p_values(np.ones((1, 4)), np.array([1, 4])).tolist() == [[1.0, 0.0]]
