@@ -56,7 +56,7 @@ def looks(number: int, blocks: int = 1) -> tuple[Look, ...]:
     # The difference that the fixed design tells with the usual power, in standard deviations.
     planned = float(np.quantile(_least_told(fixed), POWER))
     null, shifted = p_values(noise, at), p_values(noise + planned, at)
-    bounds = []
+    bounds = list[Look]()
     for look, share in enumerate(at / at[-1]):
         told, hopeless = 0.0, 1.01
         if look == number - 1:

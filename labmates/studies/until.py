@@ -28,7 +28,7 @@ class Settled:
 
 
 def growing(store: Store, spec: StudySpec) -> Iterator[StudySpec]:
-    """The study with more and more replicates, from those in the store up to its own number.
+    """The study with more and more replicates, from those that have started up to its own number.
 
     Raises
     ------
@@ -40,8 +40,8 @@ def growing(store: Store, spec: StudySpec) -> Iterator[StudySpec]:
             f"--until settled needs replicates: {LEAST} or more, the largest number to be played; "
             f"{spec.name} has {spec.replicates}"
         )
-    known = max((run.replicate + 1 for run in store.runs(study=spec.name)), default=1)
-    for number in range(min(known, spec.replicates), spec.replicates + 1):
+    started = (run.replicate + 1 for run in store.runs(study=spec.name) if run.status != "planned")
+    for number in range(min(max(started, default=1), spec.replicates), spec.replicates + 1):
         yield spec.model_copy(update={"replicates": number})
 
 
@@ -65,7 +65,7 @@ def settled(store: Store, study: StudySpec, most: int) -> Settled | None:
         if study.replicates >= LEAST:
             raise
         return None
-    p_values = [row["p"] for row in result.objects if row["role"] == "primary"]
+    p_values = [row["p"] for row in result.objects or () if row["role"] == "primary"]
     if any(p is None for p in p_values):
         return None
     blocks = math.ceil(len({run.data_set for run in records}) / study.replicates)
