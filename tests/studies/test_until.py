@@ -47,7 +47,7 @@ def test_a_difference_that_will_hardly_be_told_ends_a_study(tmp_path: Path) -> N
 
 def test_too_few_replicates_to_stop_early_are_refused_before_anything_is_played(tmp_path: Path) -> None:
     store = f"sqlite:///{tmp_path / 'runs.db'}"
-    with pytest.raises(UsageError, match="needs replicates: 5 or more.*u has 4"):
+    with pytest.raises(UsageError, match=r"needs replicates: 5 or more.*u has 4"):
         labmates.study(file(PAIR, 4), store=store, until="settled")
     with Store(store) as database:
         assert not list(database.runs())
