@@ -15,7 +15,6 @@ from labmates.cli.console import clean, err, out, print_json
 from labmates.cli.interrupt import run_until_stopped
 
 if TYPE_CHECKING:
-    from labmates.records.copying import Copied
     from labmates.records.store import Store
     from labmates.studies.audit import Fault
 
@@ -25,16 +24,11 @@ def store() -> None:
     """Check, copy and upgrade databases of runs."""
 
 
-@store.command(epilog="Example: labmates store check --deep --store labmates.db")
+@store.command(epilog="Example: labmates store check --store labmates.db")
 @store_option
 @click.option("--study", metavar="NAME", help="Check the runs of this study only.")
-@click.option(
-    "--deep",
-    is_flag=True,
-    help="Also recompute metrics, usage, budget, status and validity of each ended run from its events.",
-)
 @json_option()
-def check(store: str | None, study: str | None, deep: bool, as_json: bool) -> int:
+def check(store: str | None, study: str | None, as_json: bool) -> int:
     """Verify the digests of runs, and look for duplicate runs, double charges and wrong sums.
 
     The check only reads the store, works while runs are in progress, and calls no model. It prints the digest of all
@@ -56,22 +50,17 @@ def check(store: str | None, study: str | None, deep: bool, as_json: bool) -> in
         if study is not None:
             study_record(database.database, study)
         runs = begun_runs(database, study=study)
-        unchecked = run_until_stopped(_check(database, runs, deep, tell))
-        if unchecked is None:
+        if run_until_stopped(_check(database, runs, tell)) is None:
             return 130
         for name, text in overspent(database, study):
             tell(Fault("", f"study {name}: {text}"))
         digests = ended_digests(database, study=study)
     whole = digest_of_all(digests) if digests and not faults else None
     if as_json:
-        listed = {"faults": [asdict(fault) for fault in faults], "unchecked": [asdict(fault) for fault in unchecked]}
-        print_json({"runs": len(runs), **listed, "ended": len(digests), "digest": whole})
+        listed = [asdict(fault) for fault in faults]
+        print_json({"runs": len(runs), "faults": listed, "ended": len(digests), "digest": whole})
         return 1 if faults else 0
-    for run in unchecked:
-        out().print(f"run {run.run} can't be recomputed: {clean(run.text)}", style="dim", soft_wrap=True)
     out().print(f"{len(runs)} runs checked; {len(faults) or 'no'} faults.")
-    if unchecked:
-        out().print(f"{len(unchecked)} runs could not be recomputed (not an error).")
     if late := sum(map(is_late, digests)):
         out().print(f"{late} digests were computed when the store was upgraded.")
     if whole:
@@ -79,25 +68,17 @@ def check(store: str | None, study: str | None, deep: bool, as_json: bool) -> in
     return 1 if faults else 0
 
 
-async def _check(store: Store, runs: Sequence[str], deep: bool, tell: Callable[[Fault], None]) -> list[Fault]:
-    """Report faulty runs, and return those that could not be recomputed, with the reason."""
-    from labmates.studies.audit import audit, recompute_all
+async def _check(store: Store, runs: Sequence[str], tell: Callable[[Fault], None]) -> int:
+    """Report faulty runs, and return the number of runs."""
+    from labmates.studies.audit import audit
 
-    unchecked = []
     with err().status("checking …") as status:
         for done, (_, faults) in enumerate(audit(store, runs), start=1):
             await asyncio.sleep(0)  # lets Ctrl-C through
             status.update(f"checking: {done:,} of {len(runs):,} runs")
             for fault in faults:
                 tell(fault)
-        done = 0
-        async for faults, why in recompute_all(store, runs if deep else ()):
-            done += 1
-            status.update(f"recomputing: {done:,} of {len(runs):,} runs")
-            unchecked += [why] if why else []
-            for fault in faults:
-                tell(fault)
-    return unchecked
+    return len(runs)
 
 
 @store.command(epilog="Example: labmates store upgrade --store labmates.db")
@@ -127,9 +108,12 @@ def copy(source: str, target: str, study: str | None, runs: tuple[str, ...], as_
     """
     from labmates.records.copying import copy_store
 
-    with progress_of_runs("copying", again="The same command completes the copy.") as watch:
+    with progress_of_runs("copying", again="Nothing was copied.") as watch:
         copied = copy_store(source, target, study=study, runs=runs, watch=watch)
-    _tell_copied(copied, as_json)
+    if as_json:
+        print_json(asdict(copied))
+    else:
+        out().print(f"{copied.runs:,} runs, {copied.studies:,} studies and {copied.replies:,} cached replies copied.")
 
 
 @contextmanager
@@ -141,13 +125,3 @@ def progress_of_runs(doing: str, *, again: str) -> Iterator[Callable[[int, int],
         except KeyboardInterrupt:
             err().print(f"Stopped. {again}")
             raise
-
-
-def _tell_copied(copied: Copied, as_json: bool) -> None:
-    if as_json:
-        print_json(asdict(copied))
-        return
-    present = f", {copied.present:,} there already" if copied.present else ""
-    out().print(
-        f"{copied.runs:,} runs written{present}; {copied.studies:,} studies, {copied.replies:,} cached replies.",
-    )

@@ -1,45 +1,30 @@
 """Audits of a store: the consistency of its runs.
 
 A store written only by labmates passes, whatever happened to workers, connections and machines. Hash chains and digests
-are verified against the record.
-
-The ends of runs can also be recomputed from their events, without models, code and writes: a run is replayed from its
-whole record to its end. It must reach the recorded metrics, usage, budget, status and validity, without new events.
+are verified against the record. Whether a run's end follows from its events is told by `labmates.studies.replay`.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
 import sqlalchemy as sa
 
-from labmates._version import __version__
 from labmates.budgets.money import parse_dollars, show_dollars
-from labmates.errors import UsageError
-from labmates.judges.panel import make_panel
 from labmates.records import schema
 from labmates.records.bodies import Body, Unpacker, UnreadableBodyError
 from labmates.records.digests import LATE, Chain, digests, stored_digests
 from labmates.records.events import ChargeEvent, Event, body_numbers, make_event
-from labmates.records.recorder import NewStepError, Recorder, usage_of
+from labmates.records.recorder import usage_of
 from labmates.records.rows import run_record
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.steps import costs
 from labmates.records.store import Store
 from labmates.records.studies import study_counts, study_records
-from labmates.sandboxes.pool import SandboxPool
-from labmates.studies.differences import Difference, differences_of_run
-from labmates.studies.rerun import NoModels, NoSandboxes, rerun
-from labmates.studies.runs import accounted, invalid_of, stop_of
-from labmates.studies.salted import check_salt
-from labmates.studies.settings import RunSettings
-from labmates.workflows.calls.assessing import Judging
-from labmates.workflows.protocol.experiment import condition_of
 
 _RUNS, _SEALS, _EVENTS, _BODIES = schema.runs, schema.seals, schema.events, schema.bodies
 Row = Mapping[str, Any]
@@ -265,76 +250,3 @@ def _miscounted(run: RunRecord, events: Sequence[Event]) -> Iterator[str]:
 def _some(names: Iterable[str]) -> str:
     all_ = list(names)
     return ", ".join(all_[:_SHOWN]) + (f" and {len(all_) - _SHOWN} more" if len(all_) > _SHOWN else "")
-
-
-@dataclass(frozen=True)
-class Recomputed:
-    """The result of recomputing a run.
-
-    `unchecked` is the reason if this version of labmates or this machine can't recompute it.
-    """
-
-    differences: tuple[Difference, ...] = ()
-    unchecked: str | None = None
-
-
-async def recompute(store: Store, run: RunRecord) -> Recomputed:
-    """Recompute the end of a run and compare it with its record.
-
-    A run of another version of labmates, or from before an upgrade of the store, may have had other prompts or rules;
-    if it differs, it counts as unchecked.
-    """
-    if run.status not in ENDED:
-        return Recomputed(unchecked=f"it has not ended ({run.status})")
-    try:
-        differences = await _differences(store, run)
-    except UsageError as error:
-        return Recomputed(unchecked=str(error))
-    if differences and (run.version != __version__ or is_late(run.digest)):
-        made = f"labmates {run.version or '?'} made it{', before the store was upgraded' * is_late(run.digest)}"
-        return Recomputed(unchecked=f"{made}; now, {differences[0]}")
-    return Recomputed(differences)
-
-
-async def recompute_all(store: Store, runs: Iterable[str]) -> AsyncIterator[tuple[list[Fault], Fault | None]]:
-    """Recompute runs, by id, and yield the faults of each, and the reason if it could not be recomputed.
-
-    Unfinished runs and unreadable records (which `audit` reports) are skipped.
-    """
-    for run_id in runs:
-        try:
-            run = await asyncio.to_thread(store.run, run_id)
-            recomputed = await recompute(store, run) if run.status in ENDED else Recomputed()
-        except UNREADABLE:
-            recomputed = Recomputed()
-        faults = [Fault(run_id, f"recomputed, it differs: {difference}") for difference in recomputed.differences]
-        yield faults, Fault(run_id, recomputed.unchecked) if recomputed.unchecked else None
-
-
-async def _differences(store: Store, run: RunRecord) -> tuple[Difference, ...]:
-    check_salt(run)
-    condition, settings = condition_of(run), RunSettings.model_validate(run.settings)
-    events, bodies = await asyncio.to_thread(lambda: (store.events(run.id), store.bodies(run.id)))
-    recorder = Recorder(None, None, events=events, bodies=bodies)
-    hub = NoModels()
-    panel = make_panel(settings.judges, settings.extractor)
-    try:
-        outcome = await rerun(run, condition, recorder, hub, SandboxPool(NoSandboxes(), 1), Judging(panel, hub))
-    except UsageError:
-        raise
-    except NewStepError as error:
-        if (stop := stop_of(run)) is None:
-            return (Difference(error.step, "step", "", None, "not in the record"),)
-        outcome = stop
-    except Exception as error:
-        return (Difference("", "run", "", "an outcome", f"{type(error).__name__}: {error}"),)
-    new = [Difference(event.step, event.type, "", None, "an event") for event in recorder.events[len(events) :]]
-    ended = replace(
-        accounted(run, condition.pool, recorder),
-        key=condition.key,
-        models=condition.models(),
-        status=outcome.status,
-        invalid=invalid_of(run, recorder, outcome.invalid),
-        metrics=dict(outcome.metrics),
-    )
-    return (*new, *differences_of_run(run, ended))

@@ -193,6 +193,7 @@ async def replay(
     if outcome is not None:
         ended = replace(
             accounted(run, condition.pool, recorder),
+            models=condition.models(),
             status=outcome.status,
             invalid=invalid_of(run, recorder, outcome.invalid),
             metrics=dict(outcome.metrics),

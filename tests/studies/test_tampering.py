@@ -1,4 +1,4 @@
-"""What somebody changes in a store who can write its file is found: by its digests, by recomputing, or by a replay."""
+"""What somebody changes in a store who can write its file is found: by its digests, or by a replay."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ import sqlalchemy as sa
 from labmates.judges.panel import make_panel
 from labmates.models.options import ModelOptions
 from labmates.records import schema
-from labmates.records.digests import LATE, NOT_SEALED, SEALED
+from labmates.records.digests import NOT_SEALED, SEALED
 from labmates.records.rows import sealed
 from labmates.records.store import Store
-from labmates.studies.audit import audit, begun_runs, recompute
+from labmates.studies.audit import audit, begun_runs
 from labmates.studies.judging import judge_runs
 from labmates.studies.replay import replay
 from tests.support.recorded import Recorded, copy_of
@@ -54,8 +54,6 @@ async def found_by(store: Store, *runs: str) -> str | None:
     if faults(store, *runs):
         return "check"
     for run in (store.run(run_id) for run_id in runs if run_id in begun_runs(store)):
-        if (await recompute(store, run)).differences:
-            return "deep"
         if not (await replay(store, run)).is_same:
             return "replay"
     return None
@@ -64,8 +62,7 @@ async def found_by(store: Store, *runs: str) -> str | None:
 async def test_nothing_is_found_in_what_labmates_wrote(store: Store) -> None:
     assert faults(store) == []
     for run in store.runs():
-        found = await recompute(store, run)
-        assert (found.differences, found.unchecked) == ((), None)
+        assert (await replay(store, run)).follows
 
 
 async def test_every_single_row_that_was_edited_is_found(store: Store) -> None:
@@ -106,7 +103,7 @@ def test_every_column_is_covered_or_left_out_for_a_reason() -> None:
         ("science", {"budget": {"total": "1", "spent": "0.5", "remaining": "0.5"}}, "budget"),
     ],
 )
-async def test_numbers_that_were_edited_with_their_digest_are_found_by_recomputing(
+async def test_numbers_that_were_edited_with_their_digest_are_found_by_a_replay(
     recorded: Recorded, store: Store, name: str, changes: Any, field: str
 ) -> None:
     run = store.run(recorded.ids[name])
@@ -117,8 +114,5 @@ async def test_numbers_that_were_edited_with_their_digest_are_found_by_recomputi
         values["usage"] = replace(run.usage, **count)
     forged = sealed(replace(run, **values))
     assert forged.digest != run.digest
-    [difference] = (await recompute(store, forged)).differences
+    [difference] = (await replay(store, forged)).differences
     assert difference.field == field
-    for older in (replace(forged, version="0.0.1"), replace(forged, digest=f"{LATE}{forged.digest}")):
-        found = await recompute(store, older)
-        assert (found.differences, field in (found.unchecked or "")) == ((), True)
