@@ -100,8 +100,8 @@ def delete(
     With --study as the only filter, the study and its plan are deleted too. Runs in progress can't be deleted. To
     return the space to the file system, copy the store: labmates store copy.
     """
-    from labmates.records import pruning
     from labmates.records.listing import Chosen
+    from labmates.records.pruning import prune
     from labmates.records.store import Store
 
     choice = Chosen(ids=run_ids, **{name: value for name, value in filters.items() if value is not None})
@@ -112,14 +112,14 @@ def delete(
         database = opened.database
         if chosen is not None:
             chosen = replace(chosen, ids=tuple(opened.run(run_id).id for run_id in run_ids))
-        pruned = pruning.count_prunable(database, chosen, replies=replies)
+        pruned = prune(database, chosen, replies=replies, dry_run=True)
         if not dry_run and not yes:
             if not sys.stdin.isatty():
                 raise UsageError(f"{_pruned(pruned)} would be deleted; no terminal for a confirmation, so give --yes")
             click.confirm(f"Delete {_pruned(pruned)} from {database.shown_url}?", abort=True, err=True)
         if not dry_run:
-            with progress_of_runs("deleting", again="The same command completes it.") as watch:
-                pruned = pruning.prune(database, chosen, replies=replies, watch=watch)
+            with err().status("deleting …"):
+                pruned = prune(database, chosen, replies=replies)
     if as_json:
         print_json({**asdict(pruned), "dry_run": dry_run})
     else:

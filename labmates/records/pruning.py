@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,84 +14,63 @@ from labmates.records.database import Database
 from labmates.records.listing import STATUSES, Chosen, conditions
 
 _RUNS, _STUDIES = schema.runs, schema.studies
-_BATCH = 200
-
-Watch = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
 class Pruned:
-    """Numbers of deleted runs and studies, or of those to delete.
-
-    Attributes
-    ----------
-    replies
-        Cached replies of models.
-    """
+    """Numbers of deleted runs, studies and cached replies of models, or of those to delete."""
 
     runs: int = 0
     studies: int = 0
     replies: int = 0
 
 
-def count_prunable(database: Database, chosen: Chosen | None, *, replies: bool) -> Pruned:
-    """The runs and studies that `prune` would delete.
-
-    Raises
-    ------
-    UsageError
-        If a run or the study is unknown, or a worker holds one of the runs.
-    """
-
-    def read(connection: sa.Connection) -> Pruned:
-        number = 0 if chosen is None else _checked(database, connection, chosen)
-        kept = _count(connection, schema.calls, sa.true()) if replies else 0
-        return Pruned(number, int(chosen is not None and _is_whole_study(chosen)), kept)
-
-    return database.read(read)
-
-
-def prune(database: Database, chosen: Chosen | None, *, replies: bool, watch: Watch | None = None) -> Pruned:
-    """Delete runs with all their rows, a few hundred per transaction; an interrupted deletion can be repeated.
+def prune(database: Database, chosen: Chosen | None, *, replies: bool, dry_run: bool = False) -> Pruned:
+    """Delete runs with all their rows, in one transaction, and return the numbers.
 
     Parameters
     ----------
     chosen
-        The runs; None for none.
+        The runs; None for none. A study as the only filter is deleted with its plan.
     replies
         Delete the cached replies of models.
+    dry_run
+        Only count.
 
     Raises
     ------
     UsageError
-        If a run or the study is unknown, or a worker holds one of the runs.
+        If a run or the study is unknown, no runs match, or a worker holds one of the runs.
     """
-    total = count_prunable(database, chosen, replies=False).runs
-    done = 0
-    while chosen is not None and (number := database.write(lambda connection: _delete(database, connection, chosen))):
-        done += number
-        if watch is not None:
-            watch(done, total)
+    where = sa.false() if chosen is None else sa.and_(sa.true(), *conditions(chosen, is_sqlite=database.is_sqlite))
+    is_whole_study = chosen is not None and bool(chosen.study) and chosen == Chosen(study=chosen.study)
 
-    def rest(connection: sa.Connection) -> Pruned:
-        studies = kept = 0
-        if chosen is not None and _is_whole_study(chosen):
-            studies = connection.execute(sa.delete(_STUDIES).where(_STUDIES.c.name == chosen.study)).rowcount
+    def count(connection: sa.Connection) -> Pruned:
+        if chosen is not None:
+            _check_names(database, connection, chosen)
+        _refuse_working(database, connection, where)
+        runs = _count(connection, _RUNS, where)
+        if chosen is not None and not runs and not is_whole_study:
+            raise UsageError("no runs match these filters")
+        return Pruned(runs, int(is_whole_study), _count(connection, schema.calls, sa.true()) if replies else 0)
+
+    def delete(connection: sa.Connection) -> None:
+        connection.execute(sa.select(_RUNS.c.id).where(where).with_for_update())  # no worker can claim one meanwhile
+        _refuse_working(database, connection, where)
+        connection.execute(sa.delete(_RUNS).where(where))
+        if chosen is not None and is_whole_study:
+            connection.execute(sa.delete(_STUDIES).where(_STUDIES.c.name == chosen.study))
         if replies:
-            kept = connection.execute(sa.delete(schema.calls)).rowcount
-        return Pruned(done, studies, kept)
+            connection.execute(sa.delete(schema.calls))
 
-    return database.write(rest)
+    pruned = database.read(count)
+    if not dry_run:
+        database.write(delete)
+    return pruned
 
 
-def _checked(database: Database, connection: sa.Connection, chosen: Chosen) -> int:
-    """The number of chosen runs.
-
-    Raises
-    ------
-    UsageError
-        If a run or the study is unknown, or a worker holds one of the runs.
-    """
+def _check_names(database: Database, connection: sa.Connection, chosen: Chosen) -> None:
+    """Refuse an unknown status, study or run."""
     if chosen.status and chosen.status not in STATUSES:
         raise unknown_name("status", chosen.status, STATUSES)
     if chosen.study:
@@ -100,22 +78,8 @@ def _checked(database: Database, connection: sa.Connection, chosen: Chosen) -> i
         if chosen.study not in known:
             raise unknown_name("study", chosen.study, known)
     for run_id in chosen.ids:
-        if connection.execute(sa.select(_RUNS.c.id).where(_RUNS.c.id == run_id)).one_or_none() is None:
+        if not _count(connection, _RUNS, _RUNS.c.id == run_id):
             raise UsageError(f"there is no run '{run_id}' in the store {database.shown_url}")
-    _refuse_working(database, connection, _where(database, chosen))
-    number = _count(connection, _RUNS, _where(database, chosen))
-    if not number and not _is_whole_study(chosen):
-        raise UsageError("no runs match these filters")
-    return number
-
-
-def _is_whole_study(chosen: Chosen) -> bool:
-    """Whether a study is deleted with its plan."""
-    return bool(chosen.study) and chosen == Chosen(study=chosen.study)
-
-
-def _where(database: Database, chosen: Chosen) -> sa.ColumnElement[bool]:
-    return sa.and_(sa.true(), *conditions(chosen, is_sqlite=database.is_sqlite))
 
 
 def _refuse_working(database: Database, connection: sa.Connection, where: sa.ColumnElement[bool]) -> None:
@@ -124,13 +88,6 @@ def _refuse_working(database: Database, connection: sa.Connection, where: sa.Col
     for row in connection.execute(query):
         if not is_lost(row.worker, row.lease, now):
             raise UsageError(f"run {row.id} is running in {row.worker}: stop that first")
-
-
-def _delete(database: Database, connection: sa.Connection, chosen: Chosen) -> int:
-    query = sa.select(_RUNS.c.id).where(_where(database, chosen)).limit(_BATCH)
-    ids = list(connection.execute(query.with_for_update()).scalars())
-    _refuse_working(database, connection, _RUNS.c.id.in_(ids))
-    return connection.execute(sa.delete(_RUNS).where(_RUNS.c.id.in_(ids))).rowcount if ids else 0
 
 
 def _count(connection: sa.Connection, table: Any, where: sa.ColumnElement[bool]) -> int:
