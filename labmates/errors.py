@@ -73,13 +73,7 @@ def explain(error: ValidationError, names: Callable[[str], str] = str) -> str:
         if fault["type"] == "too_short" and fault["loc"] in broken:
             continue  # pydantic does not count the invalid entry
         where = names(".".join(str(part) for part in fault["loc"])) if fault["loc"] else ""
-        message = fault["msg"].removeprefix("Value error, ")
-        # Some messages quote the value or a part of it; quoting a whole record would not help.
-        value = fault["input"]
-        quoted = "(given: " in message or f"'{value}'" in message
-        is_shown = quoted or fault["type"] == "missing" or isinstance(value, Mapping)
-        given = "" if is_shown else f" (given: {repr(value)[:80]})"
-        lines.append(f"{where}: {message}{given}" if where else f"{message}{given}")
+        lines.append(f"{where}: {plain_fault(fault)}" if where else plain_fault(fault))
     return "\n".join(lines)
 
 
@@ -104,11 +98,13 @@ _PLAIN: dict[str, str] = {
 
 
 def plain_fault(fault: Mapping[str, Any]) -> str:
-    """The message for one of pydantic's faults (``ValidationError.errors()``) in a user's file."""
-    known = _PLAIN.get(fault["type"])
+    """The message for one of pydantic's faults (``ValidationError.errors()``) in a user's values."""
+    known, given = _PLAIN.get(fault["type"]), fault["input"]
     if known is None:
-        return str(fault["msg"]).removeprefix("Value error, ")
-    given = fault["input"]
+        # Some messages quote the value or a part of it; quoting a whole record would not help.
+        message = str(fault["msg"]).removeprefix("Value error, ")
+        quoted = "(given: " in message or f"'{given}'" in message or isinstance(given, Mapping)
+        return message if quoted else f"{message} (given: {repr(given)[:80]})"
     shown = "" if isinstance(given, Mapping | list | tuple) else f", not {given!r:.80}"
     if given is None:
         shown = "; nothing stands here"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import random
 import re
@@ -10,12 +9,12 @@ from collections import deque
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_serializer, field_validator, model_validator
 
 from labmates.budgets.money import Dollars
-from labmates.errors import UsageError
+from labmates.errors import UsageError, plain_fault, unknown_name
 from labmates.models.catalog import Catalog
 from labmates.models.endpoints import OPENAI_URL
 from labmates.models.entries import Entry, check_base_url, named_entries
@@ -28,12 +27,6 @@ from labmates.workflows.protocol.experiment import EXPERIMENTS, Condition, with_
 
 MOST_CONDITIONS = 1_000_000
 """Maximum number of conditions; larger grids are mistakes."""
-_RENAMED: Final[Mapping[tuple[str | int, ...], str]] = {
-    ("concurrency", "runs"): "max_concurrent_runs",
-    ("concurrency", "calls"): "max_concurrent_calls",
-    ("concurrency", "sandboxes"): "max_sandboxes",
-    ("concurrency", "processes"): "workers",
-}
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
@@ -310,7 +303,7 @@ def _condition(spec: StudySpec, cell: Mapping[str, Any], source: Source, catalog
         condition: Condition = kind.model_validate({**spec.fixed, **cell}, context=catalog)
         condition = with_bill(condition, catalog)
     except ValidationError as error:
-        faults = [(_path_of(spec, cell, fault["loc"]), _fault_text(fault)) for fault in error.errors()]
+        faults = [(_path_of(spec, cell, fault["loc"]), plain_fault(fault)) for fault in error.errors()]
         raise source.error(faults) from error
     try:
         condition.check()
@@ -355,7 +348,7 @@ def _wrong_parameters(spec: StudySpec) -> Iterator[tuple[tuple[str | int, ...], 
     for part, names in parts:
         for name in names:
             if name not in fields:
-                yield (*part, name), _unknown("parameter", name, fields)
+                yield (*part, name), str(unknown_name("parameter", name, fields))
     for part, grid in spec.grids:
         for name, values in grid.items():
             if not values:
@@ -386,7 +379,7 @@ def _wrong_parameters(spec: StudySpec) -> Iterator[tuple[tuple[str | int, ...], 
             varied[name] = [*varied.get(name, []), *values]
     for name, weights in (spec.sample.weights if spec.sample else {}).items():
         if name not in varied and not (name == "model" and spec.models):
-            yield ("sample", "weights", name), _unknown("part of the grid", name, varied)
+            yield ("sample", "weights", name), str(unknown_name("part of the grid", name, varied))
             continue
         values = list(spec.models) if name == "model" else varied[name]
         for value in weights:
@@ -401,28 +394,13 @@ def _wrong_parameters(spec: StudySpec) -> Iterator[tuple[tuple[str | int, ...], 
 def _faults(error: ValidationError, model: type[BaseModel]) -> Iterator[tuple[tuple[str | int, ...], str]]:
     for fault in error.errors():
         path = tuple(fault["loc"])
-        if fault["type"] == "extra_forbidden" and (new := _RENAMED.get(path)) is not None:
-            yield path, f"'{path[-1]}' is called '{new}' now, as on the command line"
-        elif fault["type"] == "extra_forbidden":
-            yield path, _unknown("key", str(path[-1]), _fields_at(model, path[:-1]))
+        if fault["type"] == "extra_forbidden":
+            yield path, str(unknown_name("key", str(path[-1]), _fields_at(model, path[:-1])))
         else:
-            yield path, _fault_text(fault)
+            yield path, plain_fault(fault)
 
 
 def _fields_at(model: type[BaseModel], path: Sequence[str | int]) -> list[str]:
     parts: dict[str, type[BaseModel]] = {"sample": Sample, "concurrency": Concurrency, "connection": Connection}
     part = parts.get(str(path[0]), model) if path else model
     return list(part.model_fields)
-
-
-def _unknown(what: str, name: str, known: Mapping[str, Any] | Sequence[str]) -> str:
-    close = difflib.get_close_matches(name, list(known), n=1)
-    hint = f"did you mean '{close[0]}'?" if close else f"known: {', '.join(sorted(known)) or 'none'}"
-    return f"unknown {what} '{name}'; {hint}"
-
-
-def _fault_text(fault: Any) -> str:
-    message = str(fault["msg"]).removeprefix("Value error, ")
-    if fault["type"] == "missing":
-        return "this key is missing"
-    return f"{message} (given: {str(fault['input'])[:80]!r})"

@@ -75,7 +75,7 @@ def test_faults_and_wrong_parameters_of_a_plug_in_s_verb_are_told(labmates: Labm
     nothing = labmates("letters", "one", "--least", "9", "--json")
     assert (nothing.code, nothing.err) == (1, "labmates: no word is long enough\n")
     wrong = labmates("letters", "one", "--least", "-1")
-    assert (wrong.code, "--least: Input should be greater than or equal to 0" in wrong.err) == (2, True)
+    assert (wrong.code, "--least: must be at least 0" in wrong.err) == (2, True)
     unnamed = labmates("games2", "twise")
     assert (unnamed.code, "Did you mean 'twice'" in unnamed.err) == (2, True)
 

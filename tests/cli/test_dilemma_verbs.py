@@ -143,7 +143,7 @@ def test_a_run_whose_server_dies_goes_on_with_the_calls_that_are_missing(labmate
         (("run", "dilemma", "--game", "prisoners"), "--entrants"),
         (
             ("run", "dilemma", "--game", "prisoners", "--entrant", "scripted:grim?temperature=9"),
-            "labmates: --models: Input should be less than or equal to 2 (given: '9')\n",
+            "labmates: --models: must be at most 2, not '9'\n",
         ),
         (("run", "dilemma", "--game", "chess", "--models", "scripted:grim"), "unknown dilemma 'chess'"),
         (("run", "dilemma", "--game", "prisoners", "--models", "scripted:grim?heat=1"), "heat"),

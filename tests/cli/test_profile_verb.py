@@ -43,7 +43,7 @@ def test_a_game_is_run_shown_and_summed_up(labmates: Labmates) -> None:
         (("--game", "o-ring", "--rule", "threshold"), "--rule takes NAME=VALUE, not 'threshold'"),
         (("--game", "o-ring", "--rule", "treshold=3"), "--rule: treshold: Extra inputs are not permitted"),
         (("--game", "o-ring", "--model-for", "C=scripted:random"), "unknown group or player 'C'"),
-        (("--game", "o-ring", "--groups", "0"), "--groups: Input should be greater than or equal to 1"),
+        (("--game", "o-ring", "--groups", "0"), "--groups: must be at least 1"),
         ((), "missing: --game"),
         (("--game", "o-ring", "--sandbox", "docker"), "No such option '--sandbox'"),
         (("--game", "o-ring", "--judge", "scripted:referee"), "No such option '--judge'"),
@@ -112,9 +112,9 @@ def test_a_model_that_fails_too_often_is_marked_as_excluded(labmates: Labmates) 
     [
         (("scripted:nobody",), "unknown scripted baseline 'nobody'"),
         (("scripted:random", "--game", "chess"), "unknown game 'chess'"),
-        (("scripted:random", "--group-size", "1"), "--group-size: Input should be greater than or equal to 2"),
+        (("scripted:random", "--group-size", "1"), "--group-size: must be at least 2"),
         (("scripted:random", "--plot", "p.gif"), "ends in .png, .svg, .pdf"),
-        (("scripted:random", "--simulations", "0"), "--simulations: Input should be greater than or equal to 1"),
+        (("scripted:random", "--simulations", "0"), "--simulations: must be at least 1"),
         ((), "Missing argument 'MODEL...'"),
     ],
 )

@@ -67,7 +67,7 @@ def test_ratings_are_drawn_with_and_without_a_summary(labmates: Labmates, tmp_pa
     ("data", "said"),
     [
         ("{", "is not a file of payoffs"),
-        ({"models": ["a"]}, "cells: Field required"),
+        ({"models": ["a"]}, "cells: this key is missing"),
         ({**FILE, "cells": []}, "cells"),
         ({**FILE, "cells": [{**CELL, "discount": 1.5}]}, "cells.0.discount"),
         ({**FILE, "cells": [{**CELL, "matchups": [{"seats": [0, 0], "rounds": [[2, 2]] * 2}]}]}, "need a discount"),

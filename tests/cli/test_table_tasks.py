@@ -79,12 +79,12 @@ def test_findings_earn_credit_by_their_distance_from_the_answers(
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("title: Springs", "", "title: Field required"),
+        ("title: Springs", "", "title: this key is missing"),
         ("value: 2.5", "value: .inf", "in.yaml:6: answers.stiffness.value: expected a finite number, true, false"),
         ("value: Alpen", "value: {a: 1}", "answers.maker.value: expected a finite number"),
         ("value: [Ana, Bo]", "value: []", "answers.users.value: expected a finite number"),
         ("guess: true", "guess: 3", "answers.softens: the guess must be of the same type as the value"),
-        ("tolerance: 0.02", "tolerance: 0", "answers.stiffness.tolerance: Input should be greater than 0"),
+        ("tolerance: 0.02", "tolerance: 0", "answers.stiffness.tolerance: must be above 0"),
         ("  maker:", "  Maker:", "expected a name of lower-case letters"),
         ("  maker:", "  json:", "expected a name of lower-case letters"),
         ("value: 0, absolute: 0.1", "value: 0", "answers.creep: no error is relative to 0: give absolute"),

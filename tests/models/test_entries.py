@@ -82,7 +82,7 @@ def test_addresses_are_in_no_key() -> None:
     ("reference", "told"),
     [
         ("openai:m?tempature=1", "unknown setting 'tempature'; known: api_key_env, base_url, "),
-        ("openai:m?temperature=9", "temperature: Input should be less than or equal to 2"),
+        ("openai:m?temperature=9", "temperature: must be at most 2"),
         ("openai:m?temperature", "'temperature' is not NAME=VALUE"),
         ("openai:m?top_p=0.5&top_p=0.6", "'top_p' is given twice"),
         ("openai:m?base_url=ftp://x", "must begin with http:// or https://"),
@@ -109,7 +109,7 @@ def test_one_model_at_two_addresses_needs_two_names() -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("left: {provider: openai}", "entry 'left': model: Field required"),
+        ("left: {provider: openai}", "entry 'left': model: this key is missing"),
         ("left: {provider: openai, model: m, sped: 1}", "unknown setting 'sped'"),
         ("- left", "the models file must be a mapping of keys"),
         ("left: [", "models.yaml:1: invalid YAML: expected"),

@@ -306,7 +306,7 @@ async def test_a_body_that_was_changed_is_found(store: Store) -> None:
         ({"kind": "opera"}, "no experiment 'opera' is installed here"),
         ({"origin": "somewhere"}, "can't be replayed"),
         ({"origin": "abc@7"}, "can't be replayed"),
-        ({"condition": {"task": "anomaly"}}, "from another version of labmates: model: Field required$"),
+        ({"condition": {"task": "anomaly"}}, "from another version of labmates: model: this key is missing$"),
     ],
 )
 async def test_a_run_that_can_not_be_replayed_is_refused(store: Store, changes: dict[str, Any], says: str) -> None:
