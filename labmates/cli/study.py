@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from labmates.studies.spec import StudySpec
 
 
-FORMATS = ("parquet", "csv", "jsonl")
 ROWS = ("runs", "scores", "players", "decisions", "payoffs", "events")
 _SHOWN_REASONS = 5
 _LONGEST_REASON = 200
@@ -175,10 +174,8 @@ def status(study: str | None, store: str | None, as_json: bool) -> None:
 @click.option("--all", "every", is_flag=True, help="All runs of the store, of any study.")
 @click.option("--kind", metavar="KIND", help="Only runs of this experiment.")
 @click.option("--model", metavar="MODEL", help="Only runs with this model.")
-@click.option("--format", "form", type=click.Choice(FORMATS), help="File format; by default from the suffix.")
-@click.option("--out", "path", type=click.Path(path_type=Path), required=True, help="The file to write.")
 @click.option(
-    "--raw", is_flag=True, help="In CSV, leave text that a spreadsheet would run as a formula without a leading '."
+    "--out", "path", type=click.Path(path_type=Path), required=True, help="The file to write: .parquet, .csv or .jsonl."
 )
 def export(
     study: str | None,
@@ -187,9 +184,7 @@ def export(
     every: bool,
     kind: str | None,
     model: str | None,
-    form: Any,
     path: Path,
-    raw: bool,
 ) -> None:
     """Write a study's data as a table: one row per run, score, player, decision, payoff or event.
 
@@ -197,12 +192,8 @@ def export(
     """
     from labmates.studies.export import export_rows
 
-    ending = path.suffix.removeprefix(".")
-    if form is None and ending not in FORMATS:
-        raise UsageError(f"the format is unknown; give --format {'|'.join(FORMATS)}, or a file name with that ending")
     if every and study is not None:
         raise UsageError(f"give the study '{study}' or --all, not both")
-    chosen: Any = form or ending
     with _open(store) as database:
         name = None if every else stored_study(database.database, study).name
         with err().status("reading …") as shown:
@@ -211,7 +202,7 @@ def export(
                 shown.update(f"{number:,} {what} read")
 
             chosen_rows = {"what": what, "kind": kind, "study": name, "model": model}
-            number = export_rows(database, path, chosen, **chosen_rows, watch=watch, raw=raw)
+            number = export_rows(database, path, **chosen_rows, watch=watch)
     err().print(f"{number:,} rows in {path}")
 
 

@@ -7,46 +7,39 @@ import json
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any, Literal, get_args
+from typing import IO, Any
 
 from labmates.errors import MissingExtraError, UsageError
 from labmates.records.frames import COLUMNS, Rows, chosen_runs, rows
 from labmates.records.store import Store
 from labmates.util.csv_rows import inert
 
-Format = Literal["parquet", "csv", "jsonl"]
-FORMATS: tuple[Format, ...] = get_args(Format)
+FORMATS = ("parquet", "csv", "jsonl")
 _CHUNK = 1000
-_Writer = Callable[[IO[str], Path, dict[str, set[str]]], None]
 
 
 def export_rows(
     store: Store,
     path: Path,
-    form: Format,
     *,
     what: Rows = "runs",
     kind: str | None = None,
     study: str | None = None,
     model: str | None = None,
     watch: Callable[[int], None] | None = None,
-    raw: bool = False,
 ) -> int:
     """Write one row per started run, score, player, decision, payoff or event, and return their number.
 
-    The columns are those of `labmates.records.frames.frame`. The file appears only when complete. `watch` receives the
-    number of rows so far. `raw` leaves text in CSV cells unchanged, even if a spreadsheet would run it as a formula.
-    Raises `UsageError` if the file can't be written; `MissingExtraError` if Parquet is requested and pyarrow is not
-    installed.
+    The columns are those of `labmates.records.frames.frame`; the ending of the path, one of `FORMATS`, is the format.
+    The file appears only when complete. `watch` receives the number of rows so far. A text in a CSV cell that a
+    spreadsheet would run as a formula is made inert. Raises `UsageError` if the ending is unknown or the file can't be
+    written; `MissingExtraError` if Parquet is requested and pyarrow is not installed.
     """
-    writers: dict[str, _Writer] = {
-        "csv": partial(_write_csv, raw=raw),
-        "jsonl": _write_jsonl,
-        "parquet": _write_parquet,
-    }
+    writers = {"csv": _write_csv, "jsonl": _write_jsonl, "parquet": _write_parquet}
+    if (form := path.suffix.removeprefix(".")) not in writers:
+        raise UsageError(f"the format is unknown; give a file name that ends in .{', .'.join(FORMATS)}")
     if form == "parquet":
         _pyarrow()
     try:
@@ -87,12 +80,11 @@ def _write_jsonl(spool: IO[str], target: Path, _columns: dict[str, set[str]]) ->
             file.write(text)
 
 
-def _write_csv(spool: IO[str], target: Path, columns: dict[str, set[str]], *, raw: bool) -> None:
-    stored = _rows(spool)
+def _write_csv(spool: IO[str], target: Path, columns: dict[str, set[str]]) -> None:
     with target.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, list(columns), lineterminator="\n")
         writer.writeheader()
-        writer.writerows(stored if raw else ({name: inert(cell) for name, cell in row.items()} for row in stored))
+        writer.writerows({name: inert(cell) for name, cell in row.items()} for row in _rows(spool))
 
 
 def _write_parquet(spool: IO[str], target: Path, columns: dict[str, set[str]]) -> None:
