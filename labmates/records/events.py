@@ -225,18 +225,10 @@ class ScoreEvent(EventBase):
     judge: str  # a registered judge or a model
     version: str  # version of the judge
     metric: str  # the scored metric
-    value: float | None  # from 0 to 1; None for unscored
+    value: float | None  # from 0 to 1, a poor report's too; None for unscored
     reason: str  # the reason, one line
     details: dict[str, Any] = {}  # the parts of the score
     failed: bool = False  # whether the judge failed, not the report, so that it may be asked again
-
-    @property
-    def intended(self) -> float | None:
-        """The value for analyses (intention to treat): None for a failed judge, never for a poor report.
-
-        The first version of ``verified`` left reports without readable findings unscored; they count as 0.
-        """
-        return 0.0 if self.value is None and self._is_unread_by_the_first else self.value
 
     @property
     def readable(self) -> bool | None:
@@ -244,13 +236,7 @@ class ScoreEvent(EventBase):
         if (self.judge, self.metric) != ("verified", "accuracy") or self.failed:
             return None
         readable = self.details.get("readable")
-        if readable is None and self.version == "1":
-            return "credits" in self.details
         return None if readable is None else bool(readable)
-
-    @property
-    def _is_unread_by_the_first(self) -> bool:
-        return (self.judge, self.metric, self.version, self.failed) == ("verified", "accuracy", "1", False)
 
 
 class LabelEvent(EventBase):

@@ -45,21 +45,19 @@ EventRow = dict[str, Any]
 
 def event_rows(run_id: str, events: Iterable[tuple[int, Event]]) -> list[EventRow]:
     """The rows of events with their sequence numbers."""
-    return [event_row(run_id, seq, event) for seq, event in events]
-
-
-def event_row(run_id: str, seq: int, event: Event) -> EventRow:
-    """The columns of an event."""
-    return {
-        "run": run_id,
-        "seq": seq,
-        "type": event.type,
-        "at": event.at,
-        "step": event.step,
-        "team": event.team,
-        "agent": event.agent,
-        "data": event_data(event),
-    }
+    return [
+        {
+            "run": run_id,
+            "seq": seq,
+            "type": event.type,
+            "at": event.at,
+            "step": event.step,
+            "team": event.team,
+            "agent": event.agent,
+            "data": event_data(event),
+        }
+        for seq, event in events
+    ]
 
 
 def _storable(text: str | None) -> str | None:

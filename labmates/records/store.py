@@ -251,7 +251,7 @@ class Store:
         newest: dict[str, dict[tuple[str, str], float | None]] = {run_id: {} for run_id in run_ids}
         for run_id, score in self.events_of(run_ids, ScoreEvent):
             if not score.failed or (score.judge, score.metric) not in newest[run_id]:
-                newest[run_id][score.judge, score.metric] = score.intended
+                newest[run_id][score.judge, score.metric] = score.value
         return newest
 
     def costs(self, run_ids: Sequence[str]) -> dict[str, int]:

@@ -26,7 +26,7 @@ from labmates.sandboxes.folders import own_folder
 from labmates.studies.runs import accounted, invalid_of
 from labmates.studies.salted import check_salt
 from labmates.studies.settings import RunSettings
-from labmates.util.loops import to_its_end
+from labmates.util.loops import in_thread, to_its_end
 from labmates.workflows.calls.stop_signal import StoppedError
 from labmates.workflows.people.answerers import people_of
 from labmates.workflows.people.live import live_run
@@ -154,7 +154,7 @@ class OpenSession:
         condition = condition_of(run)
         kind = EXPERIMENTS.get(run.kind)
         start = time.time()
-        recorder = await asyncio.to_thread(self._recorder, run) if run.attempt > 1 else self._new_recorder(run)
+        recorder = await in_thread(lambda: self._recorder(run), unless=run.attempt == 1)
         self._tell(run, None)
         async with AsyncExitStack() as stack:
             live = await stack.enter_async_context(live_run(run.id)) if people_of(condition.models()) else None
@@ -181,19 +181,16 @@ class OpenSession:
         lease.ending = True
         ended_run = await to_its_end(recorder.finish(ended_run))
         if services.trace:
-            await asyncio.to_thread(send_scores, services.trace, list(feedback(ended_run, recorder.events)))
+            await asyncio.to_thread(send_scores, services.trace, list(_feedback(ended_run, recorder.events)))
         self._tell(ended_run, None)
         if cancelled:
             raise asyncio.CancelledError
         return ended_run
 
-    def _new_recorder(self, run: RunRecord) -> Recorder:
-        return Recorder(self.writer, run, listen=lambda event: self._tell(run, event))
-
     def _recorder(self, run: RunRecord) -> Recorder:
         """A recorder with the record of earlier attempts."""
-        events = self.store.events(run.id)
-        bodies = self.store.bodies(run.id)
+        is_first = run.attempt == 1
+        events, bodies = ([], []) if is_first else (self.store.events(run.id), self.store.bodies(run.id))
         for event in events:
             self._tell(run, event)
         return Recorder(self.writer, run, events=events, bodies=bodies, listen=lambda event: self._tell(run, event))
@@ -226,7 +223,7 @@ async def _attempt(kind: Experiment[Any], condition: Condition, services: Servic
     return {"status": "failed", "error": text}, False
 
 
-def feedback(run: RunRecord, events: Sequence[Event]) -> Iterator[tuple[str, float | None, str]]:
+def _feedback(run: RunRecord, events: Sequence[Event]) -> Iterator[tuple[str, float | None, str]]:
     """The metrics and scores of a run as name, value and reason."""
     yield from ((name, value, "") for name, value in run.metrics.items())
     for event in events:

@@ -148,12 +148,11 @@ class Session:
         Raises `UsageError` if runs of the conditions can't be executed.
         """
         settings = self._settings
-        conditions = self._answerable(conditions)
-        rounds = _Rounds(conditions)
-        models, kinds, panel = await checked(rounds if settings.models.batch else conditions, settings)
-        if self._notify and rounds.most > 1:
+        in_a_row: list[float] = []
+        models, kinds, panel = await checked(self._answerable(conditions, in_a_row), settings)
+        if self._notify and settings.models.batch and (rounds := max(in_a_row, default=0)) > 1:
             self._notify(
-                f"A run takes about {rounds.most:.0f} batches, one after the other, each of up to {BATCH_HOURS} hours: "
+                f"A run takes about {rounds:.0f} batches, one after the other, each of up to {BATCH_HOURS} hours: "
                 "its calls wait for one another."
             )
         if self._notify and (warning := partial_judges(panel, models)):
@@ -190,40 +189,30 @@ class Session:
             stack.enter_context(rare_collection())
             yield OpenSession(self._store, leases, writer, services, shared, self._watch)
 
-    def _answerable(self, conditions: Iterable[Condition]) -> Iterator[Condition]:
-        """Yield the conditions; requests for approval without an approver are an error."""
-        has_named_viewer = has_named_people = False
-        doubts: set[str] = set()
+    def _answerable(self, conditions: Iterable[Condition], in_a_row: list[float]) -> Iterator[Condition]:
+        """Yield the conditions, and add the largest number of consecutive calls of a run of each.
+
+        Requests for approval without an approver are an error.
+        """
+        told: set[str] = set()
+
+        def tell_once(text: str) -> None:
+            if self._notify and text not in told:
+                self._notify(text)
+            told.add(text)
+
         for condition in conditions:
             for doubt in condition.doubts():
-                if self._notify and doubt not in doubts:
-                    self._notify(doubt)
-                doubts.add(doubt)
+                tell_once(doubt)
             if condition.approvals and self._approver is None:
                 points = ", ".join(condition.approvals)
                 raise UsageError(f"this organisation requires a person's approval of each {points}, but {NOBODY}")
-            may_ask = condition.approvals or condition.interrupts
-            if may_ask and self._approver == VIEWER and self._notify and not has_named_viewer:
-                self._notify("Questions of approval wait on the pages of the runs: labmates view")
-                has_named_viewer = True
-            persons = people_of(condition.models())
-            if persons and self._notify and not has_named_people:
-                self._notify(f"{', '.join(persons)}: answer on the pages of the runs: labmates view")
-                has_named_people = True
-            yield condition
-
-
-class _Rounds:
-    """Conditions, and the maximum number of consecutive calls among those iterated so far."""
-
-    def __init__(self, conditions: Iterable[Condition]) -> None:
-        self.most = 0.0
-        self._conditions = conditions
-
-    def __iter__(self) -> Iterator[Condition]:
-        for condition in self._conditions:
-            if (estimate := EXPERIMENTS.get(condition.kind).estimate) is not None:
-                self.most = max(self.most, estimate(condition).in_a_row)
+            if (condition.approvals or condition.interrupts) and self._approver == VIEWER:
+                tell_once("Questions of approval wait on the pages of the runs: labmates view")
+            if persons := people_of(condition.models()):
+                tell_once(f"{', '.join(persons)}: answer on the pages of the runs: labmates view")
+            if self._settings.models.batch and (estimate := EXPERIMENTS.get(condition.kind).estimate) is not None:
+                in_a_row[:] = [max(0.0, *in_a_row, estimate(condition).in_a_row)]
             yield condition
 
 

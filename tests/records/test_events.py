@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from labmates.records.digests import Chain
 from labmates.records.events import LLMCallEvent, body_numbers, event_data, make_event
-from labmates.records.rows import event_row
+from labmates.records.rows import event_rows
 from labmates.records.steps import costs
 
 OLD_CALL = {
@@ -26,7 +26,7 @@ def test_a_stored_call_of_a_judge_keeps_its_link_of_the_hash_chain() -> None:
     stored = {"seq": 7, "type": "judge_call", "at": 1.0, "step": "", "team": "", "agent": "", "data": OLD_CALL}
     event = make_event("judge_call", 1.0, "", "", "", OLD_CALL)
     assert event_data(event) == OLD_CALL
-    assert Chain().longer([event_row("run", 7, event)], []) == Chain().longer([stored], [])
+    assert Chain().longer(event_rows("run", [(7, event)]), []) == Chain().longer([stored], [])
 
 
 def test_a_call_of_an_agent_is_by_an_agent_and_costs_what_its_charge_says() -> None:

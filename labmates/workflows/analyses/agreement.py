@@ -75,11 +75,11 @@ def ratings_frame(store: Store, runs: Sequence[RunRecord]) -> pd.DataFrame:
     rows: dict[tuple[str, str, str], tuple[Any, ...]] = {}
     for run_id, score in store.events_of(list(by_id), ScoreEvent):
         key = (run_id, score.judge, score.metric)
-        if score.judge == MEAN_JUDGE or (score.intended is None and key in rows):
+        if score.judge == MEAN_JUDGE or (score.value is None and key in rows):
             continue
         run = by_id[run_id]
         labels = (run_id, str(run.condition.get("task", "")), " ".join(run.models))
-        rows[key] = (*labels, score.judge, score.version, score.metric, score.intended)
+        rows[key] = (*labels, score.judge, score.version, score.metric, score.value)
     return pd.DataFrame(list(rows.values()), columns=columns).astype({"value": float})
 
 

@@ -92,8 +92,8 @@ def judged_metrics(scores: Iterable[ScoreEvent]) -> dict[str, float]:
     values: dict[tuple[str, str], float] = {}
     metrics: dict[str, float] = {}
     for score in scores:
-        if score.intended is not None:
-            values[score.judge, score.metric] = score.intended
+        if score.value is not None:
+            values[score.judge, score.metric] = score.value
         if score.metric == PROMISES_KEPT and not score.failed:
             promises = score.details.get("promises", [])
             metrics[PROMISES] = len(promises)

@@ -208,7 +208,7 @@ def observations_of_runs(store: Store, runs: Iterable[RunRecord]) -> tuple[list[
     def scored() -> Iterator[tuple[RunRecord, Scores, Mapping[str, str], bool]]:
         for run in runs:
             events = store.scores(run.id)
-            scores = {(score.judge, score.metric): score.intended for score in events}
+            scores = {(score.judge, score.metric): score.value for score in events}
             versions = {score.judge: score.version.partition("+")[0] for score in events}
             readable = [score.readable for score in events if score.readable is not None]
             yield run, scores, versions, not readable or readable[-1]
