@@ -1,23 +1,18 @@
-"""Common options, and the user's defaults in ``labmates.toml`` of the working directory."""
+"""Common options of commands, and groups that suggest names."""
 
 from __future__ import annotations
 
-import os
 import sys
-import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from labmates.errors import UsageError, did_you_mean
+from labmates.errors import did_you_mean
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel
-
     from labmates.workflows.protocol.analysis import Choice
 
 LONGEST_SUMMARY = 300
@@ -69,18 +64,10 @@ class SectionedCommand(click.Command):
 
 def store_option(function: F) -> F:
     """Add ``--store``."""
-
-    def choose(_ctx: click.Context, _param: click.Parameter, value: str | None) -> str | None:
-        if value is not None or "LABMATES_STORE" in os.environ:
-            return value
-        return default_store()
-
     return click.option(
         "--store",
         metavar="STORE",
-        callback=choose,
-        help="Store of the runs: a URL or the path of an SQLite file. [default: LABMATES_STORE, else store in "
-        "labmates.toml, else labmates.db]",
+        help="Store of the runs: a URL or the path of an SQLite file. [default: LABMATES_STORE, else labmates.db]",
     )(function)
 
 
@@ -148,69 +135,3 @@ def choosing(choices: Iterable[Choice]) -> Callable[[F], F]:
 
 run_choice = choosing(("runs", "study", "kind", "task"))
 """Adds the arguments RUN... and the options ``--study``, ``--kind`` and ``--task``."""
-
-
-FILE: Final = Path("labmates.toml")
-_TABLES: Final = ("store", "models", "execution", "run")
-
-
-def default_store() -> str | None:
-    """The store in the file, if any. Raises `UsageError` if the file can't be read."""
-    store = _content().get("store")
-    if not isinstance(store, str | None):
-        raise UsageError(f"{FILE}: store must be a URL in quotes")
-    return store
-
-
-def set_defaults(options: Iterable[click.Parameter], table: str, model: type[BaseModel]) -> None:
-    """Use the values of one table of the file, such as ``run.science``, as defaults of options.
-
-    Raises `UsageError` if the file can't be read, or the table has an unknown key.
-    """
-    values = _table(table)
-    for name in values:
-        if name not in model.model_fields:
-            raise UsageError(f"{FILE}: [{table}] has no '{name}'.{did_you_mean(name, model.model_fields)}")
-    for option in options:
-        if option.name in values:
-            value = values[option.name]
-            if isinstance(value, dict):
-                value = [f"{key}={entry}" for key, entry in value.items()]
-            assert isinstance(option, click.Option)
-            if value is True and not option.secondary_opts:  # the command line can turn off what the file turns on
-                option.secondary_opts = [f"--no-{option.opts[0][2:]}"]
-            option.help = f"{option.help} [{FILE}: {values[option.name]}]"
-            option.default = [value] if option.multiple and not isinstance(value, list) else value
-
-
-def _table(path: str) -> Mapping[str, Any]:
-    table: Any = _content()
-    for part in path.split("."):
-        table = table.get(part, {})
-        if not isinstance(table, dict):
-            raise UsageError(f"{FILE}: {part} must be a table: [{path}]")
-    return {str(name).replace("-", "_"): value for name, value in table.items()}
-
-
-def _content() -> dict[str, Any]:
-    try:
-        content = tomllib.loads(FILE.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{FILE} can't be read: {error}") from error
-    from labmates.workflows.protocol.experiment import (
-        EXPERIMENTS,  # imported late: without a file, help needs no experiments
-    )
-
-    _check_names("", content, _TABLES)
-    _check_names("run.", content["run"] if isinstance(content.get("run"), dict) else {}, EXPERIMENTS.names())
-    return content
-
-
-def _check_names(prefix: str, names: Iterable[str], allowed: Iterable[str]) -> None:
-    allowed = list(allowed)
-    for name in names:
-        if name not in allowed:
-            known = ", ".join(prefix + other for other in allowed)
-            raise UsageError(f"{FILE}: unknown '{prefix}{name}'.{did_you_mean(name, allowed)} Known: {known}.")

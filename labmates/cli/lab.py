@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from pydantic import ValidationError
 
-from labmates.cli.common import set_defaults
 from labmates.cli.console import complain, err, notify
 from labmates.cli.interrupt import run_until_stopped
 from labmates.cli.options import flag, flags_of, given, options_of
@@ -173,17 +172,8 @@ def condition_sections(
         if isinstance(option, click.Option):
             option.help = f"{option.help} [required]"
     options.sort(key=lambda option: option not in needed)
-    set_defaults(options, f"run.{kind}", condition)
     settings = options_of(RunSettings, leave_out=[*useless(kind), *settings_left_out])
-    set_defaults(settings, "execution", RunSettings)
-    return {"Condition": options, "Models": model_options_with_defaults(), "Execution": settings}
-
-
-def model_options_with_defaults() -> list[click.Parameter]:
-    """The connection options, with the user's defaults."""
-    options = options_of(ModelOptions)
-    set_defaults(options, "models", ModelOptions)
-    return options
+    return {"Condition": options, "Models": options_of(ModelOptions), "Execution": settings}
 
 
 def useless(kind: str) -> list[str]:

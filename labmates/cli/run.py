@@ -7,7 +7,6 @@ from types import MappingProxyType
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
 from labmates.cli.common import (
     LONGEST_SUMMARY,
@@ -61,18 +60,12 @@ def _command(kind: str) -> click.Command:
     @click.option("--resume", metavar="ID", help="Resume this unfinished run with its own condition.")
     @json_option("per run")
     def callback(replicates: int, seed: int, resume: str | None, **values: Any) -> int:
-        if resume is not None:
-            values = {name: value for name, value in values.items() if name not in names or _is_typed(name)}
         with CommandLab(values, condition_given(values, condition), again=f"labmates run {kind}") as lab:
             if resume is None:
                 lab.replicates(lab.condition(kind, {}), replicates, seed=seed)
             else:
                 lab.resume(resume, kind)
         return lab.code
-
-    def _is_typed(name: str) -> bool:
-        """Whether the option comes from the command line, not from labmates.toml."""
-        return click.get_current_context().get_parameter_source(name) is not ParameterSource.DEFAULT
 
     command = click.command(
         name=kind,
@@ -82,6 +75,5 @@ def _command(kind: str) -> click.Command:
     )(callback)
     sections = condition_sections(kind)
     command.sections = MappingProxyType({"Condition": [], "Options": [], **sections})
-    names = {parameter.name for parameter in chain(*sections.values())}
     command.params = [*chain(*sections.values()), *command.params]
     return command

@@ -13,10 +13,11 @@ import click
 
 from labmates.cli.common import SectionedCommand, SuggestingGroup, choosing, json_option, store_option, verbose_option
 from labmates.cli.figures import figure_options
-from labmates.cli.lab import CommandLab, condition_sections, model_options_with_defaults
+from labmates.cli.lab import CommandLab, condition_sections
 from labmates.cli.options import condition_given, flag, flag_of_one, options_of, with_arguments_first
 from labmates.cli.results import parsed, present
 from labmates.cli.tables import out_option
+from labmates.models.options import ModelOptions
 from labmates.workflows.protocol.analysis import Params
 from labmates.workflows.protocol.command import Command
 from labmates.workflows.protocol.experiment import EXPERIMENTS
@@ -124,7 +125,7 @@ def _options(model: type[Params]) -> Iterator[click.Parameter]:
 def _sections(command: Command, model: type[Params]) -> dict[str, list[click.Parameter]]:
     if command.kind:
         return condition_sections(command.kind, leave_out=command.fixed, settings_left_out=model.model_fields)
-    return {"Models": model_options_with_defaults()} if command.asks_models else {}
+    return {"Models": options_of(ModelOptions)} if command.asks_models else {}
 
 
 def _again(params: Params) -> str:

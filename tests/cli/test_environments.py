@@ -321,11 +321,6 @@ FILES = [
         r"models\.yaml:2: a: repeated key",
         files={"models.yaml": "a: {provider: openai, model: m}\na: {provider: openai, model: n}"},
     ),
-    Row("a broken defaults file", BASELINE, 2, r"labmates\.toml", files={"labmates.toml": "store = ["}),
-    Row("a folder as defaults file", BASELINE, 2, r"labmates\.toml", files={"labmates.toml": None}),
-    Row(
-        "a defaults file that is not UTF-8", BASELINE, 2, r"labmates\.toml", files={"labmates.toml": b'store = "\xfc"'}
-    ),
 ]
 SCIENCE = "run science --task anomaly --difficulty easy --model scripted:silent --sandbox unsafe-local"
 MACHINE = [
