@@ -190,8 +190,9 @@ def export(
 
     A run's row has the keys of its JSON record, with dots between nested keys. docs/reports describes all columns.
     """
-    from labmates.studies.export import export_rows
+    from labmates.studies.export import export_rows, format_of
 
+    format_of(path)
     if every and study is not None:
         raise UsageError(f"give the study '{study}' or --all, not both")
     with _open(store) as database:

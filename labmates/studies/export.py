@@ -20,6 +20,14 @@ FORMATS = ("parquet", "csv", "jsonl")
 _CHUNK = 1000
 
 
+def format_of(path: Path) -> str:
+    """The format of a file by its ending. Raises `UsageError` if it is none of `FORMATS`."""
+    form = path.suffix.removeprefix(".")
+    if form not in FORMATS:
+        raise UsageError(f"the format is unknown; give a file name that ends in .{', .'.join(FORMATS)}")
+    return form
+
+
 def export_rows(
     store: Store,
     path: Path,
@@ -38,8 +46,7 @@ def export_rows(
     written; `MissingExtraError` if Parquet is requested and pyarrow is not installed.
     """
     writers = {"csv": _write_csv, "jsonl": _write_jsonl, "parquet": _write_parquet}
-    if (form := path.suffix.removeprefix(".")) not in writers:
-        raise UsageError(f"the format is unknown; give a file name that ends in .{', .'.join(FORMATS)}")
+    form = format_of(path)
     if form == "parquet":
         _pyarrow()
     try:
