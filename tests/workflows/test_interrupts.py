@@ -147,6 +147,11 @@ async def said(graph: Any, approver: Approver | None, recorder: Recorder, **opti
     return (await invoke_answered(graph, Said(said=[]), {}, None, approvals.answer))["said"]
 
 
+async def test_a_graph_that_takes_no_automatic_answer_ends_with_the_reason() -> None:
+    with pytest.raises(UsageError, match=r"\(team\) takes no automatic answer at ask"):
+        await said(graph("How many each?", schema=list[int]), approve_all, Recorder(None, None))
+
+
 async def test_each_interrupt_has_a_name_that_does_not_change_and_its_own_answer() -> None:
     recorder = Recorder(None, None)
     answers = await said(graph("a", "b", beside=3), approver_of(lambda asked: asked.step), recorder)

@@ -254,7 +254,7 @@ class Approvals:
         NewStepError
             If the record being replayed has no answer.
         UsageError
-            If no person can be asked.
+            If no person can be asked, or the graph refuses an automatic answer.
         """
         if isinstance(asked.value, Mapping) and asked.value.keys() == _FIELDS:
             return (await self._answer(Question(**asked.value))).approved
@@ -264,6 +264,8 @@ class Approvals:
         step = "/".join((self.team, "0", "interrupt", *asked.task, asked.number, "0"))
         text = "\n\n".join(filter(None, (asked.fault, question_text(asked.value))))
         event = await self._answer(Question(self.recorder.run_id, step, self.team, agent, what, node, text))
+        if asked.fault and event.automatic:  # the same answer would be refused again, without end
+            raise UsageError(f"{agent} ({self.team}) takes no automatic answer at {node}, so a person has to be asked")
         return reviewed(asked.value, event.approved, event.reason) if what == "review" else event.answer
 
     async def _answer(self, question: Question) -> ApprovalEvent:
