@@ -6,8 +6,8 @@ and a cell has only means.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -107,16 +107,6 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Bounds:
-    """Bounds of a model's mean and rank over alternatives to its failed choices; ranks are None without a metagame."""
-
-    worst_mean: float
-    best_mean: float
-    worst_rank: float | None
-    best_rank: float | None
-
-
-@dataclass(frozen=True)
 class Rated:
     """The ratings of a cell, each of shape ``(models,)`` in the order of its models; None without a metagame.
 
@@ -132,8 +122,6 @@ class Rated:
         Mean payoff in that population.
     converged
         Whether that population is at rest; see `labmates.stats.replicator.Dynamics`.
-    bounds
-        Of each model with failed decisions, including those left out; None if unknown.
     """
 
     cell: Cell
@@ -144,7 +132,6 @@ class Rated:
     rank: Array | None = None
     average_fitness: float | None = None
     converged: bool | None = None
-    bounds: Mapping[str, Bounds | None] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
         """The ratings as JSON data.
@@ -169,9 +156,8 @@ class Rated:
             "failed": [cell.failed_rate(model) for model in cell.models],
             "valid": [cell.valid(model) for model in cell.models],
             **values,
-            "bounds": [self._bounds(model) for model in cell.models],
             "left_out": [
-                {"model": model, "failed": tally.rate, "decisions": tally.asked, "bounds": self._bounds(model)}
+                {"model": model, "failed": tally.rate, "decisions": tally.asked}
                 for model, tally in cell.left_out.items()
             ],
             "average_mean": float(self.mean.mean()) if len(self.mean) else None,
@@ -179,26 +165,6 @@ class Rated:
             "converged": self.converged,
             "normalised": normalised,
         }
-
-    def ends(self, model: str, rating: str) -> tuple[float, float] | None:
-        """Bounds of a model's rating over alternatives to its failed choices; None if unknown."""
-        if model not in self.bounds:
-            values: Array | None = getattr(self, rating)
-            if values is None or model not in self.cell.models:
-                return None
-            value = float(values[self.cell.models.index(model)])
-            return value, value
-        bounds = self.bounds[model]
-        match rating, bounds:
-            case "mean", Bounds():
-                return bounds.worst_mean, bounds.best_mean
-            case "rank", Bounds(worst_rank=float(worst), best_rank=float(best)):
-                return best, worst
-        return None
-
-    def _bounds(self, model: str) -> dict[str, float | None] | None:
-        bounds = self.bounds.get(model)
-        return None if bounds is None else asdict(bounds)
 
 
 @dataclass(frozen=True)
@@ -217,9 +183,6 @@ class Summary:
         Share of failed decisions of each model in all runs; None if unknown.
     left_out
         The same for models without ratings.
-    bounds
-        For mean and rank of one game, the mean over runs of the bounds (`Bounds`) of each model with failed decisions,
-        where known.
     unconverged
         For fitness, the number of cells with a population that is not at rest.
     """
@@ -234,7 +197,6 @@ class Summary:
     average: Estimate
     failed: tuple[float | None, ...]
     left_out: Mapping[str, float]
-    bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     unconverged: int = 0
 
 
@@ -289,9 +251,8 @@ def summarise(rated: Iterable[Rated], *, together: Iterable[Rated] | None = None
             estimates = {key: list(map(estimate, columns)) for key, columns in samples.items()}
             estimates |= {key: pool[rating] for key, pool in of_pool.items() if rating in pool}
             for (mechanism, game), each in estimates.items():
-                bounds = dict(_bounds(groups[mechanism, game], rating))
                 what = (mechanism, game, models, rating, False)
-                summaries.append((game, _summary(what, groups[mechanism, game], each, bounds)))
+                summaries.append((game, _summary(what, groups[mechanism, game], each)))
     for models, groups in _by_models(whole).items():
         comparable = {key: runs for key, runs in groups.items() if runs[0].cell.scale is not None}
         of_pool = {key: pool for key, runs in comparable.items() if (pool := _of_pool(runs))}
@@ -352,16 +313,6 @@ def _domain(runs: Sequence[Cell], *, normalise: bool) -> Domain:
     return payoffs
 
 
-def _bounds(rated: Sequence[Rated], rating: str) -> Iterator[tuple[str, tuple[float, float]]]:
-    """The bounds of each model with failed decisions, if known in every run."""
-    for model in dict.fromkeys(name for ratings in rated for name in ratings.bounds):
-        ends = [ratings.ends(model, rating) for ratings in rated]
-        known = [pair for pair in ends if pair is not None]
-        if len(known) == len(ends):
-            low, high = np.mean(known, axis=0)
-            yield model, (float(low), float(high))
-
-
 def _failed(cells: Sequence[Cell], model: str) -> float | None:
     """The share of a model's decisions that failed in several cells; None if unknown."""
     if any(cell.failures is None for cell in cells):
@@ -387,7 +338,6 @@ def _summary(
     what: tuple[str, str, tuple[str, ...], str, bool],
     rated: Sequence[Rated],
     estimates: Sequence[Estimate],
-    bounds: Mapping[str, tuple[float, float]] | None = None,
 ) -> Summary:
     *each, average = estimates
     cells = [ratings.cell for ratings in rated]
@@ -399,7 +349,6 @@ def _summary(
         average,
         tuple(_failed(cells, model) for model in what[2]),
         {model: _failed(cells, model) or 0.0 for model in left_out},
-        bounds or {},
         sum(ratings.converged is False for ratings in rated) if what[3] == "fitness" else 0,
     )
 

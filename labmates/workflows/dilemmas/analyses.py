@@ -93,8 +93,7 @@ def ratings(runs: Runs, params: RatingsParams) -> Result:
     Under reputation, where co-players change, only means are available. A tournament is one cell, with points per
     round; if some models never met (a model with one player never meets itself), only means are available.
 
-    A model with more than 20 % failed decisions is excluded, and the others are rated among themselves. The bounds of
-    its mean and rank come from all possible values of its failed choices.
+    A model with more than 20 % failed decisions is excluded, and the others are rated among themselves.
     """
     from labmates.workflows.dilemmas.ratings import cells_table, summaries_table
 

@@ -1,38 +1,29 @@
-"""Ratings of models without those with too many failed decisions, and bounds on what their failed choices could change.
+"""Ratings of models without those with too many failed decisions.
 
 A failed choice is replaced by the rules with a mix of all actions, so that co-players can play on. A model above
-`MOST_FAILED` is left out and the others are rated among themselves. Every model with failed choices has bounds: each
-failed choice is replaced by the worst, or best, action for the model in that round, everything else as recorded. For
-the mean payoff they are exact, given the co-players' recorded play; the rank is that of these two plays. After a failed
-proposal, vote or signature the agreement is unknown, so there are no bounds.
+`MOST_FAILED` is left out and the others are rated among themselves.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from labmates.stats.intervals import notes
-from labmates.stats.ratings import ALL_GAMES, EVOLUTION, Bounds, Cell, Evolution, Rated, Summary, rate, summarise
+from labmates.stats.ratings import ALL_GAMES, EVOLUTION, Cell, Evolution, Rated, Summary, rate, summarise
 from labmates.stats.replicator import AT_REST, STEPS
 from labmates.stats.tables import Column, Table
 from labmates.stats.validity import MOST_FAILED, Tally, invalid
-from labmates.workflows.dilemmas.records import CrossPlay, Round, Use
+from labmates.workflows.dilemmas.records import CrossPlay, Use
 
 RATINGS = ("mean", "fitness", "population", "deviation", "rank")
 FAILED = "failed decisions"
 """The row of a summary with the shares of failed decisions."""
 _EVOLVED = ("fitness", "population")
-_BOUNDS = {"mean": ("worst_mean", "best_mean"), "rank": ("best_rank", "worst_rank")}
-CHOICE = "choose"
-"""The stage of actions."""
 
 
 def cells_table(rated: Sequence[Rated], *, steps: int = STEPS) -> Table:
-    """The ratings of every model in every cell; models left out have only bounds, in dilemmas."""
+    """The ratings of every model in every cell, with the models left out."""
     rows: list[dict[str, Any]] = []
     for ratings in rated:
         cell = ratings.cell
@@ -43,10 +34,6 @@ def cells_table(rated: Sequence[Rated], *, steps: int = STEPS) -> Table:
                 row[name] = None if values is None or model in cell.left_out else float(values[place])
             row |= {"converged": ratings.converged, "unconverged": ratings.converged is False}
             row |= {"failed": cell.failed_rate(model), "validity": _validity(cell, model)}
-            bounds = ratings.bounds.get(model)
-            for name, ends in _BOUNDS.items():
-                for side, end in zip(("low", "high"), ends, strict=True):
-                    row[f"{name}_bounds_{side}"] = None if bounds is None else getattr(bounds, end)
             rows.append(row)
     columns = [*(Column(name, once=True) for name in ("game", "mechanism", "run")), Column("model")]
     columns += [
@@ -57,15 +44,6 @@ def cells_table(rated: Sequence[Rated], *, steps: int = STEPS) -> Table:
     remarks = ["A rank of 1 is best. – is not defined without a metagame."]
     if moving := sum(each.converged is False for each in rated):
         remarks.append(_moving(moving, sum(each.converged is not None for each in rated), steps))
-    if any(each.bounds for each in rated):
-        columns += [
-            Column("mean_bounds", "mean, bounds", ".4f", "interval"),
-            Column("rank_bounds", "rank, bounds", ".1f", "interval"),
-        ]
-        remarks.append(
-            "Bounds: the worst and the best result of a model over alternatives to its failed choices; none after a "
-            "failed proposal, vote or signature."
-        )
     remarks += dict.fromkeys(
         _left_out(cell.mechanism, cell.game, model, tally.rate)
         for cell in (each.cell for each in rated)
@@ -120,19 +98,8 @@ def summaries_table(summaries: Sequence[Summary], *, steps: int = STEPS) -> Tabl
             if summary.game == ALL_GAMES:
                 remarks.append(f"{model} is left out of all games under {mechanism}, as it is of one of them.")
             else:
-                remarks.append(_left_out(mechanism, game, model, failed) + _bounded(summaries, summary, model))
+                remarks.append(_left_out(mechanism, game, model, failed))
     return Table("ratings", "Ratings over runs", columns, rows, remarks)
-
-
-def _bounded(summaries: Sequence[Summary], like: Summary, model: str) -> str:
-    """The bounds on the ratings of an excluded model."""
-    parts = [
-        f"its {each.rating} could have been {each.bounds[model][0]:.3f} to {each.bounds[model][1]:.3f}"
-        for each in summaries
-        if (each.mechanism, each.game, each.left_out) == (like.mechanism, like.game, like.left_out)
-        and model in each.bounds
-    ]
-    return f" With other choices, {', '.join(parts)}." if parts else ""
 
 
 def _moving(cells: int, of: int, steps: int) -> str:
@@ -162,8 +129,7 @@ def rate_play(
         If not every seating was played.
     """
     out = invalid(play.failures) if leave_out is None else leave_out
-    bounds = {model: bounds_of(play, model, use, out) for model, tally in play.failures.items() if tally.failed}
-    return replace(rate(play.without(out).cell(use), evolution), bounds=bounds)
+    return rate(play.without(out).cell(use), evolution)
 
 
 def summarise_plays(
@@ -206,59 +172,3 @@ def pooled(plays: Sequence[CrossPlay]) -> dict[str, Tally]:
         for model, tally in play.failures.items():
             totals[model] = totals.get(model, Tally(0, 0)) + tally
     return totals
-
-
-def bounds_of(play: CrossPlay, model: str, use: Use, leave_out: Collection[str] = ()) -> Bounds | None:
-    """The worst and the best rating of a model over alternatives to its failed choices.
-
-    None if decisions other than choices failed, or a round's game is unknown.
-
-    Parameters
-    ----------
-    leave_out
-        Models to leave out, except for `model`.
-    """
-    place = play.models.index(model)
-    if any(each.failed and each.stage != CHOICE for each in play.decided if each.entrant == place):
-        return None
-    means, ranks = [], []
-    for sign in (-1, 1):
-        rounds = []
-        for round_ in play.rounds:
-            imputed = _imputed(play, round_, place, use, sign)
-            if imputed is None:
-                return None
-            rounds.append(imputed)
-        others = [name for name in leave_out if name != model]
-        cell = replace(play, rounds=tuple(rounds)).without(others).cell(use)
-        ratings = rate(cell)
-        at = cell.models.index(model)
-        means.append(float(ratings.mean[at]))
-        ranks.append(None if ratings.rank is None else float(ratings.rank[at]))
-    return Bounds(means[0], means[1], ranks[0], ranks[1])
-
-
-def _imputed(play: CrossPlay, round_: Round, entrant: int, use: Use, sign: int) -> Round | None:
-    """A round with an entrant's failed choices replaced by the worst (-1) or best (1) for it; None if unknown."""
-    failed = [seat for seat, other in enumerate(round_.entrants) if other == entrant and round_.failed[seat]]
-    if not failed:
-        return round_
-    game = play.form(round_)
-    if game.labels != round_.labels:
-        return None
-    mixes = [np.array(mix) / 100 for mix in round_.mixes]
-    if not np.allclose(game.expected([list(mix) for mix in mixes]), round_.expected, rtol=1e-9, atol=1e-9):
-        return None  # a mechanism has changed the payoffs
-    if use == "sampled":
-        mixes = [
-            np.eye(len(labels))[labels.index(action)]
-            for labels, action in zip(round_.labels, round_.actions, strict=True)
-        ]
-    outcomes = game.table
-    for seat in reversed(range(len(mixes))):
-        if seat not in failed:
-            outcomes = np.tensordot(mixes[seat], outcomes, axes=(0, seat))
-    gains = sum(outcomes[..., seat] for seat, other in enumerate(round_.entrants) if other == entrant)
-    best = np.unravel_index(int(np.argmax(sign * np.asarray(gains))), np.shape(gains))
-    payoffs = tuple(map(float, outcomes[best]))
-    return replace(round_, expected=payoffs, payoffs=payoffs)

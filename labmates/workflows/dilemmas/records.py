@@ -12,8 +12,7 @@ import numpy as np
 from labmates.games.dilemmas import get_dilemma
 from labmates.games.normal_form import NormalForm
 from labmates.games.payoff_table import PayoffTable
-from labmates.mechanisms.contract import Contract
-from labmates.mechanisms.mediation import DELEGATE, Mediation
+from labmates.mechanisms.mediation import DELEGATE
 from labmates.records.events import DecisionEvent, Event, LabelEvent, PayoffEvent
 from labmates.stats.domains import Domain
 from labmates.stats.metagame import Array, metagame
@@ -281,19 +280,6 @@ class CrossPlay:
                 design = self._mediators[place].design(round_.step)
                 return None if design is None else design[0]
         return None
-
-    def form(self, round_: Round) -> NormalForm:
-        """The game of a round, including the mediators and contracts in effect."""
-        game = self.table.game()
-        agreements = {agreement.place: agreement for agreement in self.agreements}
-        for place in places(round_.step):
-            if place in agreements and (played := agreements[place].design(round_.step)) is not None:
-                design, number = played
-                if place in self._mediators:
-                    game = Mediation().apply(game, design)
-                elif all(agreements[place].signed[number]):
-                    game = Contract().apply(game, design)
-        return game
 
     def cooperation(self, round_: Round) -> list[float]:
         """The probability of the cooperative action by seat, own or by the mediator.

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import replace
-from functools import cache
-from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
 
 from labmates.api import arun
-from labmates.stats.ratings import ALL_GAMES, rate
+from labmates.stats.ratings import ALL_GAMES
 from labmates.workflows.dilemmas import frames as dilemma_frames
 from labmates.workflows.dilemmas.ratings import (
-    bounds_of,
     cells_table,
     pooled,
     rate_play,
@@ -37,9 +34,6 @@ MECHANISMS: list[tuple[str, dict[str, Any]]] = [
     ("contract+mediation", {}),
     ("repetition+contract", {"rounds": 2}),
 ]
-every_mechanism = pytest.mark.parametrize(
-    "mechanism", range(len(MECHANISMS)), ids=[f"{name}-{terms}" for name, terms in MECHANISMS]
-)
 
 
 def plays(url: str, *games: str, models: str, mechanism: str = "none", **terms: Any) -> list[CrossPlay]:
@@ -68,78 +62,6 @@ def failing(play: CrossPlay, steps: Collection[str], *, stage: str = "choose") -
 @pytest.fixture
 def url(tmp_path: Any) -> str:
     return f"sqlite:///{tmp_path}/runs.db"
-
-
-@pytest.fixture(scope="module")
-def played(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, int], CrossPlay]:
-    """The cross-play of a game under one of `MECHANISMS`, made once."""
-
-    @cache
-    def cross_play(game: str, number: int) -> CrossPlay:
-        mechanism, terms = MECHANISMS[number]
-        url = f"sqlite:///{tmp_path_factory.mktemp('plays')}/runs.db"
-        [play] = plays(url, game, models="scripted:random,scripted:equilibrium", mechanism=mechanism, **terms)
-        return play
-
-    return cross_play
-
-
-@every_mechanism
-@pytest.mark.parametrize("game", ["prisoners", "public-goods"])
-def test_the_game_that_each_round_was_is_known_from_the_record(
-    played: Callable[[str, int], CrossPlay], game: str, mechanism: int
-) -> None:
-    play = played(game, mechanism)
-    for one in play.rounds:
-        form = play.form(one)
-        assert form.labels == one.labels
-        assert form.expected([[share / 100 for share in mix] for mix in one.mixes]) == pytest.approx(one.expected)
-    assert all(0 <= decided.seat < play.table.players for decided in play.decided)
-
-
-def test_bounds_are_those_of_every_way_to_fill_the_failed_choices(url: str) -> None:
-    [play] = plays(url, "prisoners", models="scripted:random,scripted:defect,scripted:cooperate")
-    play = failing(play, [one.step for one in play.rounds])
-    found = bounds_of(play, "scripted:random", "expected")
-    assert found is not None
-    holes = [(at, seat) for at, one in enumerate(play.rounds) for seat, bad in enumerate(one.failed) if bad]
-    means, ranks = [], []
-    for filled in product(range(2), repeat=len(holes)):
-        mixes = [[list(mix) for mix in one.mixes] for one in play.rounds]
-        for (at, seat), action in zip(holes, filled, strict=True):
-            mixes[at][seat] = [100 * (place == action) for place in range(2)]
-        rounds = tuple(
-            replace(one, expected=tuple(map(float, play.form(one).expected((np.array(own) / 100).tolist()))))
-            for one, own in zip(play.rounds, mixes, strict=True)
-        )
-        rated = rate(replace(play, rounds=rounds).cell())
-        assert rated.rank is not None
-        means.append(rated.mean[0])
-        ranks.append(rated.rank[0])
-    assert [found.worst_mean, found.best_mean] == pytest.approx([min(means), max(means)])
-    assert found.best_rank in ranks
-    assert found.worst_rank in ranks
-
-
-@every_mechanism
-@pytest.mark.parametrize("use", ["expected", "sampled"])
-def test_what_was_recorded_lies_within_the_bounds(
-    played: Callable[[str, int], CrossPlay], mechanism: int, use: Any
-) -> None:
-    play = played("prisoners", mechanism)
-    play = failing(play, [one.step for one in play.rounds[::2]])
-    found = bounds_of(play, "scripted:random", use)
-    assert found is not None
-    mean = rate(play.cell(use)).mean[0]
-    assert found.worst_mean - 1e-9 <= mean <= found.best_mean + 1e-9
-    assert bounds_of(play, "scripted:equilibrium", use) is not None
-
-
-def test_nobody_can_tell_bounds_where_a_vote_failed(url: str) -> None:
-    [play] = plays(url, "prisoners", models="scripted:random,scripted:equilibrium", mechanism="contract")
-    voted = failing(play, ["1-2/contract/play"], stage="vote")
-    assert any(one.failed for one in voted.decided)
-    assert bounds_of(voted, "scripted:random", "expected") is None
 
 
 @pytest.mark.parametrize(("mechanism", "terms"), MECHANISMS)
@@ -178,7 +100,6 @@ def test_a_summary_leaves_a_model_out_of_the_game_in_which_it_failed_and_the_mea
     assert by_game["prisoners", "mean"].models == ("scripted:random", "scripted:defect")
     assert by_game["trust", "mean"].models == ("scripted:defect",)
     assert by_game["trust", "mean"].left_out == {"scripted:random": 1.0}
-    assert "scripted:random" in by_game["trust", "mean"].bounds
     assert by_game[ALL_GAMES, "mean"].models == ("scripted:defect",)
     kept = {(one.game, one.rating): one for one in summarise_plays(broken, keep_failed=True)}
     assert kept[ALL_GAMES, "mean"].models == ("scripted:random", "scripted:defect")
