@@ -1,13 +1,13 @@
 """The context and the states of a tournament's graphs.
 
-States are small and plain, since each step of a graph records them. A player's memory is its completed matches.
-Parallel matches share no player, so that no memory depends on their order of completion.
+A player's memory is its completed matches. Parallel matches share no player, so that no memory depends on the order in
+which they end.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any
@@ -15,7 +15,7 @@ from typing import Annotated, Any
 from typing_extensions import TypedDict
 
 from labmates.agents.decisions import Form
-from labmates.games.iterated.match import LABELS, Action, End, Match, Move, Round
+from labmates.games.iterated.match import LABELS, End, Match, Move, Round
 from labmates.games.iterated.schedule import Pairing, schedule
 from labmates.records.events import DecisionEvent
 from labmates.util.seeds import derive
@@ -27,20 +27,9 @@ from labmates.workflows.tournament.briefs import Briefing, View
 from labmates.workflows.tournament.condition import TournamentCondition
 
 
-class MatchData(TypedDict):
-    """A completed match as plain data; see `Match`."""
-
-    number: int
-    players: list[str]
-    rounds: list[list[Action]]
-    chosen: list[list[Action]]
-    end: End
-    by: list[str]
-
-
-def add_matches(old: list[MatchData], new: list[MatchData]) -> list[MatchData]:
+def add_matches(old: list[Match], new: list[Match]) -> list[Match]:
     """Merge matches in the order of the schedule."""
-    return sorted([*old, *new], key=lambda match: match["number"])
+    return sorted([*old, *new], key=lambda match: match.number)
 
 
 class TournamentState(TypedDict):
@@ -61,7 +50,7 @@ class TournamentState(TypedDict):
     """
 
     turn: int
-    matches: Annotated[list[MatchData], add_matches]
+    matches: Annotated[list[Match], add_matches]
     plans: Annotated[dict[str, str], operator.or_]
     played: Annotated[dict[str, int], operator.or_]
     planned: Annotated[dict[str, int], operator.or_]
@@ -70,7 +59,7 @@ class TournamentState(TypedDict):
 class Outcome(TypedDict):
     """The result of a match for the tournament."""
 
-    matches: list[MatchData]
+    matches: list[Match]
     plans: dict[str, str]
     played: dict[str, int]
     planned: dict[str, int]
@@ -95,15 +84,15 @@ class MatchState(TypedDict):
 
     number: int
     players: list[str]
-    memory: list[MatchData]
-    rounds: list[list[Action]]
-    chosen: list[list[Action]]
+    memory: list[Match]
+    rounds: list[Round]
+    chosen: list[Round]
     moves: list[Move | None]
     messages: list[tuple[int, str, str]]
     plans: Annotated[dict[str, str], operator.or_]
     played: Annotated[dict[str, int], operator.or_]
     planned: Annotated[dict[str, int], operator.or_]
-    matches: Annotated[list[MatchData], add_matches]
+    matches: Annotated[list[Match], add_matches]
 
 
 class PlanState(TypedDict):
@@ -111,6 +100,10 @@ class PlanState(TypedDict):
 
     Attributes
     ----------
+    number
+        The match.
+    view
+        The player's knowledge.
     draft, critique
         The latest of each; empty if unusable.
     turn
@@ -120,13 +113,7 @@ class PlanState(TypedDict):
     """
 
     number: int
-    player: str
-    memory: list[MatchData]
-    rounds: list[list[Action]]
-    chosen: list[Action]
-    opponent: str
-    plan: str
-    left: int
+    view: View
     draft: str
     critique: str
     turn: int
@@ -139,20 +126,6 @@ class PlanOutcome(TypedDict):
 
     plans: dict[str, str]
     planned: dict[str, int]
-
-
-def match_of(data: MatchData, team_of: dict[str, str]) -> Match:
-    """A completed match."""
-    first, second = data["players"]
-    return Match(
-        data["number"],
-        (first, second),
-        (team_of[first], team_of[second]),
-        tuple((first_move, second_move) for first_move, second_move in data["rounds"]),
-        data["end"],
-        tuple(data["by"]),
-        tuple((first_move, second_move) for first_move, second_move in data["chosen"]),
-    )
 
 
 @dataclass(frozen=True)
@@ -205,41 +178,50 @@ class TournamentContext:
         """The player as a speaker."""
         return self._speakers[player]
 
-    def view(
+    def ended(
         self,
-        player: str,
-        memory: Sequence[MatchData],
-        rounds: Sequence[Round],
-        opponent: str,
-        left: int,
-        plan: str,
-        chosen: Sequence[Action] = (),
-    ) -> View:
-        """A player's knowledge: its own matches, and before a round nothing of its opponent."""
-        matches = (match_of(data, self.condition.players) for data in memory if player in data["players"])
-        return View(player, tuple(matches), tuple(rounds), opponent if rounds else "", left, plan, chosen=tuple(chosen))
+        number: int,
+        players: Sequence[str],
+        end: End,
+        by: Sequence[str],
+        rounds: Sequence[Round] = (),
+        chosen: Sequence[Round] = (),
+    ) -> Match:
+        """A match that has ended."""
+        (first, second), teams = players, self.condition.players
+        both = teams[first], teams[second]
+        return Match(number, (first, second), both, tuple(rounds), end, tuple(by), tuple(chosen))
 
     def left(self, player: str, played: dict[str, int]) -> int:
         """Number of rounds left to a player."""
         return self.condition.total_rounds - played.get(player, 0)
 
-    def failed(self, step: str, player: str, stage: str, match: int, round_: int) -> None:
-        """Record a failed step of planning, which keeps the previous plan."""
-        speaker = self.speaker(player)
+    def decided(
+        self,
+        step: str,
+        player: str,
+        stage: str,
+        decision: Mapping[str, Any],
+        *,
+        failed: bool,
+        match: int | None = None,
+        round_: int = 0,
+    ) -> None:
+        """Record a player's decision, in a match or before the first one."""
         self.table.recorder.once(
             DecisionEvent(
                 step=step,
-                team=speaker.team,
+                team=self.speaker(player).team,
                 agent=player,
                 stage=stage,
                 round=round_,
-                match=f"match {match}",
-                decision={},
-                failed=True,
+                match="" if match is None else f"match {match}",
+                decision=dict(decision),
+                failed=failed,
             )
         )
 
 
-def seen_by(rounds: Sequence[Sequence[Action]], seat: int) -> list[Round]:
+def seen_by(rounds: Sequence[Round], seat: int) -> list[Round]:
     """The rounds of a match with the moves of the player at `seat` first."""
     return [(both[seat], both[1 - seat]) for both in rounds]

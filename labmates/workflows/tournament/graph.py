@@ -20,7 +20,7 @@ from labmates.util.seeds import derive
 from labmates.workflows.play.playing import together
 from labmates.workflows.tournament.briefs import wishes_form
 from labmates.workflows.tournament.condition import TournamentCondition
-from labmates.workflows.tournament.context import MatchData, MatchState, TournamentContext, TournamentState
+from labmates.workflows.tournament.context import MatchState, TournamentContext, TournamentState
 from labmates.workflows.tournament.match import MOST_MESSAGE, match_graph, record_match
 from labmates.workflows.tournament.planning import read_text
 
@@ -31,11 +31,9 @@ async def pairing(state: TournamentState, runtime: Runtime[TournamentContext]) -
     """Begin a round of the schedule; matches of players without rounds left are recorded as not played."""
     ctx = runtime.context
     off = [
-        MatchData(
-            number=number, players=list(pair), rounds=[], chosen=[], end="not_played", by=_spent(ctx, state, pair)
-        )
+        ctx.ended(number, pair, "not_played", spent)
         for number, pair in ctx.schedule[state["turn"]]
-        if _spent(ctx, state, pair)
+        if (spent := _spent(ctx, state, pair))
     ]
     for match in off:
         record_match(ctx, match)
@@ -91,7 +89,7 @@ def _match(state: TournamentState, number: int, pair: Pairing) -> Send:
         MatchState(
             number=number,
             players=list(pair),
-            memory=[match for match in state["matches"] if not set(pair).isdisjoint(match["players"])],
+            memory=[match for match in state["matches"] if not set(pair).isdisjoint(match.players)],
             rounds=[],
             chosen=[],
             messages=[],
@@ -169,14 +167,15 @@ async def _introduction(ctx: TournamentContext, player: str) -> str:
     text = await ctx.table.say(
         step, ctx.speaker(player), messages, read_text(MOST_MESSAGE), name=f"{player}: introduction"
     )
-    _record(ctx, player, "introduction", {"message": text or ""}, failed=not text)
+    ctx.decided(step, player, "introduction", {"message": text or ""}, failed=not text)
     return text or ""
 
 
 async def _wishes(ctx: TournamentContext, player: str, introductions: dict[str, str]) -> list[str]:
     others = [other for other in ctx.condition.players if other != player]
+    step = f"teams/{player}/wishes"
     chosen = await ctx.table.decide(
-        f"teams/{player}/wishes",
+        step,
         ctx.speaker(player),
         ctx.briefing.wishes(player, introductions),
         wishes_form(tuple(others)),
@@ -185,12 +184,5 @@ async def _wishes(ctx: TournamentContext, player: str, introductions: dict[str, 
     )
     most = len(next(iter(ctx.condition.players_of.values()))) - 1
     wanted = [] if chosen is None else list(dict.fromkeys(chosen.model_dump()["wanted"]))[:most]
-    _record(ctx, player, "wishes", {"wanted": wanted}, failed=chosen is None)
+    ctx.decided(step, player, "wishes", {"wanted": wanted}, failed=chosen is None)
     return wanted
-
-
-def _record(ctx: TournamentContext, player: str, stage: str, decision: Update, *, failed: bool) -> None:
-    step, team = f"teams/{player}/{stage}", ctx.speaker(player).team
-    ctx.table.recorder.once(
-        DecisionEvent(step=step, team=team, agent=player, stage=stage, decision=decision, failed=failed)
-    )

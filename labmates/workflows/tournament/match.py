@@ -12,13 +12,13 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import Send
 
-from labmates.games.iterated.match import LABELS, Action, End, Move
+from labmates.games.iterated.match import LABELS, Action, End, Match, Move, Round
 from labmates.games.iterated.questions import marked, questions
-from labmates.records.events import DecisionEvent, PayoffEvent
+from labmates.records.events import PayoffEvent
 from labmates.util.seeds import derive
 from labmates.workflows.play.playing import together
 from labmates.workflows.tournament.briefs import View, answers_form, move_form
-from labmates.workflows.tournament.context import MatchData, MatchState, Outcome, PlanState, TournamentContext, seen_by
+from labmates.workflows.tournament.context import MatchState, Outcome, PlanState, TournamentContext, seen_by
 from labmates.workflows.tournament.planning import planning_graph, read_text
 
 Update = dict[str, Any]
@@ -50,7 +50,7 @@ async def moves(state: MatchState, runtime: Runtime[TournamentContext]) -> Updat
         ctx.table.decide(
             _step(state, player, "move"),
             ctx.speaker(player),
-            ctx.briefing.move(_with_messages(_view(ctx, state, seat), messages, seat)),
+            ctx.briefing.move(_in_round(ctx, state, seat, messages)),
             form,
             name=f"{player}, match {state['number']}, round {round_}: move",
             otherwise="Without a valid answer, the match ends before this round.",
@@ -63,23 +63,20 @@ async def moves(state: MatchState, runtime: Runtime[TournamentContext]) -> Updat
 
 async def payoffs(state: MatchState, runtime: Runtime[TournamentContext]) -> Update:
     """The result of both moves: points, or the end of the match."""
-    ctx, condition = runtime.context, runtime.context.condition
-    played = [_executed(ctx, state, seat, move) for seat, move in enumerate(state["moves"]) if move in ("C", "D")]
+    ctx = runtime.context
     rounds, chosen, counts = state["rounds"], state["chosen"], state["played"]
     _record_moves(ctx, state)
-    if len(played) == 2:
-        first, second = played
-        rounds = [*rounds, [first, second]]
-        chosen = [*chosen, [move for move in state["moves"] if move in ("C", "D")]]
+    own, other = state["moves"]
+    if own in ("C", "D") and other in ("C", "D"):
+        first, second = _executed(ctx, state, 0, own), _executed(ctx, state, 1, other)
+        rounds, chosen = [*rounds, (first, second)], [*chosen, (own, other)]
         counts = {player: counts.get(player, 0) + 1 for player in state["players"]}
-        points = [condition.payoffs.of(first, second), condition.payoffs.of(second, first)]
-        _record_payoff(ctx, state, played, points)
+        points = [ctx.condition.payoffs.of(first, second), ctx.condition.payoffs.of(second, first)]
+        _record_payoff(ctx, state, [first, second], points)
     end, by = _end(ctx, state, rounds, counts)
     update: Update = {"rounds": rounds, "chosen": chosen, "played": counts}
     if end is not None:
-        match = MatchData(
-            number=state["number"], players=state["players"], rounds=rounds, chosen=chosen, end=end, by=by
-        )
+        match = ctx.ended(state["number"], state["players"], end, by, rounds, chosen)
         record_match(ctx, match)
         update["matches"] = [match]
     await ctx.table.recorder.flush()
@@ -119,17 +116,20 @@ def match_graph() -> CompiledStateGraph[MatchState, TournamentContext, MatchStat
     return graph.compile(name="match")
 
 
-def record_match(ctx: TournamentContext, match: MatchData) -> None:
+def record_match(ctx: TournamentContext, match: Match) -> None:
     """Record the end of a match."""
-    both = [seen_by(match["rounds"], seat) for seat in (0, 1)]
-    totals = [ctx.condition.payoffs.total(rounds) for rounds in both]
+    details = {
+        "number": match.number,
+        "players": list(match.players),
+        "rounds": list(map(list, match.rounds)),
+        "chosen": list(map(list, match.chosen)),
+        "end": match.end,
+        "by": list(match.by),
+        "teams": list(match.teams),
+    }
+    points = {player: float(ctx.condition.payoffs.total(match.seen_by(player))) for player in match.players}
     ctx.table.recorder.once(
-        PayoffEvent(
-            step=f"{match['number']}/end",
-            match=f"match {match['number']}",
-            payoffs=dict(zip(match["players"], map(float, totals), strict=True)),
-            details={**match, "teams": [ctx.condition.players[player] for player in match["players"]]},
-        )
+        PayoffEvent(step=f"{match.number}/end", match=f"match {match.number}", payoffs=points, details=details)
     )
 
 
@@ -145,30 +145,14 @@ async def _messages(ctx: TournamentContext, state: MatchState) -> list[tuple[int
 async def _message(ctx: TournamentContext, state: MatchState, seat: int) -> str:
     player = state["players"][seat]
     step, number = _step(state, player, "message"), len(state["rounds"]) + 1
-    view = _with_messages(_view(ctx, state, seat), state["messages"], seat)
+    view = _in_round(ctx, state, seat, state["messages"])
     name = f"{player}, match {state['number']}, round {number}: message"
     text = await ctx.table.say(
         step, ctx.speaker(player), ctx.briefing.message(view), read_text(MOST_MESSAGE), name=name
     )
-    ctx.table.recorder.once(
-        DecisionEvent(
-            step=step,
-            team=ctx.condition.players[player],
-            agent=player,
-            stage="message",
-            round=number,
-            match=f"match {state['number']}",
-            decision={"message": text or ""},
-            failed=not text,
-        )
-    )
+    decision = {"message": text or ""}
+    ctx.decided(step, player, "message", decision, failed=not text, match=state["number"], round_=number)
     return text or ""
-
-
-def _with_messages(view: View, messages: Sequence[tuple[int, str, str]], seat: int) -> View:
-    """A player's knowledge with the messages of the match, its own first."""
-    turned = [(number, first, second) if seat == 0 else (number, second, first) for number, first, second in messages]
-    return replace(view, messages=tuple(turned))
 
 
 def _is_due(ctx: TournamentContext, state: MatchState, seat: int) -> bool:
@@ -182,18 +166,11 @@ def _is_due(ctx: TournamentContext, state: MatchState, seat: int) -> bool:
 
 
 def _planning(ctx: TournamentContext, state: MatchState, seat: int) -> Send:
-    view = _view(ctx, state, seat)
     return Send(
         "planning",
         PlanState(
             number=state["number"],
-            player=view.player,
-            memory=[match for match in state["memory"] if view.player in match["players"]],
-            rounds=[list(both) for both in view.rounds],
-            chosen=list(view.chosen),
-            opponent=view.opponent,
-            plan=view.plan,
-            left=view.left,
+            view=_view(ctx, state, seat),
             draft="",
             critique="",
             turn=0,
@@ -204,23 +181,32 @@ def _planning(ctx: TournamentContext, state: MatchState, seat: int) -> Send:
 
 
 def _view(ctx: TournamentContext, state: MatchState, seat: int) -> View:
+    """A player's knowledge: its own matches, and before a round nothing of its opponent."""
     player, opponent = state["players"][seat], state["players"][1 - seat]
-    plan, left = state["plans"].get(player, ""), ctx.left(player, state["played"])
-    chosen = [both[seat] for both in state["chosen"]]
-    view = ctx.view(player, state["memory"], seen_by(state["rounds"], seat), opponent, left, plan, chosen)
+    rounds = seen_by(state["rounds"], seat)
+    return View(
+        player,
+        tuple(match for match in state["memory"] if player in match.players),
+        tuple(rounds),
+        opponent if rounds else "",
+        ctx.left(player, state["played"]),
+        state["plans"].get(player, ""),
+        chosen=tuple(both[seat] for both in state["chosen"]),
+    )
+
+
+def _in_round(ctx: TournamentContext, state: MatchState, seat: int, messages: Sequence[tuple[int, str, str]]) -> View:
+    """A player's knowledge with the messages of the match, its own first, and with the opponent's reputation."""
+    turned = [(number, first, second) if seat == 0 else (number, second, first) for number, first, second in messages]
+    view, opponent = replace(_view(ctx, state, seat), messages=tuple(turned)), state["players"][1 - seat]
     if ctx.condition.reputation == "none":
         return view
-    moves = [
-        both[match["players"].index(opponent)]
-        for match in state["memory"]
-        if opponent in match["players"]
-        for both in match["rounds"]
-    ]
+    moves = [own for match in state["memory"] if opponent in match.players for own, _ in match.seen_by(opponent)]
     return replace(view, reputation=(moves.count("C"), len(moves)))
 
 
 def _end(
-    ctx: TournamentContext, state: MatchState, rounds: list[list[Action]], counts: dict[str, int]
+    ctx: TournamentContext, state: MatchState, rounds: list[Round], counts: dict[str, int]
 ) -> tuple[End | None, list[str]]:
     """Why a match is over (None if not), and the players who ended it."""
     chosen = dict(zip(state["players"], state["moves"], strict=True))
@@ -251,22 +237,16 @@ def _chance(ctx: TournamentContext, state: MatchState, *path: str) -> float:
 
 
 def _record_moves(ctx: TournamentContext, state: MatchState) -> None:
-    round_ = len(state["rounds"]) + 1
-    ctx.table.recorder.once(
-        *(
-            DecisionEvent(
-                step=_step(state, player, "move"),
-                team=ctx.condition.players[player],
-                agent=player,
-                stage="move",
-                round=round_,
-                match=f"match {state['number']}",
-                decision={} if move is None else {"move": LABELS[move]},
-                failed=move is None,
-            )
-            for player, move in zip(state["players"], state["moves"], strict=True)
+    for player, move in zip(state["players"], state["moves"], strict=True):
+        ctx.decided(
+            _step(state, player, "move"),
+            player,
+            "move",
+            {} if move is None else {"move": LABELS[move]},
+            failed=move is None,
+            match=state["number"],
+            round_=len(state["rounds"]) + 1,
         )
-    )
 
 
 def _record_payoff(ctx: TournamentContext, state: MatchState, executed: list[Action], points: list[int]) -> None:
@@ -294,17 +274,8 @@ async def _examine(ctx: TournamentContext, state: MatchState, seat: int) -> None
         name=f"{view.player}, match {state['number']}: questions",
         otherwise="Without a valid answer, all of your answers count as wrong.",
     )
-    ctx.table.recorder.once(
-        DecisionEvent(
-            step=step,
-            team=ctx.condition.players[view.player],
-            agent=view.player,
-            stage="questions",
-            match=f"match {state['number']}",
-            decision=marked(asked, None if decided is None else ctx.meant(decided)),
-            failed=decided is None,
-        )
-    )
+    decision = marked(asked, None if decided is None else ctx.meant(decided))
+    ctx.decided(step, view.player, "questions", decision, failed=decided is None, match=state["number"])
 
 
 def _step(state: MatchState, player: str, stage: str) -> str:

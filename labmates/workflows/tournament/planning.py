@@ -16,7 +16,6 @@ from labmates.models.reply import Reply
 from labmates.records.bodies import Bodies
 from labmates.records.events import DecisionEvent, Event, LLMCallEvent
 from labmates.workflows.calls.remarks import fault_text
-from labmates.workflows.tournament.briefs import View
 from labmates.workflows.tournament.context import PlanOutcome, PlanState, TournamentContext
 
 MOST_CHARS = 6_000
@@ -30,27 +29,28 @@ Update = dict[str, Any]
 async def plan(state: PlanState, runtime: Runtime[TournamentContext]) -> Update:
     """Ask the planner for a draft."""
     ctx = runtime.context
-    return {"draft": await _say(ctx, state, "plan", ctx.briefing.plan(_view(ctx, state)))}
+    return {"draft": await _say(ctx, state, "plan", ctx.briefing.plan(state["view"]))}
 
 
 async def critique(state: PlanState, runtime: Runtime[TournamentContext]) -> Update:
     """Ask the critic for a critique of the latest draft."""
     ctx = runtime.context
-    messages = ctx.briefing.critique(_view(ctx, state), state["draft"])
+    messages = ctx.briefing.critique(state["view"], state["draft"])
     return {"critique": await _say(ctx, state, "critique", messages), "turn": state["turn"] + 1}
 
 
 async def improve(state: PlanState, runtime: Runtime[TournamentContext]) -> Update:
     """Ask the planner for an improved draft. Without a usable one the draft is kept."""
     ctx = runtime.context
-    messages = ctx.briefing.improve(_view(ctx, state), state["draft"], state["critique"])
+    messages = ctx.briefing.improve(state["view"], state["draft"], state["critique"])
     return {"draft": await _say(ctx, state, "improved plan", messages) or state["draft"]}
 
 
 async def adopt(state: PlanState, runtime: Runtime[TournamentContext]) -> Update:
     """Adopt the latest draft as the player's plan; without one, the previous plan stays."""
-    player, played = state["player"], runtime.context.condition.total_rounds - state["left"]
-    return {"plans": {player: state["draft"] or state["plan"]}, "planned": {player: played}}
+    view = state["view"]
+    played = runtime.context.condition.total_rounds - view.left
+    return {"plans": {view.player: state["draft"] or view.plan}, "planned": {view.player: played}}
 
 
 def after_draft(state: PlanState, runtime: Runtime[TournamentContext]) -> Literal["critique", "adopt"]:
@@ -91,19 +91,13 @@ def read_text(most: int) -> Callable[[Reply, bool], str]:
     return read
 
 
-def _view(ctx: TournamentContext, state: PlanState) -> View:
-    rounds = [(own, other) for own, other in state["rounds"]]
-    left, plan, chosen = state["left"], state["plan"], state["chosen"]
-    return ctx.view(state["player"], state["memory"], rounds, state["opponent"], left, plan, chosen)
-
-
 async def _say(ctx: TournamentContext, state: PlanState, stage: str, messages: list[BaseMessage]) -> str:
-    player, match, round_ = state["player"], state["number"], len(state["rounds"]) + 1
+    player, match, round_ = state["view"].player, state["number"], len(state["view"].rounds) + 1
     step = f"{match}/{round_}/{player}/{stage}/{state['turn']}"
     name = f"{player}, match {match}, round {round_}: {stage}"
     text = await ctx.table.say(step, ctx.speaker(player), messages, read_text(MOST_CHARS), name=name)
     if not text:
-        ctx.failed(step, player, stage, match, round_)
+        ctx.decided(step, player, stage, {}, failed=True, match=match, round_=round_)
     return text or ""
 
 
