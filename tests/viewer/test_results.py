@@ -1,4 +1,4 @@
-"""The results of a study in the viewer: matrices of means, their runs, and the metric against cost."""
+"""The results of a study in the viewer: matrices of means, and their runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from labmates.errors import UsageError
 from labmates.pages.links import Links
 from labmates.records.store import Store
-from labmates.viewer.pages.results import Results, _front, results_section
+from labmates.viewer.pages.results import Results, results_section
 from tests.studies.ended import fresh_run
 from tests.support.site import served
 
@@ -84,18 +84,6 @@ def test_a_mean_leads_to_its_runs_and_hostile_values_are_escaped(store: Store) -
         listed = site.get(unescape(first[1])).text
         assert set(re.findall(r"/runs/(run\d+)", listed)) == {"run00", "run01", "run10", "run11"}
         assert site.get("/analyses?study=pilot&metric=colour").status == 400
-
-
-def test_the_metric_stands_against_money_with_the_pareto_front(store: Store) -> None:
-    drawn = results(store, metric="accuracy").against_money(Links(), "pilot")
-    assert drawn.count("<circle") == 8
-    assert 'class="front"' in drawn
-    assert "0.005 for $0.0010, n 2: models openai:a" in drawn
-    assert not results(store, metric="tokens").against_money(Links(), "pilot")
-    points = [(1.0, 0.2), (2.0, 0.1), (3.0, 0.5), (3.0, 0.4)]
-    assert _front(points, "higher") == [(1.0, 0.2), (3.0, 0.2), (3.0, 0.5)]
-    assert _front(points, "lower") == [(1.0, 0.2), (2.0, 0.2), (2.0, 0.1)]
-    assert _front(points, None) == []
 
 
 def test_headline_metrics_are_drawn_as_in_a_report(store: Store) -> None:

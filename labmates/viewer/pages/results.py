@@ -1,4 +1,4 @@
-"""The results of a study: metrics by parameters of its conditions, and a metric against cost."""
+"""The results of a study: metrics by parameters of its conditions."""
 
 from __future__ import annotations
 
@@ -11,13 +11,11 @@ from markupsafe import Markup
 
 from labmates.errors import unknown_name
 from labmates.pages.links import Links
-from labmates.pages.rendering import brief, render
-from labmates.pages.svg import COLOURS, Plot, tag
+from labmates.pages.rendering import render
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
 from labmates.reports.results import (
     SHARES,
-    SPENT,
     USAGE,
     by_model,
     cells,
@@ -31,7 +29,6 @@ from labmates.reports.results import (
     varying,
 )
 from labmates.stats.intervals import Estimate
-from labmates.util.grouping import grouped
 from labmates.workflows.protocol.experiment import EXPERIMENTS
 
 MODELS: Final = "models"
@@ -130,58 +127,6 @@ class Results:
         metrics = EXPERIMENTS.get(self.kind).headline if self.kind in EXPERIMENTS else ()
         return list(headline_figures(self.kind, ended, cells(ended, metrics), by_model(ended, metrics)))
 
-    def against_money(self, links: Links, study: str) -> Markup:
-        """The metric against cost, a point per condition; empty if all conditions cost the same."""
-        groups = grouped((run.key, run) for run in self.runs if value_of(run, self.metric) is not None)
-        heights = self._estimates(list(groups.values()))
-        money = [mean for mean in estimates(list(groups.values()), SPENT, self._costs) if mean is not None]
-        if len({cost.value for cost in money}) < 2 or self.metric in USAGE:
-            return Markup("")
-        points = list(zip(money, heights, groups.values(), strict=True))
-        plot = Plot(_span([ends for cost, _, _ in points for ends in cost.ends()], 0.0), self._range(heights), top=24)
-        models = self.models()
-        front = _front([(cost.value, height.value) for cost, height, _ in points], self.better)
-        marks = [self._mark(plot, point, models, links, study) for point in points]
-        steps = "L".join(f"{plot.x(cost):.1f} {plot.y(height):.1f}" for cost, height in front)
-        line = tag("path", d=f"M{steps}", class_="front") if len(front) > 1 else ""
-        name = self.metric.replace("_", " ")
-        axes = plot.axes("dollars per run", name, x_format="${:g}")
-        return plot.drawn(f"{name} against cost, a point per condition", axes, line, *marks)
-
-    def models(self) -> list[str]:
-        """The models of the runs, in the order of their colours."""
-        return list(dict.fromkeys(run.shown_models for run in self.runs))
-
-    def _mark(
-        self,
-        plot: Plot,
-        point: tuple[Estimate, Estimate, list[RunRecord]],
-        models: Sequence[str],
-        links: Links,
-        study: str,
-    ) -> Markup:
-        cost, height, group = point
-        values = [f"{name} {value}" for name, value in self._values[group[0].id].items()]
-        label = f"{brief(round(height.value, 3))} for ${cost.value:.4f}, n {height.n}: {', '.join(values)}"
-        x, y = plot.x(cost.value), plot.y(height.value)
-        (left, right), (low, high) = map(plot.x, cost.ends()), map(plot.y, height.ends())
-        colour = f"c{models.index(group[0].shown_models) % COLOURS}"
-        drawn = [
-            tag("path", d=f"M{x:.1f} {low:.1f}V{high:.1f}M{left:.1f} {y:.1f}H{right:.1f}", class_=f"line {colour}"),
-            tag("circle", tag("title", label), cx=x, cy=y, r=5, class_=f"area {colour}"),
-        ]
-        if links.is_static:
-            return tag("g", *drawn)
-        return tag("a", *drawn, href=links.runs(study=study, key=[group[0].key]))
-
-    @property
-    def better(self) -> str | None:
-        """Which values of the metric are better, ``higher`` or ``lower``; None if neither."""
-        if self.metric in SHARES:
-            return "lower"
-        metrics = EXPERIMENTS.get(self.kind).metrics if self.kind in EXPERIMENTS else ()
-        return next((metric.better for metric in metrics if metric.name == self.metric), None)
-
     def _estimates(self, groups: Sequence[Sequence[RunRecord]]) -> list[Estimate]:
         return [mean for mean in estimates(groups, self.metric, self._costs) if mean is not None]
 
@@ -192,9 +137,6 @@ class Results:
             return domain.low, domain.high
         values = [estimate.value for estimate in estimates] or [0.0]
         return min([0.0, *values]), max(values)
-
-    def _range(self, estimates: Sequence[Estimate]) -> tuple[float, float]:
-        return _span([*self._scale(estimates), *(end for estimate in estimates for end in estimate.ends())])
 
 
 def results_section(
@@ -213,7 +155,6 @@ def results_section(
         results=results,
         matrices=results.matrices(),
         figures=results.figures(),
-        against_money=results.against_money(links, study),
         shown_name=shown_name,
         links=links,
     )
@@ -227,19 +168,3 @@ def _chosen(what: str, query: Mapping[str, str], offered: Sequence[str], usual: 
     if what in query:
         return name if name in offered else next(iter(offered), "")
     return usual if usual is not None else next(iter(offered), "")
-
-
-def _span(values: Sequence[float], *more: float) -> tuple[float, float]:
-    return min(*values, *more), max(*values, *more)
-
-
-def _front(points: Sequence[tuple[float, float]], better: str | None) -> list[tuple[float, float]]:
-    """The Pareto front of cost and metric, as steps."""
-    if better is None:
-        return []
-    sign = 1 if better == "higher" else -1
-    front: list[tuple[float, float]] = []
-    for cost, value in sorted(points, key=lambda point: (point[0], -sign * point[1])):
-        if not front or sign * value > sign * front[-1][1]:
-            front += [(cost, front[-1][1]), (cost, value)] if front else [(cost, value)]
-    return front

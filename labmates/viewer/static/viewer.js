@@ -208,7 +208,7 @@ const LONGEST_PAUSE = 30000;
 const PARTS = {
   append: [".heading", ".live"],
   reload: [".heading", ".page", ".live"],
-  parts: [".heading", "#standing", "#matrices", "#multiples", "#money"],
+  parts: [".heading", "#standing", "#matrices", "#multiples"],
 };
 
 async function watch() {
