@@ -38,32 +38,14 @@ class Scale:
 
 @dataclass(frozen=True)
 class Evolution:
-    """Parameters of the evolution of a population of models.
-
-    Attributes
-    ----------
-    start
-        Initial shares of models, by name; other models share the rest equally.
-    """
+    """Parameters of the evolution of a population of models."""
 
     steps: int = STEPS
     rate: float = RATE
-    start: Mapping[str, float] = field(default_factory=dict)
-
-    def population(self, models: Sequence[str]) -> list[float] | None:
-        """The initial shares of these models; None for equal shares."""
-        given = {model: self.start[model] for model in models if model in self.start}
-        if not given:
-            return None
-        others = len(models) - len(given)
-        rest = (1 - sum(given.values())) / others if others else 0.0
-        shares = [given.get(model, rest) for model in models]
-        return [share / sum(shares) for share in shares]
 
     def of(self, cell: Cell) -> Dynamics:
         """The evolution of a cell's models."""
-        start = self.population(cell.models)
-        return replicator_dynamics(cell.payoffs, steps=self.steps, rate=self.rate, start=start)
+        return replicator_dynamics(cell.payoffs, steps=self.steps, rate=self.rate)
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from pydantic import Field
 
-from labmates.errors import UsageError, unknown_name
+from labmates.errors import UsageError
 from labmates.stats.figures import paged
 from labmates.util.grouping import grouped
 from labmates.workflows.protocol.analysis import Analysis, Drawing, Params, Result, Runs, TooFewRunsError
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from labmates.stats.ratings import Cell, Evolution, Rated, Summary
+    from labmates.stats.ratings import Cell, Rated, Summary
     from labmates.stats.tables import Column
     from labmates.workflows.dilemmas.records import CrossPlay
 
@@ -74,11 +74,6 @@ class RatingsParams(Params):
     )
     steps: int = Field(1000, ge=0, le=1_000_000, description="Steps of the replicator dynamics.")
     rate: float = Field(0.1, gt=0, le=100, description="Rate of the replicator dynamics, per unit of payoff.")
-    start: dict[str, Annotated[float, Field(gt=0, lt=1)]] = Field(
-        default_factory=dict,
-        description="Initial share of a model in the population, MODEL=SHARE; repeatable. The others share the rest "
-        "equally.",
-    )
     summary: bool = Field(
         False, description="Print means over runs with 95 % intervals instead of ratings per run; also with --json."
     )
@@ -99,19 +94,12 @@ def ratings(runs: Runs, params: RatingsParams) -> Result:
 
     if params.payoffs is not None and (runs.ids or runs.study):
         raise UsageError("rate a file of payoffs or runs, not both")
-    if sum(params.start.values()) >= 1:
-        raise UsageError(
-            "--start: the shares must sum to less than 1, so that the other models get the rest: "
-            f"{sum(params.start.values()):g}"
-        )
     from labmates.workflows.dilemmas.dot_figures import ratings_pages
 
     cells, make_summaries = _rated(runs, params)
     summaries = make_summaries() if params.summary else []
     rated_models = [*(rated.cell.models for rated in cells), *(summary.models for summary in summaries)]
     models = {model for members in rated_models for model in members}
-    if unknown := sorted(params.start.keys() - models):
-        raise unknown_name("model", unknown[0], models)
     if params.summary:
         tables, objects = [summaries_table(summaries, steps=params.steps)], [asdict(summary) for summary in summaries]
     else:
@@ -138,12 +126,12 @@ def _figure(summarised: Callable[[], Sequence[Summary]], page: int) -> Figure | 
 
 def _rated(runs: Runs, params: RatingsParams) -> tuple[Sequence[Rated], Callable[[], Sequence[Summary]]]:
     """The ratings of each cell, empty if only summaries over runs are wanted, and a function that makes these."""
-    from labmates.stats.ratings import rate, summarise
+    from labmates.stats.ratings import Evolution, rate, summarise
     from labmates.workflows.dilemmas.payoff_files import read_cells
     from labmates.workflows.dilemmas.ratings import rate_play, summarise_plays
     from labmates.workflows.dilemmas.records import cross_plays
 
-    evolution = _evolution(params)
+    evolution = Evolution(params.steps, params.rate)
     if params.payoffs is not None:
         cells = [rate(cell, evolution) for cell in read_cells(params.payoffs)]
         return cells, lambda: summarise(cells)
@@ -180,12 +168,6 @@ def _rateable(runs: Runs) -> dict[str, Runs]:
     if not completed:
         raise TooFewRunsError(f"none of these {len(records)} runs is a completed dilemma or tournament")
     return {kind: Runs.given(runs.store, each) for kind, each in grouped((run.kind, run) for run in completed).items()}
-
-
-def _evolution(params: RatingsParams) -> Evolution:
-    from labmates.stats.ratings import Evolution
-
-    return Evolution(params.steps, params.rate, params.start)
 
 
 RATINGS = Analysis(
