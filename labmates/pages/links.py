@@ -56,53 +56,17 @@ class Links:
         """The address of an event's artifact (place 0), or of one of the files of its code."""
         return f"{self.run(run_id)}/files/{event}/{place}"
 
-    def live(self, run_id: str) -> str:
-        """The address of a run's updates."""
-        return f"{self.run(run_id)}/live"
+    def of_run(self, run_id: str, page: str, **query: Any) -> str:
+        """The address of a run's page that needs a server, such as ``live`` or ``match``."""
+        return _with_query(f"{self.run(run_id)}/{page}", query)
 
-    def approval(self, run_id: str) -> str:
-        """The address of a run's request for approval."""
-        return f"{self.run(run_id)}/approval"
-
-    def turn(self, run_id: str, agent: str = "") -> str:
-        """The address of the page for a person who takes part in a run."""
-        return _with_query(f"{self.run(run_id)}/turn", {"agent": agent})
-
-    def replies(self, run_id: str) -> str:
-        """The address of a run's replies in progress."""
-        return f"{self.run(run_id)}/replies"
-
-    def notes(self, run_id: str) -> str:
-        """The address for new notes on a run."""
-        return f"{self.run(run_id)}/notes"
-
-    def judging(self, **query: Any) -> str:
-        """The address of the page for scores of a study's runs by a person."""
-        return _with_query("/judging", query)
-
-    def match(self, run_id: str, **query: Any) -> str:
-        """The address of the page of one match."""
-        return _with_query(f"{self.run(run_id)}/match", query)
+    def page(self, path: str, **query: Any) -> str:
+        """The address of another page that needs a server, such as ``search``."""
+        return _with_query(f"/{path}", query)
 
     def transcript(self, run_id: str, page: int = 1, **query: Any) -> str:
         """The address of a page of the transcript of agents."""
         return _with_query(f"{self.run(run_id)}/transcript", {"page": page if page > 1 else "", **query})
-
-    def analysis_figure(self, **query: Any) -> str:
-        """The address of a figure of an analysis as a file."""
-        return _with_query("/analyses/figure", query)
-
-    def search(self, **query: Any) -> str:
-        """The address of a full-text search."""
-        return _with_query("/search", query)
-
-    def study_live(self, study: str) -> str:
-        """The address of a study's updates."""
-        return _with_query("/studies/live", {"study": study})
-
-    def compare(self, *runs: str) -> str:
-        """The address of a comparison of runs."""
-        return _with_query("/compare", {"run": runs})
 
     def asset(self, name: str) -> str:
         """The address of a static file of the viewer."""
@@ -171,11 +135,13 @@ class FileLinks(Links):
         """The address of a static file of the viewer."""
         return self._to(f"static/{name}")
 
-    def _nothing(self, *_parts: str, **_query: Any) -> str:
+    def of_run(self, run_id: str, page: str, **query: Any) -> str:
+        """Empty, since there is no server."""
         return ""
 
-    # Pages that need a server.
-    live = approval = turn = replies = match = compare = search = _nothing
+    def page(self, path: str, **query: Any) -> str:
+        """Empty, since there is no server."""
+        return ""
 
 
 def run_folder(run_id: str) -> str:

@@ -310,7 +310,7 @@ class _Viewer:
         except UsageError as error:
             page = partial(judging_page, form_token=self._form_token, note=str(error))
             return HTMLResponse(await run_in_threadpool(page, self._readers, study, judge, _LINKS), 400)
-        return RedirectResponse(_LINKS.judging(study=study, judge=judge), 303)
+        return RedirectResponse(_LINKS.page("judging", study=study, judge=judge), 303)
 
     def _write(self, work: Callable[[Store], None]) -> None:
         """Run a write on a separate connection: the viewer's store may be read-only."""
@@ -344,7 +344,7 @@ class _Viewer:
         note = "The run no longer executes on this machine." if answer is None else answer["fault"]
         if note:
             return await self._turn_page(request, reader, note, form)
-        return RedirectResponse(_LINKS.turn(reader.run.id, request.query_params.get("agent", "")), 303)
+        return RedirectResponse(_LINKS.of_run(reader.run.id, "turn", agent=request.query_params.get("agent", "")), 303)
 
     def _figure(self, request: Request) -> Response:
         return Response(figure(self._reader(request), _number(request, "body")), media_type="image/png")

@@ -70,7 +70,7 @@ def evolution_sections(reader: RunReader, links: Links) -> Iterator[Section]:
 def _matches_section(reader: RunReader, links: Links, chosen: Replayed | None = None) -> Iterator[Section]:
     """The choice of a match to replay; an exported page has none."""
     steps = recorded_steps(reader.run, payoff_events(reader.store, reader.run.id))
-    if links.match(reader.run.id):
+    if links.of_run(reader.run.id, "match"):
         shown = [steps[place] for place in thinned(steps, _MOST_STEPS)]
         step, group = (chosen.step, chosen.group) if chosen else (steps[-1], 0)
         facts = {"steps": sorted({*shown, step}), "step": step, "group": group, "step_name": STEPS[reader.run.kind]}
