@@ -21,15 +21,7 @@ from labmates.stats.domains import SHARE
 from labmates.stats.intervals import Estimate, mean
 from labmates.stats.validity import Tally
 from labmates.util.display_names import labels_apart
-from labmates.workflows.tournament.results import (
-    Measure,
-    Tournament,
-    answered,
-    between_teams,
-    cooperation,
-    one_shot,
-    within_team,
-)
+from labmates.workflows.tournament.results import MEASURES, Measure, Tournament, answered
 
 STRUCTURES = {"ri": "repeated interaction", "gc": "group competition", "sa": "super-additive"}
 _TOTAL = "rounds_per_player"
@@ -192,8 +184,10 @@ def report(tournaments: Sequence[Tournament]) -> Report:
             }
             groups += [_group(name, model, among, settings, members) for name, members in by_structure.items()]
             hypotheses += [
-                _hypothesis("H1", "cooperation", model, among, settings, by_structure, cooperation),
-                _hypothesis("H2", "one-shot cooperation", model, among, settings, by_structure, one_shot),
+                _hypothesis("H1", "cooperation", model, among, settings, by_structure, MEASURES["cooperation"]),
+                _hypothesis(
+                    "H2", "one-shot cooperation", model, among, settings, by_structure, MEASURES["one_shot_cooperation"]
+                ),
             ]
     return Report(tuple(groups), tuple(hypotheses))
 
@@ -231,13 +225,13 @@ def _group(
         among=among,
         settings=settings,
         runs=tuple(tournament.run_id for tournament in members),
-        cooperation=rates(cooperation),
-        one_shot=rates(one_shot),
-        within=rates(within_team) if has_teams else None,
-        between=rates(between_teams) if has_teams else None,
+        cooperation=rates(MEASURES["cooperation"]),
+        one_shot=rates(MEASURES["one_shot_cooperation"]),
+        within=rates(MEASURES["within_team_cooperation"]) if has_teams else None,
+        between=rates(MEASURES["between_team_cooperation"]) if has_teams else None,
         curve=_curve(tournament.moves(player) for tournament, player in players),
         one_shot_curve=_curve(tournament.first_moves(player) for tournament, player in players),
-        comprehension=rates(answered(None)),
+        comprehension=rates(MEASURES["comprehension"]),
         questions={question: rate for question, rate in by_question.items() if rate is not None},
         profiles=tuple(
             PlayerProfile(tournament.run_id, player, profile.rounds, profile.traits, profile.affinity)

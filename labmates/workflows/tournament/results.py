@@ -76,9 +76,10 @@ class Tournament:
         """The played matches of a player, in order."""
         return [match for match in self.played if player in match.players]
 
-    def moves(self, player: str) -> list[Action]:
-        """All chosen moves of a player, in order."""
-        return [move for match in self.of(player) for move in match.chosen_by(player)]
+    def moves(self, player: str, *, within_team: bool | None = None) -> list[Action]:
+        """The chosen moves of a player, in order: all, or those in matches within its team or with other teams."""
+        matches = (match for match in self.of(player) if within_team in (None, match.within_team))
+        return [move for match in matches for move in match.chosen_by(player)]
 
     def first_moves(self, player: str) -> list[Action]:
         """A player's chosen moves in the first rounds of its matches, in order."""
@@ -99,13 +100,7 @@ class Tournament:
         """The metrics of the run by name, without those that had no occasion."""
         played, ends = self.played, Counter(match.end for match in self.matches)
         metrics: dict[str, float | None] = {
-            "cooperation": self.mean(cooperation),
-            "executed_cooperation": self.mean(executed_cooperation) if self.condition.get("noise") else None,
-            "one_shot_cooperation": self.mean(one_shot),
-            "within_team_cooperation": self.mean(within_team),
-            "between_team_cooperation": self.mean(between_teams),
-            "comprehension": self.mean(answered(None)),
-            "points_per_round": self.mean(points_per_round),
+            **{name: self.mean(measure) for name, measure in MEASURES.items()},
             "rounds": sum(len(match.rounds) for match in played),
             "matches": len(played),
             "matches_not_played": ends["not_played"],
@@ -113,6 +108,8 @@ class Tournament:
             "matches_forfeited": ends["forfeit"],
             "failed_decision_rate": total(self.failures).rate if self.failures else None,
         }
+        if not self.condition.get("noise"):
+            metrics["executed_cooperation"] = None
         if self.structure == "ri":  # without teams for players
             metrics["within_team_cooperation"] = metrics["between_team_cooperation"] = None
         return {name: value for name, value in metrics.items() if value is not None}
@@ -120,37 +117,6 @@ class Tournament:
 
 Measure = Callable[[Tournament, str], float | None]
 """A measure of a player; None without an occasion."""
-
-
-def cooperation(tournament: Tournament, player: str) -> float | None:
-    """The share of a player's chosen moves that cooperate."""
-    return rate(tournament.moves(player))
-
-
-def executed_cooperation(tournament: Tournament, player: str) -> float | None:
-    """The share of a player's executed moves that cooperate."""
-    return rate([own for match in tournament.of(player) for own, _ in match.seen_by(player)])
-
-
-def one_shot(tournament: Tournament, player: str) -> float | None:
-    """The share of first moves that cooperate."""
-    return rate(tournament.first_moves(player))
-
-
-def within_team(tournament: Tournament, player: str) -> float | None:
-    """Cooperation in matches with its own team."""
-    return rate([m for match in tournament.of(player) if match.within_team for m in match.chosen_by(player)])
-
-
-def between_teams(tournament: Tournament, player: str) -> float | None:
-    """Cooperation in matches with other teams."""
-    return rate([m for match in tournament.of(player) if not match.within_team for m in match.chosen_by(player)])
-
-
-def points_per_round(tournament: Tournament, player: str) -> float | None:
-    """The points of a player per round."""
-    rounds = [both for match in tournament.of(player) for both in match.seen_by(player)]
-    return tournament.payoffs.total(rounds) / len(rounds) if rounds else None
 
 
 def answered(question: str | None) -> Measure:
@@ -167,6 +133,25 @@ def answered(question: str | None) -> Measure:
         return fmean(marks) if marks else None
 
     return measure
+
+
+def _points_per_round(tournament: Tournament, player: str) -> float | None:
+    rounds = [both for match in tournament.of(player) for both in match.seen_by(player)]
+    return tournament.payoffs.total(rounds) / len(rounds) if rounds else None
+
+
+MEASURES: Mapping[str, Measure] = {
+    "cooperation": lambda tournament, player: rate(tournament.moves(player)),
+    "executed_cooperation": lambda tournament, player: rate(
+        [own for match in tournament.of(player) for own, _ in match.seen_by(player)]
+    ),
+    "one_shot_cooperation": lambda tournament, player: rate(tournament.first_moves(player)),
+    "within_team_cooperation": lambda tournament, player: rate(tournament.moves(player, within_team=True)),
+    "between_team_cooperation": lambda tournament, player: rate(tournament.moves(player, within_team=False)),
+    "comprehension": answered(None),
+    "points_per_round": _points_per_round,
+}
+"""The measures whose mean over players is the metric of this name."""
 
 
 @dataclass(frozen=True)
