@@ -19,7 +19,7 @@ from labmates.studies.spec import StudySpec
 from labmates.workflows.protocol.analysis import Analysis, TooFewRunsError, shown_analyses
 
 ENDINGS = (".html", ".htm")
-MOST_FIGURES = 12
+MOST_FIGURES = 24
 
 
 def check_report(path: Path) -> None:

@@ -90,16 +90,16 @@ def ratings(runs: Runs, params: RatingsParams) -> Result:
 
     A model with more than 20 % failed decisions is excluded, and the others are rated among themselves.
     """
+    from labmates.stats.ratings import ALL_GAMES
+    from labmates.workflows.dilemmas.dot_figures import ALL
     from labmates.workflows.dilemmas.ratings import cells_table, summaries_table
 
     if params.payoffs is not None and (runs.ids or runs.study):
         raise UsageError("rate a file of payoffs or runs, not both")
-    from labmates.workflows.dilemmas.dot_figures import ratings_pages
-
     cells, make_summaries = _rated(runs, params)
     summaries = make_summaries() if params.summary else []
-    rated_models = [*(rated.cell.models for rated in cells), *(summary.models for summary in summaries)]
-    models = {model for members in rated_models for model in members}
+    is_rated = any(rated.cell.models for rated in cells) or any(summary.models for summary in summaries)
+    games = dict.fromkeys([*(rated.cell.game for rated in cells), *(summary.game for summary in summaries)])
     if params.summary:
         tables, objects = [summaries_table(summaries, steps=params.steps)], [asdict(summary) for summary in summaries]
     else:
@@ -107,21 +107,17 @@ def ratings(runs: Runs, params: RatingsParams) -> Result:
     fault = "no model is rated: too many decisions of each of them failed (see --keep-failed)"
     alt = "Mean payoff and fitness of each model in each game under each mechanism; the numbers are in the table."
     summarised = cache(lambda: summaries or make_summaries())
-    rated = [(summary.game, summary.mechanism, summary.models) for summary in summaries]
-    rated += [(each.cell.game, each.cell.mechanism, each.cell.models) for each in cells]
-    draws = [partial(_figure, summarised, page) for page in range(ratings_pages(rated))]
+    titles = [*(game for game in games if game != ALL_GAMES), ALL]
+    draws = [partial(_figure, summarised, title) for title in titles]
     figures = paged("ratings", "Ratings of models", alt, draws)
-    return Result(tables, figures=figures, objects=objects, fault=None if models else fault)
+    return Result(tables, figures=figures, objects=objects, fault=None if is_rated else fault)
 
 
-def _figure(summarised: Callable[[], Sequence[Summary]], page: int) -> Figure | None:
+def _figure(summarised: Callable[[], Sequence[Summary]], title: str) -> Figure | None:
     from labmates.workflows.dilemmas.dot_figures import ratings_dots
 
-    summaries = summarised()
-    if not any(summary.models for summary in summaries):
-        return None
-    dots = ratings_dots(summaries)
-    return dots.figure(page) if page < len(dots.parts) else None
+    dots = ratings_dots(summarised()).get(title)
+    return dots.figure() if dots is not None and dots.rows else None
 
 
 def _rated(runs: Runs, params: RatingsParams) -> tuple[Sequence[Rated], Callable[[], Sequence[Summary]]]:
@@ -234,18 +230,17 @@ def _drawings_of_tables(tables: Mapping[str, pd.DataFrame], plays: Sequence[Cros
 
     names = action_names(plays)
 
-    def pages(make: Callable[[pd.DataFrame], dots.Dots], frame: pd.DataFrame) -> list[Callable[[], Figure]]:
-        made = make(frame)
-        return [partial(made.figure, page) for page in range(len(made.parts))]
+    def of_games(make: Callable[[pd.DataFrame], list[dots.Dots]], frame: pd.DataFrame) -> list[Callable[[], Figure]]:
+        return [each.figure for each in make(frame)]
 
     def shares(columns: Mapping[str, str], title: str) -> _Drawn:
-        return title, partial(pages, partial(dots.shares_dots, columns=columns, title=title))
+        return title, partial(of_games, partial(dots.shares_dots, columns=columns, title=title))
 
     def responses(frame: pd.DataFrame) -> list[Callable[[], Figure]]:
         by_game = frame.groupby("game", sort=False)
         return [partial(figures.responses_figure, of_game, names) for _, of_game in by_game]
 
-    actions = partial(pages, partial(dots.actions_dots, names=names))
+    actions = partial(of_games, partial(dots.actions_dots, names=names))
     draw: Mapping[str, _Drawn] = {
         "actions": ("Actions", actions),
         "pooled": ("Actions of all models together", actions),

@@ -242,12 +242,12 @@ def test_figures_are_drawn(plays: list[CrossPlay], tmp_path: Path) -> None:
         "two": dilemma_figures.payoffs_figure(cells[:1]),
         "three": dilemma_figures.payoffs_figure([cells[-1]]),
         "population": dilemma_figures.population_figure([cells[-1]]),
-        "actions": dot_figures.actions_dots(dilemma_frames.actions_frame(plays)).figure(),
-        "pooled": dot_figures.actions_dots(dilemma_frames.pooled_frame(plays)).figure(),
+        "actions": dot_figures.actions_dots(dilemma_frames.actions_frame(plays))[0].figure(),
+        "pooled": dot_figures.actions_dots(dilemma_frames.pooled_frame(plays))[0].figure(),
         "responses": dilemma_figures.responses_figure(responses[responses["game"] == "prisoners"]),
-        "adoption": dot_figures.shares_dots(
-            dilemma_frames.adoption_frame(plays), dot_figures.ADOPTION, "Votes"
-        ).figure(),
+        "adoption": dot_figures.shares_dots(dilemma_frames.adoption_frame(plays), dot_figures.ADOPTION, "Votes")[
+            0
+        ].figure(),
     }
     assert len(figures["three"].axes) == 4
     for name, figure in figures.items():
@@ -331,10 +331,9 @@ def test_cells_of_payoffs_have_those_of_both_co_players() -> None:
 def test_actions_of_figures_say_what_they_do_and_rows_are_in_order(plays: list[CrossPlay]) -> None:
     names = dilemma_frames.action_names(plays)
     assert names["prisoners"] == {"A0": "A0 (cooperates)", "A1": "A1 (defects)"}
-    figure = dot_figures.actions_dots(dilemma_frames.actions_frame(plays), names).figure()
-    drawn = next(axes for axes in figure.axes if axes.get_title(loc="left") == "prisoners")
-    legend = drawn.get_legend()
-    assert legend is not None
+    dots = dot_figures.actions_dots(dilemma_frames.actions_frame(plays), names)
+    figure = next(each for each in dots if each.title == "prisoners").figure()
+    [drawn], [legend] = figure.axes, figure.legends
     assert {"A0 (cooperates)", "A1 (defects)"} <= {text.get_text() for text in legend.get_texts()}
     rows = [label.get_text() for label in drawn.get_yticklabels()]
     assert rows == sorted(rows, key=lambda row: row.replace("none", ""))
@@ -342,7 +341,7 @@ def test_actions_of_figures_say_what_they_do_and_rows_are_in_order(plays: list[C
 
 def test_equal_shares_do_not_cover_each_other() -> None:
     frame = pd.DataFrame([{"mechanism": "contract", "game": "trust", "model": "m:a", "nash": 1.0, "dominant": 1.0}])
-    [axes] = dot_figures.shares_dots(frame, dot_figures.DESIGNS, "Designs").figure().axes
+    [axes] = dot_figures.shares_dots(frame, dot_figures.DESIGNS, "Designs")[0].figure().axes
     nash, dominant = (line.get_xydata() for line in axes.lines[:2])
     assert np.abs(np.asarray(nash) - np.asarray(dominant)).max() > 0.2
 

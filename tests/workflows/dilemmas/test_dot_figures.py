@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import combinations, product
 from typing import Any
 
@@ -76,19 +77,18 @@ def check_page(figure: Figure) -> None:
         assert across <= 1 or down <= 0.25 * min(box.height, there.height), (text, other)
 
 
-def check_pages(dots: Dots) -> list[Figure]:
-    """Check that each part is a page as wide as a letter, and return the first and the last one."""
-    shown = [(panel.title, name) for panels, names in dots.parts for panel in panels for name in names]
-    assert sorted(shown) == sorted(product([panel.title for panel in dots.panels], dots.names))
-    figures = [dots.figure(page) for page in sorted({0, len(dots.parts) - 1})]
+def check_dots(dots: Iterable[Dots]) -> list[Figure]:
+    """Check that each figure is a page as wide as a letter, and return the first and the last one."""
+    each = list(dots)
+    figures = [each[0].figure(), each[-1].figure()]
     for figure in figures:
         check_page(figure)
         assert figure.get_size_inches()[0] <= 6.5
     return figures
 
 
-@pytest.mark.parametrize(("size", "pages"), [((1, 1, 1), 1), ((2, 1, 3), 1), ((4, 3, 2), 2), large((14, 11, 8), 18)])
-def test_actions_fit_on_pages_with_legends_of_their_own(size: tuple[int, int, int], pages: int) -> None:
+@pytest.mark.parametrize("size", SIZES)
+def test_the_actions_of_each_game_fit_on_a_page_with_a_legend_of_their_own(size: tuple[int, int, int]) -> None:
     frame = actions(*size)
     words = [("cooperates", "defects"), ("defects", "cooperates")]
     names = {
@@ -96,9 +96,9 @@ def test_actions_fit_on_pages_with_legends_of_their_own(size: tuple[int, int, in
         for place, game in enumerate(names_of(*size)[1])
     }
     dots = dot_figures.actions_dots(frame, names)
-    assert len(dots.parts) == pages
-    first, *_ = check_pages(dots)
-    rows = len(dots.parts[0][1])
+    assert [each.title for each in dots] == names_of(*size)[1]
+    first, *_ = check_dots(dots)
+    rows = size[0] * size[2]
     marks = [line for line in first.axes[0].lines if line.get_marker() == "o"]
     assert sum(len(np.asarray(line.get_xydata())) for line in marks) == rows, "each row is drawn once"
 
@@ -110,7 +110,7 @@ def test_adoption_fits_on_a_page(size: tuple[int, int, int]) -> None:
         for end in ("", "_low", "_high"):
             frame[f"{name}{end}"] = frame[f"share{end}"] * (1 - place / 10)
     frame.loc[frame["mechanism"] != "none", ["delegates", "delegates_low", "delegates_high"]] = None
-    figure, *_ = check_pages(dot_figures.shares_dots(frame, dot_figures.ADOPTION, "Votes and adoption"))
+    figure, *_ = check_dots(dot_figures.shares_dots(frame, dot_figures.ADOPTION, "Votes and adoption"))
     [legend] = figure.legends
     assert [text.get_text() for text in legend.get_texts()] == list(dot_figures.ADOPTION.values())
 
@@ -127,7 +127,7 @@ def test_responses_in_a_game_fit_on_a_page(models: int) -> None:
     ]
 
 
-def rated(mechanisms: int, games: int, models: int, **options: Any) -> Dots:
+def rated(mechanisms: int, games: int, models: int, **options: Any) -> dict[str, Dots]:
     rng = np.random.default_rng(3)
     cells = []
     for mechanism, game in product(*names_of(mechanisms, games, models)[:2]):
@@ -141,19 +141,19 @@ def rated(mechanisms: int, games: int, models: int, **options: Any) -> Dots:
 
 
 @pytest.mark.parametrize("size", [(1, 1, 2), (1, 6, 8), large((5, 6, 4)), large((9, 6, 6))])
-def test_ratings_fit_on_pages_and_are_sorted(size: tuple[int, int, int]) -> None:
+def test_ratings_fit_on_a_page_and_are_sorted(size: tuple[int, int, int]) -> None:
     dots = rated(*size, scale=Scale(0.0, 5.0))
-    check_pages(dots)
-    mechanisms, games, names = names_of(*size)
-    assert [panel.title for panel in dots.panels] == ["all games", *games]
-    assert [row.rpartition(", ")[2] for row in dots.names] == names[::-1] * size[0]
-    played = [(game, mechanism, names) for game in games for mechanism in mechanisms]
-    assert dot_figures.ratings_pages(played) == len(dots.parts)
+    check_dots(dots.values())
+    _, games, names = names_of(*size)
+    assert sorted(dots) == sorted(["all games", *games])
+    for each in dots.values():
+        assert [row.rpartition(", ")[2] for row in each.rows] == names[::-1] * size[0]
 
 
 def test_ratings_of_games_without_a_common_scale_are_sorted_by_their_places() -> None:
-    figure = rated(1, 2, 3).figure()
-    assert [axes.get_title(loc="left") for axes in figure.axes] == ["game-0", "game-1"]
+    dots = rated(1, 2, 3)
+    assert list(dots) == ["game-0", "game-1"]
+    figure = dots["game-0"].figure()
     rows = [label.get_text() for label in figure.axes[0].get_yticklabels()]
     assert rows == ["openai:a-long-name-2", "openai:a-long-name-1", "openai:a-long-name-0"]
     [mean] = (line for line in figure.axes[0].lines if line.get_marker() == "o")
