@@ -12,7 +12,7 @@ from tests.support.command_line import Labmates
 from tests.support.openai_server import OpenAIServer, fault
 from tests.support.puppet import puppet
 
-QUICK = ("--game", "o-ring", "--game", "weakest-link", "--group-size", "3", "--baselines", "0")
+QUICK = ("--game", "o-ring", "--game", "weakest-link", "--group-size", "3")
 
 
 def test_a_game_is_run_shown_and_summed_up(labmates: Labmates) -> None:
@@ -77,17 +77,11 @@ def test_a_profile_is_taken_reused_and_topped_up(labmates: Labmates) -> None:
     assert "with the seed 0; ask for the same one" in seeded.err
 
 
-def test_a_profile_stands_beside_baselines(labmates: Labmates) -> None:
-    shown = labmates("profile", "scripted:random", *QUICK[:-2], "--baselines", "2", "--simulations", "3").out
-    assert "Primary metrics compared with baselines" in shown
-    assert "scripted:fair-share" in shown
-
-
 def test_a_model_that_fails_too_often_is_marked_as_excluded(labmates: Labmates) -> None:
     def stubborn(heard: Heard) -> Draft:
         return Draft("no" if heard.seed % 2 else '{"effort": 3}')
 
-    asked = ("--game", "weakest-link", "--simulations", "2", "--baselines", "0", "--repair-turns", "0")
+    asked = ("--game", "weakest-link", "--simulations", "2", "--repair-turns", "0")
     with puppet(stubborn) as model:
         done = labmates("profile", model, *asked)
         scripted = labmates("profile", model, *asked, "--json")

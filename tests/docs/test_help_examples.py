@@ -47,7 +47,7 @@ SMALLER = {
     "scripted:tit-for-tat --model-for B=scripted:defect": "scripted:tit-for-tat --model-for B=scripted:defect "
     "--rounds 1 --team-size 2",
     "profile openai:gpt-5.4-mini scripted:random": "profile openai:gpt-5.4-mini scripted:random --simulations 1 "
-    "--baselines 0 --group-size 2 --game public-goods",
+    "--group-size 2 --game public-goods",
     "-n 512": "-n 2",
     "downloads/strategies --to strategies": "downloads/strategies --to imported",
     "invasion strategies --game public-goods": "invasion strategies --game public-goods --samples 20",

@@ -26,7 +26,7 @@ def profiles(runs: Runs, _params: Params) -> Result:
         raise TooFewRunsError(f"none of these {len(records)} runs is an ended game by one model")
     alt = "Each model's primary metric, a panel for each game with its reference plays; the numbers are in the table."
     games = games_of(records)
-    draws = [partial(profile_figure, played, [], games, page) for page in profile_pages(played, games)]
+    draws = [partial(profile_figure, played, games, page) for page in profile_pages(played, games)]
     figures = paged("profiles", "Cooperative profiles", alt, draws)
     return Result([profiles_table(played), games_table(played)], figures)
 

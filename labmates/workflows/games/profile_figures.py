@@ -38,10 +38,7 @@ _SMALLEST, _PER_DOUBLING = 4.0, 0.75
 
 
 def profile_figure(
-    profiles: Sequence[Profile],
-    baselines: Sequence[Profile],
-    games: Mapping[tuple[str, str], Game],
-    shown: Collection[Game] | None = None,
+    profiles: Sequence[Profile], games: Mapping[tuple[str, str], Game], shown: Collection[Game] | None = None
 ) -> Figure:
     """Profiles, a panel for each game in its own unit (cooperative-profiles paper, Figure 2).
 
@@ -57,7 +54,7 @@ def profile_figure(
     shown
         Those of one page, from `profile_pages`; by default all.
     """
-    points = _points(profiles, baselines)
+    points = _points(profiles)
     panels = {game: title for game, title in _panels(games).items() if shown is None or game in shown}
     played = {game: [point for point in points if _has_played(point.profile, game, games)] for game in panels}
     are_alike = all(members == points for members in played.values())
@@ -85,14 +82,12 @@ def profile_figure(
     return figure
 
 
-def profile_pages(
-    profiles: Sequence[Profile], games: Mapping[tuple[str, str], Game], *, baselines: int = 0
-) -> list[tuple[Game, ...]]:
-    """The games of each page of `profile_figure`, with this number of baselines that play all games."""
+def profile_pages(profiles: Sequence[Profile], games: Mapping[tuple[str, str], Game]) -> list[tuple[Game, ...]]:
+    """The games of each page of `profile_figure`."""
     panels = list(_panels(games))
     played = [sum(_has_played(profile, game, games) for profile in profiles) for game in panels]
     rows = int(_PANELS_HEIGHT / _TALL[all(number == len(profiles) for number in played)])
-    most = rows * _columns(max(played, default=0) + baselines)
+    most = rows * _columns(max(played, default=0))
     return [tuple(panels[first : first + most]) for first in range(0, len(panels), most)]
 
 
@@ -130,12 +125,18 @@ class _Point:
         return self.profile.games
 
 
-def _points(profiles: Sequence[Profile], baselines: Sequence[Profile]) -> list[_Point]:
+def _points(profiles: Sequence[Profile]) -> list[_Point]:
     traits = traits_of({profile.model for profile in profiles})
 
-    def order(profile: Profile) -> tuple[bool, str, float, str]:
+    def order(profile: Profile) -> tuple[bool, bool, str, float, str]:
         known = traits.get(profile.model)
-        return (not known, known.family if known else "", known.size if known else 0.0, profile.name)
+        return (
+            profile.model.startswith("scripted:"),
+            not known,
+            known.family if known else "",
+            known.size if known else 0.0,
+            profile.name,
+        )
 
     points: list[_Point] = []
     members: dict[str, list[str]] = {}
@@ -150,7 +151,7 @@ def _points(profiles: Sequence[Profile], baselines: Sequence[Profile]) -> list[_
         marker = MARKERS[members[family].index(profile.model) % len(MARKERS)]
         size = _SMALLEST + _PER_DOUBLING * max(0.0, math.log2(known.size)) if known else 6.0
         points.append(_Point(profile, family, colour, marker, size))
-    return [*points, *(_Point(baseline, _BASELINES, GREY, "d", 6.0) for baseline in baselines)]
+    return points
 
 
 def _draw_range(axes: Axes, game: Game) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import Field
@@ -18,8 +18,6 @@ from labmates.workflows.protocol.analysis import Params, Result
 from labmates.workflows.protocol.command import Command
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from labmates.games.base import Game
     from labmates.workflows.games.profiles import Profile
     from labmates.workflows.protocol.command import Lab
@@ -28,8 +26,6 @@ SIMULATIONS: Final = 20
 """Simulations of each game, sufficient according to the cooperative-profiles paper (section 4.3)."""
 AT_ONCE: Final = 32
 """Parallel simulations; each has few calls in flight, and calls have a limit of their own."""
-BASELINES: Final = ("cooperate", "conditional", "fair-share", "random", "defect")
-"""The baselines shown with a profile."""
 FIXED: Final = ("game", "model", "model_for", "rounds", "rules")
 """The parameters that a profile sets."""
 
@@ -85,12 +81,6 @@ class ProfileParams(Params):
     simulations: int = Field(SIMULATIONS, ge=1, le=10_000, description="Simulations per game.")
     games: tuple[str, ...] = Field((), description="A game; repeatable. Default: all six.")
     seed: int = Field(0, ge=0, description="Seed of the first simulation.")
-    baselines: int = Field(
-        3,
-        ge=0,
-        le=10_000,
-        description="Simulations per game and scripted baseline, for comparison; 0 for none.",
-    )
 
 
 def profile_verb(lab: Lab, params: ProfileParams) -> Iterator[Result]:
@@ -99,34 +89,21 @@ def profile_verb(lab: Lab, params: ProfileParams) -> Iterator[Result]:
     Simulations in the store are reused; missing ones are played and stored. The table shows each game's primary metric
     with its 95 % interval, cooperation by actions and by resulting welfare (0 at the equilibrium, 1 at the social
     optimum), and the failed decisions. A game with more than 20 % failed decisions is excluded from a model's profile;
-    the exit code is then 1, as for an invalid run.
+    the exit code is then 1, as for an invalid run. To compare with scripted baselines, name them as further models.
     """
     from labmates.workflows.games.profile_figures import profile_figure, profile_pages
     from labmates.workflows.games.profiles import exclusion_notes
 
-    play = partial(profile, lab, games=params.games, seed=params.seed)
-    measured = play(params.models, simulations=params.simulations)
+    measured = profile(lab, params.models, games=params.games, simulations=params.simulations, seed=params.seed)
     if not measured:
         return
-    others = [name for baseline in BASELINES if (name := f"scripted:{baseline}") not in params.models]
-
-    @cache
-    def baselines() -> list[Profile]:
-        return play(others, simulations=params.baselines) if params.baselines else []
-
-    beside = [] if lab.as_json else baselines()
     games = {("", name): _condition(lab, name, measured[0].model).make_game() for name in _names(measured)}
     alt = "Each primary metric with the equilibrium and the social optimum; the numbers are in the table."
-    pages = profile_pages(measured, games, baselines=len(others) if params.baselines else 0)
-
-    def drawn(page: tuple[Game, ...]) -> Figure:
-        return profile_figure(measured, baselines(), games, page)
-
+    draws = [partial(profile_figure, measured, games, page) for page in profile_pages(measured, games)]
     yield Result(
         [_played_table(measured, games)],
-        paged("profile", "Cooperative profile", alt, [partial(drawn, page) for page in pages]),
+        paged("profile", "Cooperative profile", alt, draws),
         objects=[_json(each) for each in measured],
-        details=[_beside_table([*measured, *beside])] if beside else [],
         fault="\n".join(text for each in measured for text in exclusion_notes(each)) or None,
     )
 
@@ -175,23 +152,6 @@ def _played_table(profiles: Sequence[Profile], games: Mapping[tuple[str, str], G
     )
     title = f"Cooperative profile of {profiles[0].model}" if len(profiles) == 1 else table.title
     return Table(table.name, title, columns, rows, [*table.notes, note])
-
-
-def _beside_table(profiles: Sequence[Profile]) -> Table:
-    rows = [
-        {
-            "model": profile.model,
-            **{
-                name: value
-                for game in profile.games
-                if game.level is not None and not game.excluded
-                for name, value in game.level.row(game.game).items()
-            },
-        }
-        for profile in profiles
-    ]
-    columns = [Column("model"), *(Column(game, form=".3f", shows="both") for game in _names(profiles))]
-    return Table("baselines", "Primary metrics compared with baselines", columns, rows)
 
 
 PROFILE = Command(

@@ -53,9 +53,9 @@ def test_each_game_has_a_panel_in_its_own_unit_with_models_by_family_and_size() 
     models = ("qwen3-32b", "nobody", "gemma-3-1b-it", "qwen3-4b")
     runs = [record(f"m:{name}", game, i, level=2.0 + i) for name in models for game in GAMES for i in range(3)]
     runs += [record("m:silent", "o-ring", 0, failed_decision_rate=1.0)]
-    baselines = profiles([record("s:d", "o-ring", 0, level=0.0)], {})
+    runs += [record("scripted:d", "o-ring", 0, level=0.0)]
 
-    ring, pool = profile_figure(profiles(runs, {}), baselines, games_of(runs)).axes
+    ring, pool = profile_figure(profiles(runs, {}), games_of(runs)).axes
 
     assert [axes.get_title() for axes in (ring, pool)] == list(GAMES)
     assert [axes.get_ylabel() for axes in (ring, pool)] == ["withdrawal", "extraction"]
@@ -76,7 +76,7 @@ def test_a_game_under_other_rules_has_a_panel_of_its_own() -> None:
     small = [replace(run, key="k", condition={**run.condition, "group_size": 2}) for run in runs]
     runs = [replace(run, condition={**run.condition, "group_size": 5}) for run in runs]
 
-    figure = profile_figure(profiles([*runs, *small], {}), [], games_of([*runs, *small]))
+    figure = profile_figure(profiles([*runs, *small], {}), games_of([*runs, *small]))
 
     titles = ["public-goods (group_size=2)", "public-goods (group_size=5)"]
     assert [axes.get_title() for axes in figure.axes] == titles
@@ -99,7 +99,7 @@ def test_profiles_of_many_games_continue_on_further_pages(models: int, sizes: in
     assert list(map(len, found)) == pages
     titles = []
     for page in found:
-        figure = profile_figure(measured, [], games, page)
+        figure = profile_figure(measured, games, page)
         width, height = figure.get_size_inches()
         assert (width <= 6.5, height <= 9) == (True, True)
         titles += [axes.get_title().partition(" ")[0] for axes in figure.axes if axes.get_visible()]

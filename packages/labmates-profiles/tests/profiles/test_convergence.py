@@ -106,7 +106,9 @@ def test_models_that_never_vary_have_no_error_to_draw() -> None:
 
 
 def test_a_profile_is_read_by_the_prediction_and_convergence_is_told_of_it(labmates: Labmates) -> None:
-    quick = ("--game", "o-ring", "--game", "weakest-link", "--group-size", "3", "--baselines", "2")
+    quick = ("--game", "o-ring", "--game", "weakest-link", "--group-size", "3")
+    others = [f"scripted:{name}" for name in ("cooperate", "conditional", "fair-share", "defect")]
+    assert labmates("profile", *others, *quick, "--simulations", "2").code == 0
     taking = ("profile", "scripted:random", *quick, "--simulations", "3")
     assert labmates(*taking).code == 0
     taken = labmates(*taking, "--json", "--out", "profile.csv")

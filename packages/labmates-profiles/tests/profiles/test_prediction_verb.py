@@ -169,7 +169,7 @@ def test_where_games_predict_no_better_the_headline_of_a_screening_is_the_mean(l
 def test_scripted_players_of_a_store_are_analysed_and_a_new_one_is_screened(
     labmates: Labmates,
 ) -> None:
-    played = labmates("profile", *PLAYERS, *GAMES, "--simulations", "3", "--baselines", "0", "--json")
+    played = labmates("profile", *PLAYERS, *GAMES, "--simulations", "3", "--json")
     assert played.code == 0, played.err
     store = Store(f"sqlite:///{labmates.folder}/labmates.db")
     rng = np.random.default_rng(0)

@@ -47,7 +47,7 @@ def labmates(tmp_path_factory: pytest.TempPathFactory) -> Labmates:
     (labmates.folder / "lab.yaml").write_text(LAB, "utf-8")
     ran = labmates("study", "run", "lab.yaml")
     assert ran.code == 0, ran.err
-    played = labmates("profile", *COLLEAGUES, *GAMES, *PLAYED, "--baselines", "0", "--json")
+    played = labmates("profile", *COLLEAGUES, *GAMES, *PLAYED, "--json")
     assert played.code == 0, played.err
     return labmates
 
