@@ -74,32 +74,6 @@ def test_a_match_of_an_evolution_is_played_again_on_a_page(site: Site, recorded:
     assert site.get(f"/runs/{recorded.ids['strategies']}/match").status == 400
 
 
-def test_a_match_of_a_tournament_has_a_page_with_its_payoffs(site: Site, recorded: Recorded) -> None:
-    run = recorded.ids["tournament"]
-    assert f'href="/runs/{run}/match?number=1"' in site.get(f"/runs/{run}").text
-    page = site.get(f"/runs/{run}/match?number=1")
-    assert page.status == 200
-    for part in ("Match 1", 'class="moves"', "Cumulative payoffs", "scripted:random"):
-        assert part in page.text, part
-    refused = site.get(f"/runs/{run}/match?number=<b>")
-    assert refused.status == 400
-    assert "no match &#39;&lt;b&gt;&#39; has been played" in refused.text
-
-
-def test_a_match_of_a_dilemma_has_a_page_with_its_payoffs(site: Site, recorded: Recorded) -> None:
-    run = recorded.ids["repetition"]
-    assert f'href="/runs/{run}/match?number=2"' in site.get(f"/runs/{run}").text
-    page = site.get(f"/runs/{run}/match?number=2")
-    assert page.status == 200
-    for part in ('class="match" open', "Cumulative payoffs", "Seat 2"):
-        assert part in page.text, part
-    assert f'/runs/{run}/match?number=2"' not in page.text, "the page does not lead to itself"
-    assert site.get(f"/runs/{run}/match?number=1").text != page.text
-    refused = site.get(f"/runs/{run}/match?number=99")
-    assert refused.status == 400
-    assert "no match &#39;99&#39; has been played" in refused.text
-
-
 def _links(text: str) -> list[str]:
     found = [part.partition('"')[0].partition("#")[0] for part in text.split('href="')[1:]]
     return [link.replace("&amp;", "&") for link in found if link.startswith("/runs/")]

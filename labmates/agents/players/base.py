@@ -9,16 +9,12 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Final
 
-from labmates.errors import UsageError
 from labmates.games.iterated.library import check_playable, library_action, library_names, unknown_strategy
 from labmates.games.iterated.match import Action, Payoffs, Round
-from labmates.models.names import SCRIPTED
-from labmates.models.scripted import BASELINES
 from labmates.models.scripted.base import Draft, Heard, ScriptedModel
 from labmates.registry import Registry
 
@@ -120,7 +116,6 @@ class Player(ScriptedModel):
 
     baseline: ClassVar[str]
     chooses: ClassVar[Chooses | None] = None
-    code: ClassVar[str] = ""
 
     def compose(self, heard: Heard) -> Draft:
         """Reply of the strategy."""
@@ -135,20 +130,10 @@ class Player(ScriptedModel):
             return Draft(f"My strategy has failed: {error}")
 
 
-def player(baseline: str, about: str, chooses: partial[Action] | None = None, code: str = "") -> type[Player]:
-    """The player that follows the strategies called `baseline`, or the one that chooses so, by some code."""
-    made = {"__doc__": about, "baseline": baseline, "description": about, "chooses": chooses, "code": code}
+def player(baseline: str, about: str, chooses: partial[Action] | None = None) -> type[Player]:
+    """The player that follows the strategies called `baseline`, or the one that chooses so."""
+    made = {"__doc__": about, "baseline": baseline, "description": about, "chooses": chooses}
     return type("".join(re.findall(r"[^\W_]+", baseline.title())), (Player,), made)
-
-
-def code_of(model: str) -> str:
-    """The code that a model plays by; empty if there is none, or its file is not there any more as it was."""
-    name = model.removeprefix(f"{SCRIPTED}:")
-    if not name.startswith(CODE):
-        return ""
-    with suppress(UsageError):
-        return str(getattr(BASELINES.get(name), "code", ""))
-    return ""
 
 
 def library_player(name: str) -> type[Player]:

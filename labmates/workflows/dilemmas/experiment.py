@@ -63,6 +63,5 @@ DILEMMA = Experiment(
     example="labmates run dilemma --game prisoners --mechanism contract --models scripted:equilibrium,scripted:defect",
     estimate=estimate,
     page=lazy("labmates.workflows.dilemmas.page:sections"),
-    match=lazy("labmates.workflows.dilemmas.page:match_sections"),
     players=lazy("labmates.workflows.dilemmas.seats:players"),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, cast
 
@@ -11,9 +11,7 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from labmates.agents.players.base import code_of
-from labmates.errors import LabmatesError, UsageError
-from labmates.pages.courses import Course
+from labmates.errors import LabmatesError
 from labmates.pages.links import Links
 from labmates.pages.rendering import templates_of
 from labmates.pages.section import Section
@@ -48,41 +46,16 @@ class Match:
     rounds: list[Round] = field(default_factory=list)
 
 
-def sections(reader: RunReader, links: Links) -> Iterator[Section]:
+def sections(reader: RunReader, _links: Links) -> Iterator[Section]:
     """The sections of a cross-play."""
     play = _play(reader)
     yield Section("game", "The game", _game(play))
     if play.rounds:
         yield from _earned(play)
         matches = _matches(play)
-        body = render("matches.html", matches=matches[:_MOST_MATCHES], links=links, run=reader.run, is_linked=True)
+        body = render("matches.html", matches=matches[:_MOST_MATCHES])
         left = len(matches) - _MOST_MATCHES
         yield Section("matches", "Matches", body, f"{left} more in the story" if left > 0 else "")
-
-
-def match_sections(reader: RunReader, links: Links, query: Mapping[str, str]) -> Iterator[Section]:
-    """One match: agreements, moves and payoffs, and the code of strategies written as code.
-
-    Raises
-    ------
-    UsageError
-        If the match has not been played.
-    """
-    matches = _matches(_play(reader))
-    number = query.get("number", "1")
-    match = next((match for at, match in enumerate(matches, start=1) if str(at) == number), None)
-    if match is None:
-        raise UsageError(f"number: no match '{number[:40]}' has been played; played: {len(matches)}")
-    yield Section(
-        "moves", match.name, render("matches.html", matches=[match], links=links, run=reader.run, is_linked=False)
-    )
-    if len({round_.number for round_ in match.rounds}) < len(match.rounds):
-        return  # several games per round, by changing players or tied agreements, have no single course
-    moves, payoffs = (
-        list(zip(*(getattr(round_, name) for round_ in match.rounds), strict=True)) for name in ("actions", "payoffs")
-    )
-    sources = {model: code for model in match.seats if (code := code_of(model))}
-    yield from Course(match.seats, moves, payoffs, sources).sections()
 
 
 def _play(reader: RunReader) -> CrossPlay:

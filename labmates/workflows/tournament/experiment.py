@@ -61,7 +61,6 @@ TOURNAMENT = Experiment(
     estimate=estimate,
     page=lazy("labmates.workflows.tournament.page:sections"),
     tables=lazy("labmates.workflows.tournament.page:tables"),
-    match=lazy("labmates.workflows.tournament.page:match_sections"),
     players=lazy("labmates.workflows.tournament.design:players"),
     cells=lazy("labmates.workflows.tournament.design:cells"),
 )

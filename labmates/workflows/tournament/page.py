@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Final
 
-from labmates.agents.players.base import code_of
-from labmates.errors import UsageError
-from labmates.pages.courses import Course
 from labmates.pages.links import Links
 from labmates.pages.rendering import templates_of
 from labmates.pages.section import Section
 from labmates.records.reading import RunReader
 from labmates.stats.tables import Table
 from labmates.util.grouping import grouped
-from labmates.workflows.protocol.experiment import condition_of
-from labmates.workflows.tournament.condition import TournamentCondition
 from labmates.workflows.tournament.results import Tournament, standings, tournament_of
 
 render = templates_of(__package__)
@@ -56,7 +51,7 @@ def sections(reader: RunReader, links: Links) -> Iterator[Section]:
         yield Section("standings", "Standings", body)
     matches = [*_ended(tournament), *_running(reader, tournament)]
     if matches:
-        body = render("matches.html", matches=matches[:_MOST_MATCHES], ends=ENDS, links=links, run=reader.run)
+        body = render("matches.html", matches=matches[:_MOST_MATCHES], ends=ENDS)
         left = len(matches) - _MOST_MATCHES
         yield Section("matches", "Matches", body, f"{left} more in the story" if left > 0 else "")
     yield Section("payoffs", "Payoffs of a round", render("points.html", payoffs=tournament.payoffs))
@@ -68,32 +63,6 @@ def tables(reader: RunReader) -> Iterator[Table]:
     tournament = tournament_of(reader.run.condition, events, run_id=reader.run.id, seed=reader.run.seed)
     if tournament.matches:
         yield Table("standings", "Standings", None, [asdict(standing) for standing in standings(tournament)])
-
-
-def match_sections(reader: RunReader, links: Links, query: Mapping[str, str]) -> Iterator[Section]:
-    """One match: moves, payoffs, and the code of strategies written as code.
-
-    Raises
-    ------
-    UsageError
-        If the match has not been played.
-    """
-    events = reader.all("payoff", "decision")
-    tournament = tournament_of(reader.run.condition, events, run_id=reader.run.id, seed=reader.run.seed)
-    number = query.get("number", "1")
-    match = next((match for match in tournament.played if str(match.number) == number), None)
-    if match is None:
-        raise UsageError(f"number: no match '{number[:40]}' has been played; played: {len(tournament.played)}")
-    shown = [shown for shown in _ended(tournament) if shown.name == f"match {match.number}"]
-    body = render("matches.html", matches=shown, ends=ENDS, links=links, run=reader.run)
-    yield Section("moves", f"Match {match.number}", body)
-    condition = TournamentCondition.model_validate(condition_of(reader.run).model_dump())
-    models = [condition.model_of(player) for player in match.players]
-    seen = [match.seen_by(player) for player in match.players]
-    payoffs = [[float(tournament.payoffs.of(*both)) for both in rounds] for rounds in seen]
-    names = [f"{player}, {model}" for player, model in zip(match.players, models, strict=True)]
-    moves = [[own for own, _ in rounds] for rounds in seen]
-    yield from Course(names, moves, payoffs, {model: code for model in models if (code := code_of(model))}).sections()
 
 
 def _ended(tournament: Tournament) -> Iterator[Shown]:

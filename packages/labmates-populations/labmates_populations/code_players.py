@@ -47,7 +47,7 @@ def code_player(name: str) -> type[Player]:
     if not re.search(rf"^class {strategy}\b", text, re.MULTILINE):
         raise UsageError(f"{file} has no class '{strategy}'")
     about = f"Plays the strategy {strategy} of {file}."
-    return player(f"{CODE}{given}@{actual}", about, partial(_choose, file, text, strategy), text)
+    return player(f"{CODE}{given}@{actual}", about, partial(_choose, file, text, strategy))
 
 
 @cache
