@@ -94,7 +94,7 @@ def test_a_game_in_which_almost_all_decisions_failed_is_excluded_and_the_others_
     assert [row["game"] for row in table.rows if row["level"] is None] == ["public-goods"]
     told = "m:a in public-goods is excluded: 97.0% of its decisions failed, more than 20%."
     assert table.notes[-1] == told
-    figure = profile_figure([profile], [], games_of(runs))
+    figure = profile_figure([profile], games_of(runs))
     crossed = [axes.get_title() for axes in figure.axes if any(line.get_marker() == "x" for line in axes.lines)]
     assert crossed == ["public-goods"]
 
