@@ -170,7 +170,7 @@ def _planning(ctx: TournamentContext, state: MatchState, seat: int) -> Send:
         "planning",
         PlanState(
             number=state["number"],
-            view=_view(ctx, state, seat),
+            view=view_of(ctx, state, seat),
             draft="",
             critique="",
             turn=0,
@@ -180,7 +180,7 @@ def _planning(ctx: TournamentContext, state: MatchState, seat: int) -> Send:
     )
 
 
-def _view(ctx: TournamentContext, state: MatchState, seat: int) -> View:
+def view_of(ctx: TournamentContext, state: MatchState, seat: int) -> View:
     """A player's knowledge: its own matches, and before a round nothing of its opponent."""
     player, opponent = state["players"][seat], state["players"][1 - seat]
     rounds = seen_by(state["rounds"], seat)
@@ -198,7 +198,7 @@ def _view(ctx: TournamentContext, state: MatchState, seat: int) -> View:
 def _in_round(ctx: TournamentContext, state: MatchState, seat: int, messages: Sequence[tuple[int, str, str]]) -> View:
     """A player's knowledge with the messages of the match, its own first, and with the opponent's reputation."""
     turned = [(number, first, second) if seat == 0 else (number, second, first) for number, first, second in messages]
-    view, opponent = replace(_view(ctx, state, seat), messages=tuple(turned)), state["players"][1 - seat]
+    view, opponent = replace(view_of(ctx, state, seat), messages=tuple(turned)), state["players"][1 - seat]
     if ctx.condition.reputation == "none":
         return view
     moves = [own for match in state["memory"] if opponent in match.players for own, _ in match.seen_by(opponent)]
@@ -263,7 +263,7 @@ def _record_payoff(ctx: TournamentContext, state: MatchState, executed: list[Act
 
 
 async def _examine(ctx: TournamentContext, state: MatchState, seat: int) -> None:
-    view, step = _view(ctx, state, seat), f"{state['number']}/{state['players'][seat]}/questions"
+    view, step = view_of(ctx, state, seat), f"{state['number']}/{state['players'][seat]}/questions"
     has_noise = ctx.condition.noise > 0
     asked = questions(view.rounds, ctx.condition.payoffs, has_noise=has_noise, seed=derive(ctx.seed, step))
     decided = await ctx.table.decide(

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from labmates.games.iterated.match import Payoffs, turned
+from labmates.games.iterated.match import Payoffs, Round, turned
 from labmates.games.iterated.strategies import STRATEGIES
 from labmates.models.options import ModelOptions
 from labmates.models.scripted import BASELINES
@@ -23,8 +23,9 @@ from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings
 from labmates.workflows.tournament.briefs import Briefing, View
 from labmates.workflows.tournament.condition import TournamentCondition
-from labmates.workflows.tournament.context import TournamentContext
+from labmates.workflows.tournament.context import MatchState, TournamentContext
 from labmates.workflows.tournament.experiment import METRICS
+from labmates.workflows.tournament.match import view_of
 from labmates.workflows.tournament.planning import final_plans
 from labmates.workflows.tournament.players import Situation
 from tests.support.puppet import Puppet, puppet
@@ -198,10 +199,28 @@ async def test_no_prompt_before_a_first_round_tells_who_the_opponent_is(arena: A
 async def test_what_a_player_sees_before_a_first_round_is_the_same_whoever_comes(structure: str) -> None:
     condition = TournamentCondition(structure=structure, model="scripted:random", teams=3)
     ctx = TournamentContext(condition, None, 0)  # type: ignore[arg-type]
-    views = {ctx.view("P1", [], [], opponent, 9, "go on") for opponent in ("P2", "P4", "P9")}
+
+    def view_against(opponent: str, *rounds: Round) -> View:
+        played = {"P1": condition.total_rounds - 9}
+        state = MatchState(
+            number=1,
+            players=["P1", opponent],
+            memory=[],
+            rounds=[*rounds],
+            chosen=[*rounds],
+            moves=[],
+            messages=[],
+            plans={"P1": "go on"},
+            played=played,
+            planned={},
+            matches=[],
+        )
+        return view_of(ctx, state, 0)
+
+    views = {view_against(opponent) for opponent in ("P2", "P4", "P9")}
     assert len(views) == 1
     [view] = views
-    known = {ctx.view("P1", [], [("C", "C")], opponent, 9, "go on") for opponent in ("P2", "P4", "P9")}
+    known = {view_against(opponent, ("C", "C")) for opponent in ("P2", "P4", "P9")}
     assert len(known) == 3
     briefing = Briefing(condition)
     for messages in (
