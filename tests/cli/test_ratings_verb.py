@@ -58,9 +58,12 @@ def test_ratings_are_drawn_with_and_without_a_summary(labmates: Labmates, tmp_pa
     command = ("analyze", "ratings", "--payoffs", path, "--format", "svg")
     assert labmates(*command, "--plots", "each").code == 0
     assert labmates(*command, "--plots", "mean", "--summary").code == 0
-    [each], [mean] = ((labmates.folder / folder).iterdir() for folder in ("each", "mean"))
-    assert each.name == mean.name
-    assert each.read_text(encoding="utf-8") == mean.read_text(encoding="utf-8")
+    each, mean = (
+        {file.name: file.read_text(encoding="utf-8") for file in (labmates.folder / folder).iterdir()}
+        for folder in ("each", "mean")
+    )
+    assert each == mean
+    assert len(each) == 2, "of the game and of all games"
 
 
 @pytest.mark.parametrize(
