@@ -90,13 +90,6 @@ def is_same(first: Item, second: Item) -> bool:
     return all(agree(*pair) or agree(*reversed(pair)) for pair in pairs) and all(a * b >= 0 for a, b in signs)
 
 
-def is_source(row: Row, item: Item) -> bool:
-    """Whether a row may be the source of an item: it has all names, numbers and context words."""
-    if not (all(map(row.names, item.plain)) and row.speaks_of(item.stems)):
-        return False
-    return all(any(agree(_number(number), source) for source in row.numbers) for number in item.numbers)
-
-
 class Finder:
     """A search for true findings in rows, by the task's tolerances.
 

@@ -10,13 +10,11 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from pydantic import BaseModel
-
 from labmates.judges import provenance
 from labmates.judges.base import SKILL, Report, Score
 from labmates.judges.contradictions import contradictions
 from labmates.judges.extraction import QUESTION, SYSTEM, Extractor, Statement, read_statement
-from labmates.judges.handoff import audit
+from labmates.judges.findings_rules import items_of
 from labmates.judges.injection import find_injections
 from labmates.models.error_bodies import one_line
 from labmates.models.errors import ModelCallError
@@ -27,6 +25,8 @@ from labmates.util.loops import in_thread
 
 MOST_TOLD = 5
 """Most problems in the reason; the details list all."""
+MOST_TRUE = 200
+"""Most true items in the details."""
 _LONGEST_PROBLEM = 300
 
 
@@ -37,9 +37,9 @@ class VerifiedJudge:
 
     Missing or unreadable findings earn 0; only failures of the judge itself are unscored. The details hold the source
     of the findings (``source``, ``readable``), their repairs and omissions (``repaired``, ``problems``), the credit of
-    every finding, the teams' earlier findings with their scores (``teams``), and the handoff of findings between teams
-    (`judges.handoff`). Skill is accuracy beyond the task's prior on the same data; its details hold the prior's
-    accuracy, and that of an ideal analysis.
+    every finding, the true items (``true``), and the teams' earlier findings with their scores (``teams``). Skill is
+    accuracy beyond the task's prior on the same data; its details hold the prior's accuracy, and that of an ideal
+    analysis.
 
     Parameters
     ----------
@@ -82,17 +82,17 @@ class VerifiedJudge:
                 read = await self._extractor.read(report.text or "", report.task)
             except UnusableAnswerError as error:
                 why = f"findings could not be extracted: {error}"
-                return await self._score(None, why, report, statement, details, version)
+                return self._score(None, why, report, statement, details, version)
             except ModelCallError as error:
-                return await self._score(None, str(error), report, statement, details, version, failed=True)
+                return self._score(None, str(error), report, statement, details, version, failed=True)
             statement = Statement(read, "extracted")
-        return await self._of(statement, report, details, version)
+        return self._of(statement, report, details, version)
 
-    async def _of(self, statement: Statement, report: Report, details: dict[str, Any], version: str) -> Score:
+    def _of(self, statement: Statement, report: Report, details: dict[str, Any], version: str) -> Score:
         findings, problems = statement.read.findings, statement.read.problems
         if findings is None:
             reason = "there is no report" if report.is_missing else _problems_text(problems)
-            return await self._score(0.0, reason, report, statement, details, version)
+            return self._score(0.0, reason, report, statement, details, version)
         fields = type(findings).model_fields
         at_odds = {} if statement.source == "extracted" else contradictions(report.text or "", findings)
         credits = [_withheld(credit, at_odds) for credit in report.task.score(findings, report.truth)]
@@ -111,9 +111,9 @@ class VerifiedJudge:
             "findings": findings.model_dump(mode="json", exclude_none=True),
             "credits": list(map(asdict, credits)),
         }
-        return await self._score(value, reason, report, statement, details, version)
+        return self._score(value, reason, report, statement, details, version)
 
-    async def _score(
+    def _score(
         self,
         value: float | None,
         reason: str,
@@ -129,7 +129,7 @@ class VerifiedJudge:
             **statement.as_json(),
             "injections": list(find_injections(report.text or "")),
             **details,
-            **await _on_the_way(report, statement.read.findings),
+            **_known(report),
         }
         return Score(self.name, version, "accuracy", value, reason, whole, failed)
 
@@ -182,18 +182,23 @@ def _of_teams(report: Report) -> dict[str, Any]:
     return details
 
 
-async def _on_the_way(report: Report, findings: BaseModel | None) -> dict[str, Any]:
-    """The teams' earlier findings, and the handoff audit."""
+def true_items(details: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The true items in the details of a score of accuracy, each with its ``finding``; empty without any."""
+    earlier = details.get("handoff", {}).get("findings", [])  # of records made before the key "true"
+    return list(details.get("true", earlier))
+
+
+def _known(report: Report) -> dict[str, Any]:
+    """The true items of a run, and the teams' earlier findings."""
     if not report.trail:
         return {}
-    details: dict[str, Any] = {}
     try:
-        if teams := _of_teams(report):
-            details["teams"] = teams
-        details["handoff"] = (await in_thread(partial(audit, report, findings), unless=report.is_short)).as_json()
-    except Exception as error:  # A plug-in's task may fail on partial findings; the accuracy remains without the audit.
-        details["handoff"] = {"problem": one_line(f"{type(error).__name__}: {error}", _LONGEST_PROBLEM)}
-    return details
+        items = items_of(report.task.oracle(report.truth))
+        teams = _of_teams(report)
+    except Exception as error:  # A plug-in's task may fail on partial findings; the accuracy remains without them.
+        return {"problem": one_line(f"{type(error).__name__}: {error}", _LONGEST_PROBLEM)}
+    true = [{"finding": item.finding, "item": str(item)} for item in items[:MOST_TRUE]]
+    return {"true": true, **({"teams": teams} if teams else {})}
 
 
 def _problems_text(problems: tuple[str, ...]) -> str:

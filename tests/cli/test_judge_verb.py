@@ -35,9 +35,9 @@ RUN = [
 
 
 def test_a_run_is_judged_when_it_ends_and_again_later_without_running(labmates: Labmates) -> None:
-    [record] = labmates(*RUN, "--judge", "scripted:referee", "--judge", "handoff", "--json").records
+    [record] = labmates(*RUN, "--judge", "scripted:referee", "--json").records
     judges = {score["judge"] for score in record["scores"]}
-    assert judges == {"heuristic", "verified", "handoff", "rubric:scripted:referee"}
+    assert judges == {"heuristic", "verified", "rubric:scripted:referee"}
     done = labmates("judge", record["id"], "--judge", "scripted:gullible", "--judge", "scripted:referee", "--json")
     assert done.code == 0
     [judged] = done.records

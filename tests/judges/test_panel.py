@@ -83,8 +83,8 @@ def test_heuristic_and_verified_always_score_and_need_no_model() -> None:
 
 
 def test_models_and_registered_judges_are_named_once_each_in_order() -> None:
-    panel = make_panel(["scripted:referee", "handoff", "rubric:scripted:referee", "verified", "scripted:gullible"])
-    assert panel.names == ("heuristic", "verified", "rubric:scripted:referee", "handoff", "rubric:scripted:gullible")
+    panel = make_panel(["scripted:referee", "rubric:scripted:referee", "verified", "scripted:gullible"])
+    assert panel.names == ("heuristic", "verified", "rubric:scripted:referee", "rubric:scripted:gullible")
     assert panel.models == ("scripted:referee", "scripted:gullible")
     assert panel.extractor == "scripted:referee"
 
@@ -95,7 +95,7 @@ def test_an_extractor_is_asked_only_where_verified_judges() -> None:
 
 
 def test_a_model_that_judges_its_own_work_is_told() -> None:
-    panel = make_panel(["scripted:referee", "handoff"])
+    panel = make_panel(["scripted:referee"])
     assert partial_judges(panel, {"scripted:diligent"}) is None
     assert "scripted:referee" in str(partial_judges(panel, {"scripted:referee", "scripted:diligent"}))
 

@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import BaseModel
 
-from labmates.judges.base import Report, Score
-from labmates.judges.verified import VerifiedJudge
+from labmates.judges.base import Report, Score, Trace
+from labmates.judges.findings_rules import items_of
+from labmates.judges.verified import VerifiedJudge, true_items
 from labmates.tasks.base import Dataset, Difficulty
 from labmates.tasks.registry import get_task
 from labmates.tasks.report import oracle_report
@@ -176,3 +178,53 @@ async def test_valid_findings_always_get_a_score_with_credits_in_the_unit_interv
     assert score.value is not None
     assert 0 <= score.value <= 1
     assert all(0 <= one["credit"] <= 1 for one in score.details["credits"])
+
+
+def state(**only: Any) -> str:
+    return f"```findings\n{json.dumps(only)}\n```\n"
+
+
+async def test_the_details_hold_the_true_items_of_a_run() -> None:
+    task = get_task("anomaly")
+    truth = task.generate(0, "easy").truth
+    trail = (Trace("model", "artifact", "notes", "Nothing yet."),)
+    [score, *_] = await VerifiedJudge().score(Report(state(n_point=1), task, truth, {}, trail))
+    items = [(item.finding, str(item)) for item in items_of(task.oracle(truth))]
+    assert [(each["finding"], each["item"]) for each in true_items(score.details)] == items
+    [alone, *_] = await VerifiedJudge().score(Report(state(n_point=1), task, truth))
+    assert true_items(alone.details) == []
+    earlier = {"handoff": {"findings": [{"finding": "n_point", "item": "3", "first": None, "lost": None}]}}
+    assert [each["item"] for each in true_items(earlier)] == ["3"]
+
+
+async def test_a_task_that_fails_on_the_truth_leaves_the_accuracy_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    task = get_task("anomaly")
+    truth = task.generate(0, "easy").truth
+    text = state(**task.oracle(truth).model_dump(mode="json"))
+
+    def fails(_truth: BaseModel) -> BaseModel:
+        raise KeyError("sensors")
+
+    monkeypatch.setattr(task, "oracle", fails)
+    trail = (Trace("model", "artifact", "notes", text),)
+    [score, *_] = await VerifiedJudge().score(Report(text, task, truth, {}, trail))
+    assert score.value == pytest.approx(1.0)
+    assert "KeyError" in score.details["problem"]
+
+
+async def test_the_details_say_what_the_findings_of_each_team_were_worth() -> None:
+    task = get_task("anomaly")
+    truth = task.generate(0, "easy").truth
+    right = json.dumps(task.oracle(truth).model_dump(mode="json"))
+    trail = (
+        Trace("data", "findings", "a", right),
+        Trace("data", "findings", "a", "{}"),
+        Trace("eval", "findings", "b", right),
+    )
+    score, *_ = await VerifiedJudge().score(Report("Nothing.", task, truth, {}, trail))
+    assert score.value == 0.0
+    assert {team: said["accuracy"] for team, said in score.details["teams"].items()} == {
+        "data": 0.0,
+        "eval": pytest.approx(1.0),
+    }
+    assert score.details["teams"]["data"]["findings"] == {}

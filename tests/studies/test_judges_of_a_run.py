@@ -47,10 +47,10 @@ async def test_further_judges_score_with_heuristic_and_verified_and_cost_the_tea
     plain = await ran(store, play=without_findings)
     with OpenAIServer(Answer(text=answer())) as server:
         chosen = {"base_url": server.base_url}
-        run = await ran(store, "openai:gpt", "handoff", play=without_findings, models=chosen)
+        run = await ran(store, "openai:gpt", play=without_findings, models=chosen)
     assert run.status == "completed"
     by_judge = {score.judge: score for score in store.scores(run.id)}
-    assert list(by_judge) == ["heuristic", "verified", "rubric:openai:gpt", "handoff"]
+    assert list(by_judge) == ["heuristic", "verified", "rubric:openai:gpt"]
     assert by_judge["rubric:openai:gpt"].version == VERSION
     assert (run.usage, run.budget, run.key) == (plain.usage, plain.budget, plain.key)
     assert run.models == plain.models

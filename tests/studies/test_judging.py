@@ -72,7 +72,7 @@ async def test_the_truth_is_made_anew_from_the_seed_of_each_run(store: Store) ->
 async def test_scores_are_added_with_judge_version_and_time_and_the_run_stays_as_it_was(store: Store) -> None:
     run = store.run(ended_run(store).id)
     before = store.events(run.id)
-    [found] = await judged(store, [run], "heuristic", "scripted:referee", "handoff")
+    [found] = await judged(store, [run], "heuristic", "scripted:referee")
     assert found.is_done
     assert store.events(run.id)[: len(before)] == before
     after = store.run(run.id)
@@ -81,7 +81,7 @@ async def test_scores_are_added_with_judge_version_and_time_and_the_run_stays_as
     assert list(unproven(store, run.id)) == []
     assert run.metrics.items() < after.metrics.items()
     assert sorted(score.judge for score in found.added) == sorted(score.judge for score in store.scores(run.id))
-    assert {score.judge for score in found.added} == {"heuristic", "rubric:scripted:referee", "handoff"}
+    assert {score.judge for score in found.added} == {"heuristic", "rubric:scripted:referee"}
     assert all(score.version and score.at > 1e9 for score in found.added)
 
 

@@ -239,14 +239,14 @@ async def test_what_judges_said_later_is_compared_and_why_attempts_failed_is_lef
 
 async def test_what_models_have_judged_is_judged_again_from_their_recorded_answers(store: Store) -> None:
     run = await played(store, busy_without_code)
-    panel = make_panel(["scripted:referee", "scripted:garbage", "handoff"])
+    panel = make_panel(["scripted:referee", "scripted:garbage"])
     [judged] = await judge_runs(store, [run], panel, ModelOptions(), again=True)
     assert judged.error is None
     events = store.events(run.id)
     found = await replay(store, store.run(run.id))
     assert found.is_same, found.differences
     assert found.compared["judge_call"] > 1
-    for judge in ("rubric:scripted:referee", "rubric", "handoff"):
+    for judge in ("rubric:scripted:referee", "rubric"):
         forged = [
             e.model_copy(update={"value": 0.9}) if isinstance(e, ScoreEvent) and e.judge == judge else e for e in events
         ]

@@ -17,6 +17,7 @@ from labmates.agents.organisation_parts import REPORT
 from labmates.errors import UsageError
 from labmates.judges.findings_rules import Finder, Item, is_same, items_of, record_keys
 from labmates.judges.rows import rows_of
+from labmates.judges.verified import true_items
 from labmates.records.bodies import Bodies
 from labmates.records.events import ArtifactEvent, Event, FindingsEvent, MessageEvent, ScoreEvent, ToolCallEvent
 from labmates.records.run import RunRecord
@@ -131,8 +132,8 @@ def fates_of(run: RunRecord, events: Sequence[Event], bodies: Bodies, received: 
     if condition is None:
         return []
     for event in events:
-        if isinstance(event, ScoreEvent) and "findings" in event.details.get("handoff", {}):
-            known = [str(passage["item"]) for passage in event.details["handoff"]["findings"]]
+        if isinstance(event, ScoreEvent) and (true := true_items(event.details)):
+            known = [str(each["item"]) for each in true]
     if not known:
         return []
     report = report_of(condition, run.seed, events, bodies)

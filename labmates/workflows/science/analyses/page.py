@@ -9,8 +9,8 @@ from typing import Any
 from markupsafe import Markup
 
 from labmates.agents.organisation_parts import REPORT
-from labmates.judges.handoff import is_unseen
 from labmates.judges.lookup import STATUSES
+from labmates.judges.verified import true_items
 from labmates.pages.links import Links
 from labmates.pages.markdown import markdown
 from labmates.pages.rendering import as_text, plain, templates_of
@@ -33,23 +33,20 @@ class Finding:
     Attributes
     ----------
     true
-        Each true item, the team at which it first appeared, and at which it was lost.
+        The true items.
     stated
         The report's statement; empty without one.
     teams
         Each team's findings stated with the tool, with their credit.
-    is_unseen
-        Whether the paper states another right value than the true one that no team had.
     """
 
     name: str
-    true: tuple[tuple[str, str, str], ...]
+    true: tuple[str, ...]
     stated: str
     credit: float | None
     weight: float
     reason: str
     teams: tuple[tuple[str, float | None], ...] = ()
-    is_unseen: bool = False
 
 
 def sections(reader: RunReader, links: Links) -> Iterator[Section]:
@@ -94,10 +91,7 @@ def verified(reader: RunReader) -> Mapping[str, Any]:
 def findings(details: Mapping[str, Any]) -> list[Finding]:
     """The truth and the findings of the report and the teams, from the details of a verified score."""
     stated, teams = details["findings"], details.get("teams", {})
-    true = grouped(
-        (entry["finding"], (entry["item"], entry["first"] or "", entry["lost"] or ""))
-        for entry in details.get("handoff", {}).get("findings", ())
-    )
+    true = grouped((entry["finding"], entry["item"]) for entry in true_items(details))
     return [
         Finding(
             name=entry["finding"],
@@ -107,7 +101,6 @@ def findings(details: Mapping[str, Any]) -> list[Finding]:
             weight=entry["weight"],
             reason=entry["reason"],
             teams=tuple(_of_teams(entry["finding"], teams)),
-            is_unseen=is_unseen(details, entry["finding"]),
         )
         for entry in details["credits"]
     ]
