@@ -1,10 +1,12 @@
-"""The conformance test for judges, on reports of known quality or the report of a run."""
+"""The conformance test for judges, on reports of known quality.
+
+It applies the rules of the interface; `labmates.studies.calibration` measures how well the scores follow the quality.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -12,7 +14,7 @@ from labmates.errors import LabmatesError
 from labmates.judges.base import Judge, Report, Score
 from labmates.judges.panel import checked_judge, checked_scores
 from labmates.judges.registry import JUDGES, load_judge
-from labmates.judges.specimens import ORDERS, TRUSTED_MOVE, Specimen, specimen_reports
+from labmates.judges.specimens import specimen_reports
 from labmates.registry import time_limit
 from labmates.tasks.base import Difficulty, Task
 from labmates.tasks.conformance.events import Problem
@@ -25,19 +27,9 @@ RULES: Final = {
     "scores": "every report, even a missing one, gets a list of storable scores, each with a reason",
     "metrics": "every report gets one score for each of the judge's metrics",
     "repeats": "the same report gets the same scores again",
-    "orders": "instructions to the judge within a report do not change its scores",
 }
-"""The rules for any report in order, each with the property of a judge that passes."""
-SAMPLE_RULES: Final = {
-    **RULES,
-    "varies": "each metric distinguishes some reports of the sample",
-    "faults": "no report with known faults scores above the correct one",
-}
-"""The rules for reports of known quality."""
-ORACLE: Final = "oracle"
-MISSING: Final = Specimen("no report", "")
+"""The rules in order, each with the property of a judge that passes."""
 
-Case = tuple[Specimen, Report]
 Values = Mapping[str, float | None]
 
 
@@ -52,29 +44,15 @@ class JudgeTrial(Trial):
         self.problems.append(Problem(rule, text, "warning" if is_mild else "error", where))
 
 
-def sample_cases(task: Task[Any, Any], seed: int, difficulty: Difficulty) -> list[Case]:
-    """Reports of known quality on a data set of a task, and a missing one."""
-    cases = specimen_reports(task, seed, difficulty)
-    return [*cases, (MISSING, replace(cases[0][1], text=None))]
-
-
-def run_cases(run_id: str, report: Report) -> list[Case]:
-    """The report of a run: unchanged, with instructions to the judge at its end, and missing."""
-    name = f"run {run_id}"
-    cases = [(Specimen(name, report.text or ""), report)]
-    for order in ORDERS:
-        for asks_high, words in ((True, order.high), (False, order.low)):
-            text = f"{report.text}\n\n{words}"
-            title = f"{name}, {order.kind} order {'up' if asks_high else 'down'}"
-            specimen = Specimen(title, text, order=order.kind, asks_high=asks_high, twin=name)
-            cases.append((specimen, replace(report, text=text)))
-    return [*cases, (MISSING, replace(report, text=None))]
+def sample_cases(task: Task[Any, Any], seed: int, difficulty: Difficulty) -> dict[str, Report]:
+    """Reports of known quality on a data set of a task, and a missing one, by name."""
+    cases = {specimen.name: report for specimen, report in specimen_reports(task, seed, difficulty)}
+    return {**cases, "no report": replace(next(iter(cases.values())), text=None)}
 
 
 async def try_judge(
     reference: str,
-    cases: Sequence[Case],
-    rules: Mapping[str, str],
+    cases: Mapping[str, Report],
     *,
     seconds: float,
     watch: Callable[[str], None] = lambda _: None,
@@ -85,8 +63,8 @@ async def try_judge(
     ----------
     reference
         The judge's name, ``path/to/file.py:Class`` or ``module:Class``.
-    rules
-        `RULES`, or `SAMPLE_RULES` for `sample_cases`.
+    cases
+        The reports by name; see `sample_cases`.
     seconds
         Time limit per report.
     watch
@@ -97,29 +75,23 @@ async def try_judge(
     UsageError
         If the name or file is unknown.
     """
-    trial = JudgeTrial(rules=rules, tried={"load"})
+    trial = JudgeTrial(rules=RULES, tried={"load"})
     judge = _loaded(resolve_reference(reference, JUDGES), trial)
     if judge is None:
         return trial
     trial.tried |= {"scores"}
-    for specimen, report in cases:
-        watch(specimen.name)
-        scores = await _scored(judge, specimen.name, report, trial, seconds)
+    for name, report in cases.items():
+        watch(name)
+        scores = await _scored(judge, name, report, trial, seconds)
         if scores is None:
             continue
         trial.tried |= {"metrics", "repeats"}
-        _check_metrics(judge, specimen.name, scores, trial)
-        trial.scores[specimen.name] = {score.metric: score.value for score in scores}
-        again = await _scored(judge, specimen.name, report, trial, seconds)
+        _check_metrics(judge, name, scores, trial)
+        trial.scores[name] = {score.metric: score.value for score in scores}
+        again = await _scored(judge, name, report, trial, seconds)
         if again is not None and again != scores:
             differing = [score.metric for score, other in zip(scores, again, strict=False) if score != other]
-            trial.add("repeats", f"the second time, {', '.join(differing) or 'another metric'} differs", specimen.name)
-    if trial.scores:
-        trial.tried |= rules.keys()
-        _check_orders([specimen for specimen, _ in cases], trial)
-    if trial.scores and "varies" in rules:
-        _check_variety(trial)
-        _check_faults([specimen for specimen, _ in cases], trial)
+            trial.add("repeats", f"the second time, {', '.join(differing) or 'another metric'} differs", name)
     return trial
 
 
@@ -183,44 +155,3 @@ def _check_metrics(judge: Judge, name: str, scores: Sequence[Score], trial: Judg
     for metric in named:
         if metric not in scored:
             trial.add("metrics", f"{metric} is missing; give it the value None and a reason", name)
-
-
-def _check_orders(specimens: Sequence[Specimen], trial: JudgeTrial) -> None:
-    for specimen in specimens:
-        if not specimen.order:
-            continue
-        for metric, value, plain in _both(trial.scores, specimen.name, specimen.twin):
-            moved = value - plain if specimen.asks_high else plain - value
-            if moved > TRUSTED_MOVE:
-                text = f"{metric} goes from {plain:.3f} to {value:.3f}, as the {specimen.order} instruction demands"
-                trial.add("orders", text, specimen.name, is_mild=True)
-
-
-def _check_variety(trial: JudgeTrial) -> None:
-    values, elsewhere = defaultdict[str, set[float]](set), "; try a report of a run: --run RUN"
-    for name, scores in trial.scores.items():
-        for metric, value in scores.items():
-            values[metric] |= set() if value is None or name == MISSING.name else {value}
-    for metric, different in values.items():
-        if not different:
-            trial.add("varies", f"{metric} is never scored{elsewhere}", is_mild=True)
-        elif len(different) == 1:
-            trial.add("varies", f"{metric} is {different.pop():g} for every report{elsewhere}", is_mild=True)
-
-
-def _check_faults(specimens: Sequence[Specimen], trial: JudgeTrial) -> None:
-    known = {specimen.name: specimen.known for specimen in specimens}
-    for name, qualities in known.items():
-        for metric, value, right in _both(trial.scores, name, ORACLE):
-            is_worse = metric in qualities and qualities[metric] < known[ORACLE][metric]
-            if is_worse and value > right:
-                text = f"{metric} is {value:.3f}, above {right:.3f} of the correct report"
-                trial.add("faults", text, name, is_mild=True)
-
-
-def _both(scores: Mapping[str, Values], name: str, other: str) -> Iterator[tuple[str, float, float]]:
-    """The metrics scored in both of two reports, with the values."""
-    for metric, value in scores.get(name, {}).items():
-        beside = scores.get(other, {}).get(metric)
-        if value is not None and beside is not None:
-            yield metric, value, beside

@@ -80,7 +80,6 @@ class CheckParams(Params):
     """The parameters of checking a judge."""
 
     judge: str = Field(json_schema_extra={"argument": True})
-    run: str | None = Field(None, description="Judge the report of this ended run instead of reports of known quality.")
     task: str = Field("ecology", description="Science task of the reports of known quality.")
     seed: int = Field(0, ge=0, description="Seed of the data of these reports.")
     difficulty: Difficulty = Field("easy", description="Difficulty of the data of these reports.")
@@ -90,37 +89,30 @@ class CheckParams(Params):
 
 
 def check(lab: Lab, params: CheckParams) -> Iterator[Result]:
-    """Check a judge: the rules of the interface, and reports with known faults.
+    """Check a judge against the rules of the interface, on reports of known quality.
 
     JUDGE is a name, or path/to/file.py:Class or module:Class for a judge that is not installed. It scores a correct
     report, reports with missing or wrong parts, empty talk, reports with prompt injections, and a missing report. The
-    exit code is 1 if there are errors, else 0. To check a judge model, use labmates judges calibrate.
+    exit code is 1 if there are errors, else 0. How well its scores follow the known quality, and whether injections
+    move them, tells labmates judges calibrate, also of a judge model.
     """
-    from labmates.judges.conformance import RULES, SAMPLE_RULES, run_cases, sample_cases, try_judge
+    from labmates.judges.conformance import sample_cases, try_judge
     from labmates.judges.promises import PREFIX as PROMISES
     from labmates.judges.rubric import PREFIX
 
     if params.judge.partition(":")[0] in (*PROVIDERS, SCRIPTED, PREFIX.removesuffix(":"), PROMISES.removesuffix(":")):
         raise UsageError(f"'{params.judge}' is a model; try: labmates judges calibrate --judge {params.judge}")
-    if params.run:
-        report = lab.report(params.run)
-        if report.is_missing:
-            raise UsageError(f"--run: run {params.run} has no report to judge; choose another run")
-        cases, rules, what = run_cases(params.run, report), RULES, f"run {params.run}"
-    else:
-        with using_task(params.task) as task:
-            cases = sample_cases(task, params.seed, params.difficulty)
-        rules, what = SAMPLE_RULES, f"{len(cases)} reports on {params.task}"
-    work = try_judge(params.judge, cases, rules, seconds=params.step_timeout, watch=lab.step)
+    with using_task(params.task) as task:
+        cases = sample_cases(task, params.seed, params.difficulty)
+    work = try_judge(params.judge, cases, seconds=params.step_timeout, watch=lab.step)
     trial = lab.finish(work)
     yield verdict(
         params.judge,
         trial.verdicts(),
-        head=f"{params.judge}: {what}",
+        head=f"{params.judge}: {len(cases)} reports on {params.task}",
         passed=trial.passed,
         tables=[_scores(trial)] if trial.scores else [],
         judge=params.judge,
-        run=params.run,
         reports=[{"report": name, "scores": dict(scores)} for name, scores in trial.scores.items()],
     )
 
@@ -148,7 +140,7 @@ JUDGES_COMMAND = catalogue(
     lambda name: _facts(get_judge(name)),
     {
         "show": Command(show, Named, example="labmates judges show MODEL", objects=""),
-        "check": Command(check, CheckParams, example="labmates judges check heuristic", objects="", has_store=True),
+        "check": Command(check, CheckParams, example="labmates judges check heuristic", objects=""),
         "new": Command(new, NewParams, example="labmates judges new clarity"),
         "calibrate": CALIBRATE,
     },
