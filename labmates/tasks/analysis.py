@@ -27,10 +27,10 @@ PIECES: Final = ("prepare", "clean", "patterns", "model", "future", "compare", "
 class Analysis:
     """Cells of code for one task.
 
-    The package has a file ``PIECE.py`` for each title. The cells share one session with the data frame ``df``. A line
-    ``RESULT {…}`` of their output has some of the task's findings, as JSON by field; other lines are for readers, with
-    the numbers that support the findings. The cell ``check`` has the findings to test in the variable ``claims``, by
-    field, and prints those that hold.
+    The package has a file ``PIECE.py`` for each title. The cells share one session with the data frame ``df`` and what
+    `labmates.tasks.analysis_head` imports. A line ``RESULT {…}`` of their output has some of the task's findings, as
+    JSON by field; other lines are for readers, with the numbers that support the findings. The cell ``check`` has the
+    findings to test in the variable ``claims``, by field, and prints those that hold.
 
     Attributes
     ----------
@@ -51,14 +51,18 @@ class Analysis:
 
     @cached_property
     def code(self) -> Mapping[str, str]:
-        """The code of each cell, without the lines for linters."""
-        folder = files(self.package)
-        texts = {piece: folder.joinpath(f"{piece}.py").read_text(encoding="utf-8") for piece in self.titles}
-        return {piece: re.sub(r"\A(?:# (?:ruff|mypy):.*\n)+", "", text) for piece, text in texts.items()}
+        """The code of each cell, without the lines for linters; the first one begins with the imports of all."""
+        code = {piece: _cell(self.package, piece) for piece in self.titles}
+        return {**code, PIECES[0]: f"{_cell('labmates.tasks', 'analysis_head')}\n{code[PIECES[0]]}"}
 
     def ordered(self) -> list[str]:
         """The pieces of work that have a cell, in the order of `PIECES`."""
         return [piece for piece in PIECES if piece in self.titles]
+
+
+def _cell(package: str, name: str) -> str:
+    text = files(package).joinpath(f"{name}.py").read_text(encoding="utf-8")
+    return re.sub(r"\A(?:# (?:ruff|mypy):.*\n)+", "", text)
 
 
 def printed_findings(text: str) -> Iterator[dict[str, Any]]:

@@ -1,16 +1,5 @@
 # ruff: noqa
 # mypy: ignore-errors
-import json, re, warnings
-import numpy as np, pandas as pd
-
-warnings.filterwarnings("ignore")
-try:
-    from threadpoolctl import threadpool_limits
-
-    threadpool_limits(1)
-except ImportError:
-    pass
-
 ID, ARM, OUTCOME, BATCH = "patient", "arm", "improvement", "batch"
 # Divided data have other tables below the open one, whose rows lack these columns.
 d = df.drop_duplicates().dropna(subset=[ID, ARM])

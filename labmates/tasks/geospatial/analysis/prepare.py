@@ -1,16 +1,5 @@
 # ruff: noqa
 # mypy: ignore-errors
-import json, re, warnings
-import numpy as np, pandas as pd
-
-warnings.filterwarnings("ignore")
-try:
-    from threadpoolctl import threadpool_limits
-
-    threadpool_limits(1)
-except ImportError:
-    pass
-
 XY, VALUE, ROCK = ["easting_m", "northing_m"], "grade_ppm", "rock"
 # Divided data have other tables below the open one, whose rows lack these columns.
 d = df.drop_duplicates().dropna(subset=[*XY, ROCK])
