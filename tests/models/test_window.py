@@ -16,6 +16,7 @@ from labmates.budgets.tokens import estimate_tokens
 from labmates.condition_types import Kind
 from labmates.errors import UsageError
 from labmates.judges.interview import Interviewer
+from labmates.judges.rubric import RubricJudge
 from labmates.models.catalog import Catalog
 from labmates.models.errors import ContextOverflowError
 from labmates.models.hub import ModelHub
@@ -75,12 +76,10 @@ async def test_a_judge_does_not_ask_a_model_that_can_not_hold_the_report() -> No
         catalog = Catalog(named={})
         name = catalog.name_of(f"openai:m?context_tokens=1024&base_url={server.base_url}")
         async with ModelHub(catalog.options()) as hub:
-            judge = Interviewer(JudgeCaller(hub, seed=1, ledger=Ledger(UNLIMITED), prices=PriceList()).ask)
-            messages = [HumanMessage("word " * 1000)]
+            calls = JudgeCaller(hub, seed=1, ledger=Ledger(UNLIMITED), prices=PriceList())
+            judge = RubricJudge(name, Interviewer(calls.ask))
             with pytest.raises(ContextOverflowError, match="in a context of 1,024"):
-                await judge.ask(
-                    name, messages, lambda text, _: text, name="judge", max_output_tokens=512, form=BaseModel
-                )
+                await judge.ask(HumanMessage("word " * 1000), lambda text, _: text, BaseModel, name="judge")
     assert server.requests == []
 
 
