@@ -14,7 +14,6 @@ from labmates.judges import provenance
 from labmates.judges.base import SKILL, Report, Score
 from labmates.judges.contradictions import contradictions
 from labmates.judges.extraction import QUESTION, SYSTEM, Extractor, Statement, read_statement
-from labmates.judges.findings_rules import items_of
 from labmates.judges.injection import find_injections
 from labmates.models.error_bodies import one_line
 from labmates.models.errors import ModelCallError
@@ -25,8 +24,6 @@ from labmates.util.loops import in_thread
 
 MOST_TOLD = 5
 """Most problems in the reason; the details list all."""
-MOST_TRUE = 200
-"""Most true items in the details."""
 _LONGEST_PROBLEM = 300
 
 
@@ -37,8 +34,8 @@ class VerifiedJudge:
 
     Missing or unreadable findings earn 0; only failures of the judge itself are unscored. The details hold the source
     of the findings (``source``, ``readable``), their repairs and omissions (``repaired``, ``problems``), the credit of
-    every finding, the true items (``true``), and the teams' earlier findings with their scores (``teams``). Skill is
-    accuracy beyond the task's prior on the same data; its details hold the prior's accuracy, and that of an ideal
+    every finding, the true findings (``truth``), and the teams' earlier findings with their scores (``teams``). Skill
+    is accuracy beyond the task's prior on the same data; its details hold the prior's accuracy, and that of an ideal
     analysis.
 
     Parameters
@@ -182,23 +179,16 @@ def _of_teams(report: Report) -> dict[str, Any]:
     return details
 
 
-def true_items(details: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The true items in the details of a score of accuracy, each with its ``finding``; empty without any."""
-    earlier = details.get("handoff", {}).get("findings", [])  # of records made before the key "true"
-    return list(details.get("true", earlier))
-
-
 def _known(report: Report) -> dict[str, Any]:
-    """The true items of a run, and the teams' earlier findings."""
+    """The true findings of a run, and the teams' earlier ones."""
     if not report.trail:
         return {}
     try:
-        items = items_of(report.task.oracle(report.truth))
+        truth = report.task.oracle(report.truth).model_dump(mode="json", exclude_none=True)
         teams = _of_teams(report)
     except Exception as error:  # A plug-in's task may fail on partial findings; the accuracy remains without them.
         return {"problem": one_line(f"{type(error).__name__}: {error}", _LONGEST_PROBLEM)}
-    true = [{"finding": item.finding, "item": str(item)} for item in items[:MOST_TRUE]]
-    return {"true": true, **({"teams": teams} if teams else {})}
+    return {"truth": truth, **({"teams": teams} if teams else {})}
 
 
 def _problems_text(problems: tuple[str, ...]) -> str:

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from labmates.judges.base import Report, Score, Trace
-from labmates.judges.findings_rules import items_of
-from labmates.judges.verified import VerifiedJudge, true_items
+from labmates.judges.verified import VerifiedJudge
 from labmates.tasks.base import Dataset, Difficulty
 from labmates.tasks.registry import get_task
 from labmates.tasks.report import oracle_report
@@ -184,17 +183,14 @@ def state(**only: Any) -> str:
     return f"```findings\n{json.dumps(only)}\n```\n"
 
 
-async def test_the_details_hold_the_true_items_of_a_run() -> None:
+async def test_the_details_hold_the_true_findings_of_a_run() -> None:
     task = get_task("anomaly")
     truth = task.generate(0, "easy").truth
     trail = (Trace("model", "artifact", "notes", "Nothing yet."),)
     [score, *_] = await VerifiedJudge().score(Report(state(n_point=1), task, truth, {}, trail))
-    items = [(item.finding, str(item)) for item in items_of(task.oracle(truth))]
-    assert [(each["finding"], each["item"]) for each in true_items(score.details)] == items
+    assert score.details["truth"] == task.oracle(truth).model_dump(mode="json", exclude_none=True)
     [alone, *_] = await VerifiedJudge().score(Report(state(n_point=1), task, truth))
-    assert true_items(alone.details) == []
-    earlier = {"handoff": {"findings": [{"finding": "n_point", "item": "3", "first": None, "lost": None}]}}
-    assert [each["item"] for each in true_items(earlier)] == ["3"]
+    assert "truth" not in alone.details
 
 
 async def test_a_task_that_fails_on_the_truth_leaves_the_accuracy_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -70,9 +70,8 @@ def hostile_events(bodies: Bodies) -> list[Any]:
     )
     tool = bodies.keep({"code": HOSTILE, NAME: HOSTILE})
     files = {f"{NAME}.html": bodies.keep(HOSTILE.encode()), "../../../etc/passwd": bodies.keep(b"<script>1</script>")}
-    true = [{"finding": HOSTILE, "item": HOSTILE}]
     credits = [{"finding": HOSTILE, "credit": 0.5, "weight": 1, "reason": HOSTILE}]
-    details: dict[str, Any] = {"credits": credits, "true": true, "injections": [HOSTILE]}
+    details: dict[str, Any] = {"credits": credits, "truth": {HOSTILE: HOSTILE}, "injections": [HOSTILE]}
     details["teams"] = {NAME: {"findings": {HOSTILE: HOSTILE}, "accuracy": 0.5, "credits": {HOSTILE: 0.5}}}
     stated = bodies.keep({HOSTILE: [{HOSTILE: HOSTILE}]})
     report = bodies.keep(HOSTILE + '\n```findings\n{"' + "x" + '": "<script>window.canary=11</script>"}\n```\n')

@@ -264,8 +264,8 @@ async def test_judges_that_come_later_say_the_same(lab: Lab) -> None:
     before = [(s.judge, s.metric, s.value, s.details) for s in lab.store.scores(run.id)]
     [judged] = await ajudge([run.id], again=True, store=lab.url)
     assert [(s.judge, s.metric, s.value, s.details) for s in judged.added] == before
-    [true] = [details["true"] for judge, metric, _, details in before if (judge, metric) == ("verified", "accuracy")]
-    assert {item["finding"] for item in true} >= {"n_sensors", "events"}
+    [truth] = [details["truth"] for judge, metric, _, details in before if (judge, metric) == ("verified", "accuracy")]
+    assert truth.keys() >= {"n_sensors", "events"}
 
 
 async def test_the_graph_for_studio_runs_any_organisation() -> None:

@@ -17,7 +17,6 @@ from labmates.agents.organisation_parts import REPORT
 from labmates.errors import UsageError
 from labmates.judges.findings_rules import Finder, Item, is_same, items_of, record_keys
 from labmates.judges.rows import rows_of
-from labmates.judges.verified import true_items
 from labmates.records.bodies import Bodies
 from labmates.records.events import ArtifactEvent, Event, FindingsEvent, MessageEvent, ScoreEvent, ToolCallEvent
 from labmates.records.run import RunRecord
@@ -128,17 +127,14 @@ def fates_of(run: RunRecord, events: Sequence[Event], bodies: Bodies, received: 
     The truth is regenerated from the seed and a possibly private salt. Empty without a judge's record of the same
     truth, or for a condition of another version.
     """
-    condition, known = science_condition(run), list[str]()
-    if condition is None:
-        return []
-    for event in events:
-        if isinstance(event, ScoreEvent) and (true := true_items(event.details)):
-            known = [str(each["item"]) for each in true]
-    if not known:
+    condition = science_condition(run)
+    known = [event.details["truth"] for event in events if isinstance(event, ScoreEvent) and "truth" in event.details]
+    if condition is None or not known:
         return []
     report = report_of(condition, run.seed, events, bodies)
-    followed = fates(events, bodies, received, report.task, report.truth)
-    return followed if [fate.item for fate in followed][: len(known)] == known else []
+    if report.task.oracle(report.truth).model_dump(mode="json", exclude_none=True) != known[-1]:
+        return []
+    return fates(events, bodies, received, report.task, report.truth)
 
 
 def _texts(

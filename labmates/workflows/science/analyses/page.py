@@ -10,7 +10,6 @@ from markupsafe import Markup
 
 from labmates.agents.organisation_parts import REPORT
 from labmates.judges.lookup import STATUSES
-from labmates.judges.verified import true_items
 from labmates.pages.links import Links
 from labmates.pages.markdown import markdown
 from labmates.pages.rendering import as_text, plain, templates_of
@@ -32,16 +31,14 @@ class Finding:
 
     Attributes
     ----------
-    true
-        The true items.
-    stated
-        The report's statement; empty without one.
+    true, stated
+        The truth and the report's statement, an entry a line; empty without one.
     teams
         Each team's findings stated with the tool, with their credit.
     """
 
     name: str
-    true: tuple[str, ...]
+    true: str
     stated: str
     credit: float | None
     weight: float
@@ -90,12 +87,11 @@ def verified(reader: RunReader) -> Mapping[str, Any]:
 
 def findings(details: Mapping[str, Any]) -> list[Finding]:
     """The truth and the findings of the report and the teams, from the details of a verified score."""
-    stated, teams = details["findings"], details.get("teams", {})
-    true = grouped((entry["finding"], entry["item"]) for entry in true_items(details))
+    stated, teams, true = details["findings"], details.get("teams", {}), details.get("truth", {})
     return [
         Finding(
             name=entry["finding"],
-            true=tuple(true.get(entry["finding"], ())),
+            true=_shown(true.get(entry["finding"])),
             stated=_shown(stated.get(entry["finding"])),
             credit=entry["credit"],
             weight=entry["weight"],

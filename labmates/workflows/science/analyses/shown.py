@@ -36,7 +36,7 @@ def _row(finding: Finding) -> dict[str, object]:
     return {
         "finding": finding.name,
         "stated": "; ".join(finding.stated.splitlines()) or None,
-        "true": "; ".join(finding.true) or None,
+        "true": "; ".join(finding.true.splitlines()) or None,
         "credit": finding.credit,
         "weight": finding.weight,
         "reason": finding.reason,
