@@ -74,8 +74,8 @@ def plays(models: Sequence[str], games: Sequence[str], *, with_lab: bool) -> Ite
             rules = {"rules": GAME_RULES[game]} if game in GAME_RULES else {}
             yield Play("game", {**GAME, **rules, "game": game, "model": model}, SIMULATIONS)
     if with_lab:
-        for model in (ANALYST, *models):
-            for organisation in ({"solo": True}, {"organisation": "pipeline"}):
+        for organisation in ({"solo": True}, {"organisation": "pipeline"}):
+            for model in (ANALYST, *models):
                 lab = ANALYST_LAB if model == ANALYST else LAB
                 yield Play("science", {**lab, **organisation, "model": model}, 1)
 
