@@ -24,7 +24,7 @@ from pydantic import (
     model_validator,
 )
 
-from labmates.errors import UsageError
+from labmates.errors import UsageError, plain_fault
 from labmates.tasks.base import Check, Credit, Dataset, Difficulty, Task
 from labmates.tasks.scoring import NOT_STATED, plain_name, score_names, score_number, within
 from labmates.tasks.words import says_all, says_name
@@ -165,9 +165,7 @@ def read_answers(path: Path) -> Answers:
     try:
         return Answers.model_validate(source.data)
     except ValidationError as error:
-        raise source.error(
-            (problem["loc"], problem["msg"].removeprefix("Value error, ")) for problem in error.errors()
-        ) from error
+        raise source.error((problem["loc"], plain_fault(problem)) for problem in error.errors()) from error
 
 
 def read_table(path: Path) -> pd.DataFrame:

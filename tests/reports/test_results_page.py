@@ -16,7 +16,7 @@ def test_the_page_shows_what_was_played_and_names_what_is_missing(
     url = f"sqlite:///{tmp_path}/results.db"
     monkeypatch.setattr("benchmarks.results.BASELINES", ("scripted:defect",))
     catalog, models, missing = found(["scripted:random", "gguf:no-such-file.gguf"])
-    planned = list(plays(models, ["o-ring", "public-goods"], with_lab=True))
+    planned = list(plays(models, ["common-pool", "public-goods"], with_lab=True))
     games = [play for play in planned if play.kind == "game"]
     for _ in range(2):  # what the store holds is not played again
         play_missing(url, games[:-1], catalog)
@@ -32,8 +32,8 @@ def test_the_page_shows_what_was_played_and_names_what_is_missing(
     [header, _, *rows] = [line for line in text.split("## Games")[1].splitlines() if line.startswith("|")][:5]
     assert {"level", "cooperation", "efficiency"} <= {cell.strip() for cell in header.split("|")}
     assert [row.split("|")[1:4] for row in rows] == [
-        [" scripted:defect ", " o-ring ", " 2 "],
-        [" scripted:random ", " o-ring ", " 2 "],
+        [" scripted:defect ", " common-pool ", " 2 "],
+        [" scripted:random ", " common-pool ", " 2 "],
         [" scripted:defect ", " public-goods ", " 2 "],
     ]
     assert text.count("No runs.") == 2
