@@ -13,9 +13,35 @@ import math
 
 import numpy as np
 
-from labmates.stats.stopping import ERROR, INFLATION, looks, p_values, stops
+from labmates.stats.power import POWER
+from labmates.stats.stopping import ERROR, INFLATION, looks, p_values
 
 EFFECTS = (0.0, 0.5, 1.0, 2.0)
+"""In planned differences."""
+
+
+def simulated(fixed: int, studies: int) -> tuple[list[float], list[float]]:
+    """The share of studies that tell a difference, and their mean blocks, by effect."""
+    number, rng = math.ceil(fixed * INFLATION), np.random.default_rng(fixed)
+    noise, planned = rng.standard_normal((studies, number)), _planned(fixed, rng)
+    low, high = (np.array([getattr(look, name) for look in looks(number)]) for name in ("told", "hopeless"))
+    told, blocks = [], []
+    for effect in EFFECTS:
+        p = p_values(noise + effect * planned, np.arange(1, number + 1))
+        at = ((p <= low) | (p >= high)).argmax(axis=1)
+        told.append(float((p[np.arange(studies), at] <= ERROR).mean()))
+        blocks.append(float((at + 1).mean()))
+    return told, blocks
+
+
+def _planned(fixed: int, rng: np.random.Generator) -> float:
+    """The effect that a fixed design tells with the usual power."""
+    noise, low, high = rng.standard_normal((20_000, fixed)), 0.0, 5.0
+    for _ in range(30):
+        middle = (low + high) / 2
+        is_enough = (p_values(noise + middle, np.array([fixed])) <= ERROR).mean() >= POWER
+        low, high = (low, middle) if is_enough else (middle, high)
+    return high
 
 
 def main() -> None:
@@ -24,30 +50,12 @@ def main() -> None:
     parser.add_argument("--studies", type=int, default=20_000)
     studies = parser.parse_args().studies
     for fixed in (12, 20, 40):
-        number = math.ceil(fixed * INFLATION)
-        bounds, rng = looks(number), np.random.default_rng(fixed)
-        noise, planned = rng.standard_normal((studies, number)), _planned(fixed, rng)
-        told, blocks = [], []
-        for effect in EFFECTS:
-            p = p_values(noise + effect * planned, np.arange(1, number + 1))
-            at = stops(p, bounds)
-            told.append(float((p[np.arange(studies), at] <= ERROR).mean()))
-            blocks.append(float((at + 1).mean()))
+        told, blocks = simulated(fixed, studies)
         print(
-            f"{fixed} blocks, at most {number}: error {told[0]:.3f}, power {told[2]:.3f}; "
+            f"{fixed} blocks, at most {math.ceil(fixed * INFLATION)}: error {told[0]:.3f}, power {told[2]:.3f}; "
             f"blocks {', '.join(f'{each:.1f}' for each in blocks)}; "
             f"saved {1 - sum(blocks) / len(blocks) / fixed:.0%} on average"
         )
-
-
-def _planned(fixed: int, rng: np.random.Generator) -> float:
-    """The effect that a fixed design tells in 80 % of studies."""
-    noise, low, high = rng.standard_normal((20_000, fixed)), 0.0, 5.0
-    for _ in range(30):
-        middle = (low + high) / 2
-        is_enough = (p_values(noise + middle, np.array([fixed])) <= ERROR).mean() >= 0.8
-        low, high = (low, middle) if is_enough else (middle, high)
-    return high
 
 
 if __name__ == "__main__":

@@ -55,26 +55,30 @@ def looks(number: int, blocks: int = 1) -> tuple[Look, ...]:
     fixed = noise[:, : max(2, round(number * blocks / INFLATION))]
     # The difference that the fixed design tells with the usual power, in standard deviations.
     planned = float(np.quantile(_least_told(fixed), POWER))
-    null, shifted = p_values(noise, at), p_values(noise + planned, at)
+    worlds = p_values(noise, at), p_values(noise + planned, at)
+    going = [np.ones(_SIMULATED, bool), np.ones(_SIMULATED, bool)]
+    spent = [0, 0]
     bounds = list[Look]()
-    for look, share in enumerate(at / at[-1]):
-        told, hopeless = 0.0, 1.01
-        if look == number - 1:
-            told = hopeless = ERROR
-        elif at[look] >= FEWEST_BLOCKS:
-            told = min(ERROR, _spending(null, look, bounds, _SPENT_EARLY * share**1.5, upper=False))
-            hopeless = max(ERROR, _spending(shifted, look, bounds, (1 - POWER) * share, upper=True))
-        bounds.append(Look(told, hopeless))
+    for index, share in enumerate(at / at[-1]):
+        look = Look(0.0, 1.01)
+        null, shifted = (np.sort(p[left, index]) for p, left in zip(worlds, going, strict=True))
+        if index == number - 1:
+            look = Look(ERROR, ERROR)
+        elif at[index] >= FEWEST_BLOCKS:
+            told = int(_SPENT_EARLY * share**1.5 * _SIMULATED) - spent[0]
+            hopeless = int((1 - POWER) * share * _SIMULATED) - spent[1]
+            look = Look(
+                min(ERROR, null[told - 1]) if 0 < told <= len(null) else 0.0,
+                max(ERROR, shifted[-hopeless]) if 0 < hopeless <= len(shifted) else 1.01,
+            )
+        spent[0] += int((null <= look.told).sum())
+        spent[1] += int((shifted >= look.hopeless).sum())
+        going = [
+            left & (p[:, index] > look.told) & (p[:, index] < look.hopeless)
+            for p, left in zip(worlds, going, strict=True)
+        ]
+        bounds.append(look)
     return tuple(bounds)
-
-
-def stops(p: np.ndarray, bounds: tuple[Look, ...]) -> np.ndarray:
-    """The look at which each simulated study stops, from 0; `p` has a row for each study, a column for each look."""
-    import numpy as np
-
-    told, hopeless = (np.array([getattr(look, name) for look in bounds]) for name in ("told", "hopeless"))
-    first: np.ndarray = ((p <= told) | (p >= hopeless)).argmax(axis=1)
-    return first
 
 
 def p_values(values: np.ndarray, at: np.ndarray) -> np.ndarray:
@@ -99,22 +103,3 @@ def _least_told(noise: np.ndarray) -> np.ndarray:
     n = noise.shape[1]
     reach = stdtrit(n - 1, 1 - ERROR / 2) * noise.std(axis=1, ddof=1) / np.sqrt(n)
     return np.asarray(reach - noise.mean(axis=1))
-
-
-def _spending(p: np.ndarray, look: int, bounds: list[Look], spent: float, *, upper: bool) -> float:
-    """The bound of p at a look for which a share of studies has stopped by this side's bounds so far."""
-    import numpy as np
-
-    low = np.array([each.told for each in bounds])
-    high = np.array([each.hopeless for each in bounds])
-    early = p[:, :look]
-    stopped = (early <= low) | (early >= high)
-    at = stopped.argmax(axis=1)
-    ended = stopped.any(axis=1) if look else np.zeros(len(p), bool)
-    by_side = (early >= high) if upper else (early <= low)
-    already = int((ended & by_side[np.arange(len(p)), at]).sum()) if look else 0
-    left = np.sort(p[~ended, look])
-    number = int(spent * len(p)) - already
-    if number < 1 or number > len(left):
-        return 1.01 if upper else 0.0
-    return float(left[-number] if upper else left[number - 1])
