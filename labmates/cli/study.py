@@ -123,7 +123,7 @@ def run(
     (more replicates, more values) keeps its runs. Other machines that reach the store can join: labmates worker.
     """
     from labmates.records.store import Store
-    from labmates.records.studies import pauses, study_counts
+    from labmates.records.studies import study_counts
     from labmates.studies.source import find_study
     from labmates.studies.spec import in_batches, read_spec
     from labmates.studies.study import enter
@@ -145,7 +145,7 @@ def run(
             stopped = False
             if study_counts(database.database, spec.name).of("planned", "interrupted", "running"):
                 stopped = _execute(database, part, workers or spec.concurrency.workers, executor, ray_address)
-            if stopped or pauses(database.database, spec.name):
+            if stopped:
                 break
             if until and (end := settled(database, part, spec.replicates)):
                 why = "Settled" if end.is_told else "A difference will hardly be told: stopped"

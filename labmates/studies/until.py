@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from labmates.errors import UsageError
 from labmates.records.store import Store
+from labmates.records.studies import study_counts
 from labmates.stats.stopping import FEWEST_BLOCKS, looks
 from labmates.studies.spec import StudySpec
 from labmates.workflows.analyses.compare import compare
@@ -30,6 +31,8 @@ class Settled:
 def growing(store: Store, spec: StudySpec) -> Iterator[StudySpec]:
     """The study with more and more replicates, from those that have started up to its own number.
 
+    It ends when runs are left, because the cap is spent, a model pauses or a person stops the study.
+
     Raises
     ------
     UsageError
@@ -43,20 +46,22 @@ def growing(store: Store, spec: StudySpec) -> Iterator[StudySpec]:
     started = (run.replicate + 1 for run in store.runs(study=spec.name) if run.status != "planned")
     for number in range(min(max(started, default=1), spec.replicates), spec.replicates + 1):
         yield spec.model_copy(update={"replicates": number})
+        if _left(store, spec):
+            return
 
 
 def settled(store: Store, study: StudySpec, most: int) -> Settled | None:
     """Whether every pair of conditions of a study is told apart, or will hardly be in `most` replicates.
 
-    Pairs are those of ``labmates compare``, on the primary outcome. None while replicates are worth playing, and after
-    the last.
+    Pairs are those of ``labmates compare``, on the primary outcome. None while replicates are worth playing, while runs
+    are left, and after the last replicate.
 
     Raises
     ------
     TooFewRunsError
         If nothing can be compared after `LEAST` replicates.
     """
-    if study.replicates >= most:
+    if study.replicates >= most or _left(store, study):
         return None
     records = list(store.runs(study=study.name))
     try:
@@ -73,3 +78,7 @@ def settled(store: Store, study: StudySpec, most: int) -> Settled | None:
     if all(p <= look.told or p >= look.hopeless for p in p_values):
         return Settled(study.replicates, any(p <= look.told for p in p_values), result.verdict[0])
     return None
+
+
+def _left(store: Store, study: StudySpec) -> int:
+    return study_counts(store.database, study.name).of("planned", "interrupted", "running")

@@ -45,6 +45,12 @@ def test_a_difference_that_will_hardly_be_told_ends_a_study(tmp_path: Path) -> N
     assert len(runs) < 60
 
 
+def test_a_spent_cap_ends_a_study_with_runs_left(tmp_path: Path) -> None:
+    study = file(PAIR, 30) | {"cap": "0.25"}
+    runs = labmates.study(study, store=f"sqlite:///{tmp_path / 'runs.db'}", until="settled")
+    assert 0 < len([run for run in runs if run.status == "completed"]) < 24
+
+
 def test_too_few_replicates_to_stop_early_are_refused_before_anything_is_played(tmp_path: Path) -> None:
     store = f"sqlite:///{tmp_path / 'runs.db'}"
     with pytest.raises(UsageError, match=r"needs replicates: 5 or more.*u has 4"):
