@@ -16,7 +16,7 @@ from labmates.records.studies import study_counts, study_record
 from labmates.reports import runs as run_parts
 from labmates.reports.page import Report, hiding_secrets, render
 from labmates.studies.spec import StudySpec
-from labmates.workflows.protocol.analysis import Analysis, TooFewRunsError, shown_analyses
+from labmates.workflows.protocol.analysis import TooFewRunsError, shown_analyses
 
 ENDINGS = (".html", ".htm")
 MOST_FIGURES = 24
@@ -95,8 +95,8 @@ def _report(
         with hiding_secrets():
             main, further = run_parts.results(kind, mine)
         analysed = list(_analyses(kind, store, mine, warnings))
-        answers = tuple(f"{part.title}: {part.bodies[0]}" for part in analysed if isinstance(part.bodies[0], str))
-        parts += [run_parts.section(main.title, *answers, *main.bodies), *analysed]
+        answers = [f"{part.title}: {said}" for part, answer in analysed for said in answer]
+        parts += [run_parts.section(main.title, *answers, *main.bodies), *(part for part, _ in analysed)]
         parts += [further] if further.bodies else []
     parts += [
         run_parts.how_they_ended(runs, planned),
@@ -141,8 +141,10 @@ def _warnings(runs: Sequence[RunRecord], planned: dict[str, int]) -> list[str]:
     return warnings
 
 
-def _analyses(kind: str, store: Store, runs: Sequence[RunRecord], warnings: list[str]) -> Iterator[Section]:
-    """The analyses of an experiment's runs.
+def _analyses(
+    kind: str, store: Store, runs: Sequence[RunRecord], warnings: list[str]
+) -> Iterator[tuple[Section, Sequence[str]]]:
+    """The analyses of an experiment's runs, each with the sentences that lead the report: one, or all of its own.
 
     One that fails, for instance as this version can't read the record of a run, becomes a warning.
     """
@@ -153,13 +155,10 @@ def _analyses(kind: str, store: Store, runs: Sequence[RunRecord], warnings: list
     warnings += map(str, broken)
     for analysis in analyses:
         try:
-            yield _analysed(analysis, store, ended)
+            result = analysis.shown(store, ended)
+            part = run_parts.section(analysis.title, *result.verdict, *result.figures[:MOST_FIGURES], *result.tables)
+            yield part, result.verdict[: None if analysis.kind == kind else 1]
         except TooFewRunsError:
             continue
         except LabmatesError as error:
             warnings.append(run_parts.failure_note(f"{analysis.title} ({kind})", error))
-
-
-def _analysed(analysis: Analysis[Any], store: Store, runs: Sequence[RunRecord]) -> Section:
-    result = analysis.shown(store, runs)
-    return run_parts.section(analysis.title, *result.verdict, *result.figures[:MOST_FIGURES], *result.tables)

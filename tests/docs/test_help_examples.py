@@ -77,7 +77,7 @@ ONLY_PARSED = {
     "labmates compare --by organisation --study science-small": "needs runs of several organisations",
     "labmates analyze compare --by organisation --study science-small": "as above",
     "labmates analyze necessity --task anomaly": "needs runs of several arms",
-    "labmates analyze organisations --task ecology": "needs runs of several organisations",
+    "labmates analyze organisations --study architectures": "needs runs of several organisations",
     "labmates strategies collect collective-write": "the page on collective behaviour has it",
     "labmates strategies match last --step 10 --group 3 --out match.csv": "the page on populations has it",
     "labmates worker postgresql://lab@db.example.org/runs --study sweep": "the page on studies has it",

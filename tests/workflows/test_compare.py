@@ -17,6 +17,7 @@ from labmates.workflows.analyses.compare import COMPARE
 from labmates.workflows.analyses.compare_params import CompareParams
 from labmates.workflows.analyses.matching import Matched, factor_of, observed, varying
 from labmates.workflows.protocol.analysis import Result, Runs, TooFewRunsError
+from labmates.workflows.science.analyses.declared import ORGANISATIONS
 from labmates.workflows.science.lab.condition import ScienceCondition
 
 _numbers = count()
@@ -143,6 +144,30 @@ def test_the_best_of_three_and_those_that_can_not_be_told_from_it(store: Store) 
     assert front == "On the front of skill and dollars: hybrid, pipeline."
     assert "simultaneous for 3 pairs" in scope
     assert [row["level"] for row in found.table("levels").rows] == ["hybrid", "centralised", "pipeline"]
+
+
+def test_each_split_has_a_sentence_and_a_panel_of_one_figure(store: Store) -> None:
+    runs = [each for split in ("split:0", "split:1") for each in teams(0.3 * (split == "split:1"), evidence=split)]
+    runs += [
+        run(seed, 0.5 + noise, evidence=split, organisation="solo")
+        for split in ("split:0", "split:1")
+        for seed, noise in enumerate(NOISE)
+    ]
+    found = ORGANISATIONS.result(Runs.given(store, runs), ORGANISATIONS.params())
+    first, second = found.verdict
+    assert first.startswith("With evidence split:0: solo, pipeline, hybrid have the best skill (0.50)")
+    assert second.startswith("With evidence split:1: hybrid has the best skill (0.80); it is told from ")
+    table = found.table("levels")
+    assert [row["evidence"] for row in table.rows] == ["split:0"] * 3 + ["split:1"] * 3
+    assert "simultaneous for 6 pairs" in table.notes[0]
+    [drawing] = found.figures
+    figure = drawing.draw()
+    assert figure is not None
+    assert [ax.get_title() for ax in figure.axes] == ["evidence split:0", "evidence split:1"]
+    with pytest.raises(TooFewRunsError, match="have evidence shared; ask: labmates compare --by organisation"):
+        ORGANISATIONS.result(Runs.given(store, teams(0.2)), ORGANISATIONS.params())
+    with pytest.raises(UsageError, match="--each evidence: name the one parameter"):
+        compare(store, runs, each="evidence")
 
 
 def test_conditions_are_named_by_their_parameters(store: Store) -> None:

@@ -13,20 +13,28 @@ def compare(runs: Runs, params: CompareParams) -> Result:
 
     A CONDITION is NAME=VALUE or NAME!=VALUE, or several joined by commas, with LABEL: before it if you like. --by
     compares the values of a parameter: organisation, model, mechanism, wording, budget, arm, study; --by player
-    compares the models that played in the same run. Runs are paired by seed with all else equal. All conditions of a
-    data set (task and seed) are one unit, so the interval holds for new data sets; --over makes it hold for new tasks,
-    models or families too. The primary outcome is unadjusted for two conditions, and simultaneous for more; secondary
-    ones have Holm's p. Unreadable results count (intention to treat).
+    compares the models that played in the same run; --each answers for each value of a further parameter. Runs are
+    paired by seed with all else equal. All conditions of a data set (task and seed) are one unit, so the interval holds
+    for new data sets; --over makes it hold for new tasks, models or families too. The primary outcome is unadjusted for
+    two conditions, and simultaneous for more; secondary ones have Holm's p. Unreadable results count (intention to
+    treat).
     """
+    if params.each:
+        from labmates.workflows.analyses.each import compared_each
+
+        return compared_each(runs, params)
     from labmates.workflows.analyses.comparison import compared
 
     return compared(runs, params)
 
 
 def preset(
-    name: str, title: str, text: str, example: str, kind: str | None = None, **given: tuple[str, ...]
+    name: str, title: str, text: str, example: str, kind: str | None = None, *, is_shown: bool = False, **given: Any
 ) -> Analysis[Any]:
-    """An analysis that is a comparison of given conditions, or by given parameters; `text` is its help."""
+    """An analysis that is a comparison of given conditions, or by given parameters; `text` is its help.
+
+    Reports and pages of its kind show it if `is_shown`.
+    """
 
     def compute(runs: Runs, params: ComparisonParams) -> Result:
         return compare(runs, CompareParams(**params.model_dump(), **given))
@@ -42,7 +50,7 @@ def preset(
         kind=kind,
         objects=COMPARE.objects,
         has_figures=True,
-        shown_for=(),
+        shown_for=None if is_shown else (),
     )
 
 

@@ -32,3 +32,6 @@ class CompareParams(ComparisonParams):
     by: tuple[str, ...] = Field(
         (), description="Compare the values of this parameter; repeatable. [default: all that vary]"
     )
+    each: str | None = Field(
+        None, description="Answer for each value of this parameter, with one figure of all; needs one --by."
+    )

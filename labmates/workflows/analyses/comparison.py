@@ -109,8 +109,59 @@ class Compared:
         return replace(self, matched=matched, means=self.means[::-1], difference=exchanged)
 
 
-def compared(runs: Runs, params: CompareParams) -> Result:
-    """The result of a comparison; see `labmates.workflows.analyses.compare`."""
+@dataclass(frozen=True)
+class Comparison:
+    """The compared levels of each factor.
+
+    Attributes
+    ----------
+    records
+        All runs, compared or not.
+    results
+        By pair of levels and outcome; those of one factor have common blocks, if these are enough.
+    number
+        Of pairs for which intervals and p are simultaneous.
+    """
+
+    records: Sequence[RunRecord]
+    factors: Sequence[Factor]
+    paired: Sequence[Matched]
+    results: Sequence[Compared]
+    number: int
+    usable: str
+    params: CompareParams
+
+    @property
+    def primary(self) -> Sequence[Compared]:
+        """The results of the primary outcome."""
+        return [result for result in self.results if result.outcome.role == "primary"]
+
+    def sentences(self) -> Iterator[str]:
+        """The answer for each factor."""
+        outcome = self.primary[0].outcome
+        level, margin = level_of(self.number), self.params.within or _margin(outcome.domain)
+        for factor in self.factors:
+            mine = [result for result in self.results if result.matched.factor is factor]
+            for sentence in _sentences(factor, mine, self.params, level, margin) if mine else ():
+                yield sentence if len(self.factors) == 1 else f"{factor.name}: {sentence}"
+
+    def scope(self) -> str:
+        """For what the answer holds."""
+        return _scope(self.primary, self.params, self.number, self.usable)
+
+    def levels(self, fewest: int = 2) -> list[dict[str, Any]]:
+        """The rows of all levels of factors with enough of them."""
+        some = [factor for factor in self.factors if len(factor.levels) >= fewest]
+        return [row for factor in some for row in _level_rows(factor, self.results)]
+
+
+def level_of(number: int) -> float:
+    """The level of each of several simultaneous intervals."""
+    return 1 - (1 - LEVEL) / number
+
+
+def comparison(runs: Runs, params: CompareParams, among: int = 1) -> Comparison:
+    """Compare runs, as one of several simultaneous comparisons."""
     records = runs.records()
     kinds = dict.fromkeys(run.kind for run in records)
     if len(kinds) > 1:
@@ -133,37 +184,35 @@ def compared(runs: Runs, params: CompareParams) -> Result:
     outcomes = _outcomes(experiment, everything, params)
     if len(paired) > 1 and not params.all:
         outcomes = [outcome for outcome in outcomes if outcome.role != "secondary"]
-    level = 1 - (1 - LEVEL) / len(paired)
+    number = len(paired) * among
     results = [
         result
         for match in paired
         for outcome in outcomes
-        if (result := _compared(match, outcome, common[id(match.factor)], params, level, len(paired)))
+        if (result := _compared(match, outcome, common[id(match.factor)], params, level_of(number), number))
     ]
-    results = _adjusted(results)
-    primary = [result for result in results if result.outcome.role == "primary"]
-    if not primary:
+    made = Comparison(records, factors, paired, _adjusted(results), number, experiment.usable, params)
+    if not made.primary:
         raise TooFewRunsError(f"no pair of runs has the metric {outcomes[0].name}")
-    margin = params.within or _margin(outcomes[0].domain)
-    sentences = [
-        sentence if len(factors) == 1 else f"{factor.name}: {sentence}"
-        for factor in factors
-        if (mine := [result for result in results if result.matched.factor is factor])
-        for sentence in _sentences(factor, mine, params, level, margin)
-    ]
-    sentences.append(_scope(primary, params, len(paired), experiment.usable))
-    levels = [row for factor in factors if len(factor.levels) > 2 for row in _level_rows(factor, results)]
-    tables = [_levels_table(levels, outcomes[0], params.all)] if levels else []
-    if params.all or any(len(factor.levels) == 2 for factor in factors):
-        few = [each for each in results if each.outcome.role == "primary" and len(each.matched.factor.levels) == 2]
-        if shown := few if len(factors) > 1 and not params.all else results:
+    return made
+
+
+def compared(runs: Runs, params: CompareParams) -> Result:
+    """The result of a comparison; see `labmates.workflows.analyses.compare`."""
+    made = comparison(runs, params)
+    outcome = made.primary[0].outcome
+    levels = made.levels(3)
+    tables = [levels_table(levels, outcome, params.all)] if levels else []
+    if params.all or any(len(factor.levels) == 2 for factor in made.factors):
+        few = [each for each in made.primary if len(each.matched.factor.levels) == 2]
+        if shown := few if len(made.factors) > 1 and not params.all else made.results:
             tables.append(_pairs_table(shown, params.all))
     return Result(
         tables,
-        [_drawing(primary)],
-        sentences,
-        objects=[result.row() for result in results],
-        remarks={"Runs": list(_runs_told(records, factors, paired))},
+        [_drawing(made.primary)],
+        [*made.sentences(), made.scope()],
+        objects=[result.row() for result in made.results],
+        remarks={"Runs": list(_runs_told(made.records, made.factors, made.paired))},
     )
 
 
@@ -315,13 +364,14 @@ def _of_many(factor: Factor, results: Sequence[Compared], primary: Sequence[Comp
     rows = _level_rows(factor, results)
     if not rows:
         return
-    best, outcome = rows[0]["level"], primary[0].outcome
-    worse, open_ = ([row for row in rows[1:] if row["is_worse"] is is_worse] for is_worse in (True, False))
-    lead = "the best" if outcome.sign else "the highest"
-    text = f"{best} has {lead} {outcome.text} ({_number(rows[0]['mean'])})"
+    outcome, size = primary[0].outcome, _number(rows[0]["mean"])
+    best = [row["level"] for row in rows if _number(row["mean"]) == size]
+    worse, open_ = ([r for r in rows[len(best) :] if r["is_worse"] is is_worse] for is_worse in (True, False))
     told = [f"{row['level']} (by {_number(abs(row['difference']))})" for row in worse]
-    text += f"; it is told from {_listed(told)}" if told else ""
-    text += f"; it can't be told from {_listed([row['level'] for row in open_])}" if open_ else ""
+    has, it_is, it = ("has", "it is", "it") if len(best) == 1 else ("have", "they are", "they")
+    text = f"{_listed(best)} {has} the {'best' if outcome.sign else 'highest'} {outcome.text} ({size})"
+    text += f"; {it_is} told from {_listed(told)}" if told else ""
+    text += f"; {it} can't be told from {_listed([row['level'] for row in open_])}" if open_ else ""
     yield f"{text}."
     if all(row["dollars"] is not None for row in rows) and len({row["dollars"] for row in rows}) > 1:
         front = ", ".join(row["level"] for row in rows if row["on_front"])
@@ -407,15 +457,23 @@ def _scope(primary: Sequence[Compared], params: CompareParams, number: int, usab
 _DIFFERENCE: Final = Column("difference", form="+.3f", shows="both")
 
 
-def _levels_table(rows: Sequence[Mapping[str, Any]], outcome: Outcome, show_all: bool) -> Table:
-    columns = [Column("level"), Column("mean", outcome.text), replace(_DIFFERENCE, heading="minus the best")]
-    columns += [Column("p", form=P)]
+def levels_table(
+    rows: Sequence[Mapping[str, Any]], outcome: Outcome, show_all: bool, more: Column | None = None, remark: str = ""
+) -> Table:
+    """A table of the rows of levels, behind a further column."""
+    columns = [
+        *([more] if more else []),
+        Column("level"),
+        Column("mean", outcome.text),
+        replace(_DIFFERENCE, heading="minus the best"),
+        Column("p", form=P),
+    ]
     if any(row["dollars"] is not None for row in rows):
         columns += [Column("dollars"), Column("on_front", "on front")]
     if len({row["factor"] for row in rows}) > 1:
         columns.insert(0, Column("factor", once=True))
     title = f"{outcome.text.capitalize()}, and differences on common data sets"
-    return Table("levels", title, columns, rows, shown=None if show_all else _ROWS)
+    return Table("levels", title, columns, rows, [remark] if remark else (), shown=None if show_all else _ROWS)
 
 
 def _pairs_table(results: Sequence[Compared], show_all: bool) -> Table:

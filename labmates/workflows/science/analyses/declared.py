@@ -163,10 +163,11 @@ NECESSITY = Analysis(
 
 ORGANISATIONS = preset(
     "organisations",
-    "Which organisation for which task?",
-    "Compare organisations in an otherwise equal condition; see labmates compare. For coordination, see labmates "
-    "analyze coordination.",
-    "labmates analyze organisations --task ecology",
+    "Which organisation for which split?",
+    "Compare organisations at each split of the evidence: labmates compare --by organisation --each evidence.",
+    "labmates analyze organisations --study architectures",
     "science",
+    is_shown=True,
     by=("organisation",),
+    each="evidence",
 )
