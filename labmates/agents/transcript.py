@@ -90,6 +90,19 @@ def append_line(message: BaseMessage, line: str) -> BaseMessage:
     return message.model_copy(update={"content": f"{text_of(message)}\n\n{line}"})
 
 
+def with_persona(messages: Sequence[BaseMessage], text: str | None) -> list[BaseMessage]:
+    """The transcript with a persona's text once, at the end of the system message, which begins with what all share."""
+    if not text:
+        return list(messages)
+    first, *rest = messages
+    if not isinstance(first, SystemMessage):
+        return [SystemMessage(text), *messages]
+    told = text_of(first)
+    if told.endswith(text):
+        return list(messages)
+    return [first.model_copy(update={"content": f"{told}\n\n{text}"}), *rest]
+
+
 def with_limit(messages: Sequence[BaseMessage], limit: int) -> list[BaseMessage]:
     """The transcript with the output limit of the next reply, in tokens, stated once at its end."""
     last = messages[-1]

@@ -28,10 +28,10 @@ PATIENCE = 5.0
 async def check_models(names: Iterable[str], options: ModelOptions) -> None:
     """Check that every named model can be called.
 
-    Checks the name, the settings and the key, and that a server listens at the base URL. A hosted service is not
-    contacted; any answer of a server counts, since some don't list their models. Raises `UsageError` if a name or the
-    base URL is invalid, a key is missing, a server is unreachable, a plug-in's scripted baseline can't be made, or
-    batches are requested from a provider without a batch API.
+    Checks the name, the settings, the persona and the key, and that a server listens at the base URL. A hosted
+    service is not contacted; any answer of a server counts, since some don't list their models. Raises `UsageError`
+    if a name or the base URL is invalid, a persona's text or a key is missing, a server is unreachable, a plug-in's
+    scripted baseline can't be made, or batches are requested from a provider without a batch API.
     """
     from labmates.models.scripted import make_baseline
 
@@ -46,6 +46,8 @@ async def check_models(names: Iterable[str], options: ModelOptions) -> None:
         if model.settings.structured:
             check_structured(text)
             check_capabilities([text], ["json_replies"], options)
+        if model.settings.persona and options.entries.get(text, DEFAULT_ACCESS).persona_text is None:
+            raise UsageError(f"model '{model}': the text of its persona is not known here; write persona=TEXT instead")
         if options.batch and model.provider not in BATCH_PROVIDERS:
             raise UsageError(
                 f"batch: labmates supports no batch API of '{model.provider}', the provider of {model}; "

@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from labmates.budgets.prices import Charge
 from labmates.errors import UsageError, explain
 from labmates.models.gguf import GGUF, named_weights
+from labmates.models.personas import MOST_CHARS, is_named, persona_name
 from labmates.models.settings import ModelSettings, read_query, write_query
 from labmates.util.safe_text import PLAIN_LETTERS
 
@@ -82,6 +83,9 @@ class Access(BaseModel):
     threads: int | None = Field(
         None, ge=1, le=1024, description="Of a gguf: model: threads of its server; by default one per processor."
     )
+    persona_text: str | None = Field(
+        None, min_length=1, max_length=MOST_CHARS, description="Text of `persona`, which sets it."
+    )
 
     @field_validator("base_url")
     @classmethod
@@ -116,8 +120,19 @@ class Entry(Access, ModelSettings):
     provider: str = Field(description="Provider, as LangChain names it, or one of a plug-in.")
     model: str = Field(min_length=1, description="Name of the model at the provider.")
 
+    @model_validator(mode="before")
+    @classmethod
+    def _names_persona(cls, values: Any) -> Any:
+        given = values.get("persona") if isinstance(values, dict) else None
+        if not isinstance(given, str) or is_named(given):
+            return values
+        text = given.strip()
+        return {**values, "persona": persona_name(text), "persona_text": text}
+
     @model_validator(mode="after")
     def _is_served_here(self) -> Entry:
+        if self.persona_text and self.persona != persona_name(self.persona_text):
+            raise ValueError("persona_text is not the text of persona; write the text in persona")
         if self.provider != GGUF and (given := [name for name in ("file", "slots", "threads") if getattr(self, name)]):
             raise ValueError(f"{', '.join(given)} is a setting of {GGUF}: models, whose server labmates starts")
         if self.provider == GGUF and (self.base_url or self.api_key_env):

@@ -208,6 +208,10 @@ class ModelHub:
         shipped = listed(name, self._endpoint(name))
         return shipped.context_tokens if shipped else None
 
+    def persona(self, model: str) -> str | None:
+        """The text of a model's persona; None without one."""
+        return self.options.entries.get(model, DEFAULT_ACCESS).persona_text
+
     def _endpoint(self, name: ModelName) -> Endpoint:
         known = self._connections.get(str(name))
         return known.endpoint if known else endpoint_of(name, self.options, os.environ)

@@ -40,7 +40,7 @@ LIMIT_FIELDS = {"ollama": "num_predict"}
 
 _LEAST_THINKING = 1024
 """Anthropic's least thinking budget."""
-_NOT_SENT = {"temperature", "max_output_tokens", "context_tokens", "variant", "seed", "structured"}
+_NOT_SENT = {"temperature", "max_output_tokens", "context_tokens", "variant", "seed", "structured", "persona"}
 """Settings that are sent with each call, or not at all."""
 
 

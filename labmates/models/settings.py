@@ -56,6 +56,9 @@ class ModelSettings(BaseModel):
     context_tokens: int | None = Field(
         None, ge=1024, description="Context of the model in tokens; longer transcripts are compacted before a call."
     )
+    persona: str | None = Field(
+        None, description="Text at the end of its system message, for instance: You care about what everyone earns."
+    )
     seconds: float | None = Field(
         None, gt=0, le=604_800, description="Of a person: time limit of one reply, in seconds; 3600 by default."
     )

@@ -90,8 +90,9 @@ class Replayed:
 class RecordedHub(ModelHub):
     """Answers model calls from the record of a run, by the step in their metadata; overflows of the context recur."""
 
-    def __init__(self, events: Iterable[Event], bodies: Bodies) -> None:
+    def __init__(self, events: Iterable[Event], bodies: Bodies, personas: Mapping[str, str | None]) -> None:
         super().__init__(ModelOptions())
+        self._personas = personas
         events = list(events)
         self._bodies = bodies
         self._calls = {event.step: event for event in events if event.type == "llm_call"}
@@ -104,6 +105,10 @@ class RecordedHub(ModelHub):
             for event in self._calls.values()
             if (charge := billed.get(event.step)) is not None
         }
+
+    def persona(self, model: str) -> str | None:
+        """The text of a model's persona in the recorded run."""
+        return self._personas.get(model)
 
     async def call(self, model: str, messages: Sequence[BaseMessage], **parameters: Unpack[CallParameters]) -> Reply:
         """The recorded reply, after the recorded attempts without a reply.
@@ -163,7 +168,8 @@ async def replay(
     panel = make_panel([name for name in settings.judges if ":" not in name])  # judges without a model
     recorder = Recorder(None, None, events=events[:first], bodies=bodies)
     recorded = Bodies(bodies)
-    hub = RecordedHub(events[first:], recorded)
+    personas = {name: access.persona_text for name, access in settings.models.entries.items()}
+    hub = RecordedHub(events[first:], recorded, personas)
     ran: list[tuple[ToolCallEvent, ToolCallEvent]] = []
     unrecorded: NewStepError | None = None
     outcome = stop_of(run)

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeVar, Unpack, cast
 
 from langchain_core.messages import BaseMessage
 
-from labmates.agents.transcript import append_line, compact, message_from_data, shorten, with_limit
+from labmates.agents.transcript import append_line, compact, message_from_data, shorten, with_limit, with_persona
 from labmates.budgets.budget import CallMeter, LostAttempt, Money
 from labmates.budgets.ledger import LEAST_OUTPUT_TOKENS, Ledger
 from labmates.budgets.prices import FREE, Price, PriceList
@@ -275,8 +275,10 @@ class Caller:
         return round(self._scales.get(speaker.agent, 1.0) * estimate_messages(sent, tools))
 
     def _sent(self, speaker: Speaker, messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-        """The transcript with those attachments that the model gets back."""
-        return list(messages) if speaker.is_outside else for_model(messages, speaker.model, self.thoughts)
+        """The transcript with the model's persona, and with those attachments that the model gets back."""
+        if speaker.is_outside:
+            return list(messages)
+        return with_persona(for_model(messages, speaker.model, self.thoughts), self.hub.persona(speaker.model))
 
     def whole_output(self, speaker: Speaker) -> int:
         """The output limit of a speaker's calls before funds lower it."""
