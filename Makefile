@@ -96,6 +96,7 @@ results: develop
 
 constraints:
 	$(BIN)/uv pip compile pyproject.toml $(SATELLITES:%=%/pyproject.toml) --all-extras --universal --python-version 3.11 --no-emit-index-url \
+		$(SATELLITES:packages/%=--no-emit-package %) --no-emit-package labmates \
 		--no-annotate --upgrade --quiet --custom-compile-command "make constraints" --output-file $(CONSTRAINTS)
 	$(MAKE) image-requirements
 

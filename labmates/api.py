@@ -523,7 +523,7 @@ def load(
     ----------
     what
         ``runs``, ``scores`` (and their means over model judges), ``players`` (agents with their usage, decisions and
-        payoffs), ``decisions``, ``payoffs`` (one row per player and round) or ``events``.
+        payoffs), ``decisions``, ``payoffs`` (a row per player and round), ``messages`` (of calls) or ``events``.
     store
         Store, by its URL or file; default ``LABMATES_STORE``, else ``labmates.db``.
     kind, study

@@ -175,7 +175,12 @@ def status(study: str | None, store: str | None, as_json: bool) -> None:
 @click.option("--kind", metavar="KIND", help="Only runs of this experiment.")
 @click.option("--model", metavar="MODEL", help="Only runs with this model.")
 @click.option(
-    "--out", "path", type=click.Path(path_type=Path), required=True, help="The file to write: .parquet, .csv or .jsonl."
+    "--out",
+    "path",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="The file to write: .parquet, .csv or .jsonl; without an ending, a folder with all tables and a card, which "
+    "datasets.load_dataset opens.",
 )
 def export(
     study: str | None,
@@ -186,13 +191,17 @@ def export(
     model: str | None,
     path: Path,
 ) -> None:
-    """Write a study's data as a table: one row per run, score, player, decision, payoff or event.
+    """Write a study's data as a table: one row per run, score, player, decision, payoff, message or event.
 
     A run's row has the keys of its JSON record, with dots between nested keys. docs/reports describes all columns.
     """
+    from labmates.studies.data_set import export_data_set
     from labmates.studies.export import export_rows, format_of
 
-    format_of(path)
+    if path.suffix:
+        format_of(path)
+    elif what != "runs":
+        raise UsageError(f"a folder has all tables; leave --rows out, or name a file: {path}.parquet")
     if every and study is not None:
         raise UsageError(f"give the study '{study}' or --all, not both")
     with _open(store) as database:
@@ -202,8 +211,11 @@ def export(
             def watch(number: int) -> None:
                 shown.update(f"{number:,} {what} read")
 
-            chosen_rows = {"what": what, "kind": kind, "study": name, "model": model}
-            number = export_rows(database, path, **chosen_rows, watch=watch)
+            chosen: Any = {"kind": kind, "study": name, "model": model, "watch": watch}
+            if path.suffix:
+                number = export_rows(database, path, what=what, **chosen)
+            else:
+                number = sum(export_data_set(database, path, **chosen).values())
     err().print(f"{number:,} rows in {path}")
 
 

@@ -1,4 +1,4 @@
-"""Data frames of a store: one row per run, score, player, decision, payoff or event.
+"""Data frames of a store: one row per run, score, player, decision, payoff, message or event.
 
 Rows of a run are contiguous and in order. They are read in portions, so exports of large stores need little memory
 (`labmates.studies.export`). All rows except those of runs begin with the run's identity: ``run`` (its id), ``kind``,
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 import numpy as np
 
+from labmates.records import message_rows
 from labmates.records.events import (
     ChargeEvent,
     DecisionEvent,
@@ -27,6 +28,7 @@ from labmates.records.events import (
     ToolCallEvent,
     event_data,
 )
+from labmates.records.reading import BodyReader
 from labmates.records.run import RunRecord
 from labmates.records.view import flat_run, flatten
 from labmates.util.garbage import rare_collection
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
 
     from labmates.records.store import Store
 
-Rows = Literal["runs", "scores", "players", "decisions", "payoffs", "events"]
+Rows = Literal["runs", "scores", "players", "decisions", "payoffs", "messages", "events"]
 ROWS: tuple[Rows, ...] = get_args(Rows)
 Row = dict[str, Any]
 
@@ -57,6 +59,7 @@ COLUMNS: Final[dict[Rows, tuple[str, ...]]] = {
     "players": (*_OF_RUN, "team", "agent", "model", *_COUNTS, "spent", "decisions", "failed_decisions", "payoff"),
     "decisions": (*_OF_RUN, "at", "match", "round", "stage", "team", "agent", "failed"),
     "payoffs": (*_OF_RUN, "at", "match", "round", "weight", "player", "payoff"),
+    "messages": (*_OF_RUN, *message_rows.COLUMNS),
     "events": (*_OF_RUN, "number", "at", "type", "step", "team", "agent", "data"),
 }
 """The columns of each sort of rows; records may add more."""
@@ -89,8 +92,8 @@ def frame(store: Store, what: Rows, runs: Iterable[RunRecord]) -> pd.DataFrame:
         is NaN for unscored. ``players``: each agent of each run, with its usage, ``spent`` in micro-dollars, and the
         sum of payoffs under its name. ``decisions``: the decision in ``decision.NAME``. ``payoffs``: one row per
         player, with the round's ``weight`` in the player's payoff of the match (empty for totals) and per-player
-        details in ``details.NAME``. ``events``: all events; ``data`` is JSON with long texts as
-        numbers.
+        details in ``details.NAME``. ``messages``: see `labmates.records.message_rows`. ``events``: all events;
+        ``data`` is JSON with long texts as numbers.
     """
     import pandas as pd
 
@@ -269,6 +272,12 @@ class _Player:
         return {"model": ";".join(self._models), **self._counts, "payoff": sum(self.payoffs) if self.payoffs else None}
 
 
+def _messages(store: Store, runs: Sequence[RunRecord]) -> Iterator[Row]:
+    for run, calls in _with_events(store, runs, LLMCallEvent):
+        for row in message_rows.message_rows(BodyReader(store, run.id), list(calls)):
+            yield {**_of_run(run), **row}
+
+
 def _events(store: Store, runs: Sequence[RunRecord]) -> Iterator[Row]:
     for run, events in _with_events(store, runs):
         for number, event in enumerate(events):
@@ -290,5 +299,6 @@ _MAKERS: Final[dict[Rows, Callable[[Store, Sequence[RunRecord]], Iterator[Row]]]
     "players": _players,
     "decisions": _decisions,
     "payoffs": _payoffs,
+    "messages": _messages,
     "events": _events,
 }

@@ -38,7 +38,7 @@ def export_rows(
     model: str | None = None,
     watch: Callable[[int], None] | None = None,
 ) -> int:
-    """Write one row per started run, score, player, decision, payoff or event, and return their number.
+    """Write one row per started run, score, player, decision, payoff, message or event, and return their number.
 
     The columns are those of `labmates.records.frames.frame`; the ending of the path, one of `FORMATS`, is the format.
     The file appears only when complete. `watch` receives the number of rows so far. A text in a CSV cell that a
