@@ -39,8 +39,14 @@ test: tests
 # With the slow tests (`.venv/bin/pytest --collect-only -q -m slow` lists them), those of the other packages, and the
 # checks of the code, which need one processor and run beside the tests.
 test-all: TESTS :=
-test-all: develop
+test-all: develop .venv-inspect/.ready
 	@$(MAKE) --no-print-directory -j 2 lint tests
+
+# Inspect, which reads exported logs in a test, in an environment of its own: its dependencies are not ours.
+.venv-inspect/.ready: .venv/.ready
+	$(BIN)/uv venv --quiet --allow-existing --python $(BIN)/python .venv-inspect
+	$(BIN)/uv pip install --quiet --python .venv-inspect/bin/python inspect-ai==0.3.285
+	@touch $@
 
 # The oldest versions that pyproject.toml allows, in an environment of their own, with the tests that need no engine.
 OLDEST := .venv-oldest

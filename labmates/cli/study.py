@@ -179,8 +179,8 @@ def status(study: str | None, store: str | None, as_json: bool) -> None:
     "path",
     type=click.Path(path_type=Path),
     required=True,
-    help="The file to write: .parquet, .csv or .jsonl; without an ending, a folder with all tables and a card, which "
-    "datasets.load_dataset opens.",
+    help="The file to write: .parquet, .csv or .jsonl; .eval, a log of Inspect with all texts; without an ending, a "
+    "folder with all tables and a card, which datasets.load_dataset opens.",
 )
 def export(
     study: str | None,
@@ -195,13 +195,17 @@ def export(
 
     A run's row has the keys of its JSON record, with dots between nested keys. docs/reports describes all columns.
     """
+    from labmates.records.frames import chosen_runs
     from labmates.studies.data_set import export_data_set
     from labmates.studies.export import export_rows, format_of
+    from labmates.studies.inspect_log import write_inspect_log
 
-    if path.suffix:
+    if path.suffix not in ("", ".eval"):
         format_of(path)
     elif what != "runs":
-        raise UsageError(f"a folder has all tables; leave --rows out, or name a file: {path}.parquet")
+        raise UsageError(
+            f"'{path}' has all that is recorded: leave --rows out, or name a .parquet, .csv or .jsonl file"
+        )
     if every and study is not None:
         raise UsageError(f"give the study '{study}' or --all, not both")
     with _open(store) as database:
@@ -211,12 +215,14 @@ def export(
             def watch(number: int) -> None:
                 shown.update(f"{number:,} {what} read")
 
-            chosen: Any = {"kind": kind, "study": name, "model": model, "watch": watch}
-            if path.suffix:
-                number = export_rows(database, path, what=what, **chosen)
+            chosen: Any = {"kind": kind, "study": name, "model": model}
+            if path.suffix == ".eval":
+                number = write_inspect_log(database, path, chosen_runs(database, **chosen))
+            elif path.suffix:
+                number = export_rows(database, path, what=what, **chosen, watch=watch)
             else:
-                number = sum(export_data_set(database, path, **chosen).values())
-    err().print(f"{number:,} rows in {path}")
+                number = sum(export_data_set(database, path, **chosen, watch=watch).values())
+    err().print(f"{number:,} {'runs' if path.suffix == '.eval' else 'rows'} in {path}")
 
 
 @study.command(epilog="Example: labmates study retry science-small --failed")
