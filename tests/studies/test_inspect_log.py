@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 from pathlib import Path
@@ -56,8 +57,7 @@ async def played(store: Store) -> Store:
 async def test_inspect_reads_the_numbers_texts_and_spans_of_the_record(played: Store, tmp_path: Path) -> None:
     path = tmp_path / "runs.eval"
     assert write_inspect_log(played, path, played.runs()) == 2
-    done = subprocess.run([INSPECT, "-c", READ, path], capture_output=True, text=True, check=True)
-    log = json.loads(done.stdout)
+    log = json.loads(await asyncio.to_thread(subprocess.check_output, [INSPECT, "-c", READ, path]))
     messages = load("messages", store=played.url)
     for run in played.runs():
         sample, mine = log["samples"][run.id], messages[messages["run"] == run.id]
