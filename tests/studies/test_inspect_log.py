@@ -57,7 +57,7 @@ async def played(store: Store) -> Store:
 async def test_inspect_reads_the_numbers_texts_and_spans_of_the_record(played: Store, tmp_path: Path) -> None:
     path = tmp_path / "runs.eval"
     assert write_inspect_log(played, path, played.runs()) == 2
-    log = json.loads(await asyncio.to_thread(subprocess.check_output, [INSPECT, "-c", READ, path]))
+    log = json.loads(await asyncio.to_thread(lambda: subprocess.check_output([INSPECT, "-c", READ, path])))
     messages = load("messages", store=played.url)
     for run in played.runs():
         sample, mine = log["samples"][run.id], messages[messages["run"] == run.id]
