@@ -121,13 +121,11 @@ def checked(name: str, problems: Sequence[str]) -> Result:
 
 def written(folder: Path, paths: Iterable[Path], *commands: str) -> Result:
     """The files of a new package, and what to do next."""
-    place = shlex.quote(str(folder) if folder.is_absolute() else f"./{folder}")
     lines = [
         *(f"wrote {folder / path}" for path in paths),
         "Next, in the environment that has labmates:",
         f"  pip install -e {shlex.quote(str(folder))}",
         *(f"  {command}" for command in commands),
-        f"Without installing it: uvx --with {place} --from 'labmates[lab]' labmates …",
         f"{folder / 'README.md'} lists what to change.",
     ]
     return Result((), verdict=lines)

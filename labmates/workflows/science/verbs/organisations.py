@@ -55,7 +55,8 @@ def draw(_lab: Lab, params: SizedParams) -> Iterator[Result]:
 def new(_lab: Lab, params: NewOrganisationParams) -> Iterator[Result]:
     """Write the file and the prompts of a new working organisation, for you to change."""
     file = copy_organisation(params.like, params.name, Path(params.folder or params.name))
-    steps = (f"labmates organisations check {file}", f"labmates run science --task ecology --organisation {file}")
+    run = f"labmates run science --task ecology --model scripted:diligent --organisation {file}"
+    steps = (f"labmates organisations check {file}", run)
     yield Result((), verdict=[f"wrote {file}", "Next:", *(f"  {step}" for step in steps)])
 
 
