@@ -57,7 +57,6 @@ NOT_RUN: dict[str, list[str]] = {
     "docs/plugins.md": ["tests/cli/test_judges_verb.py does it"],
     "docs/reproduction/cooperative-profiles.md": ["it takes minutes"],
     "docs/reproduction/coopeval.md": ["it needs the checkout"],
-    "docs/reproduction/super-additive.md": ["the page on tournaments has the same commands"],
     "docs/studies/clusters.md": [
         "needs other machines",
         "needs a Slurm cluster",
