@@ -136,6 +136,7 @@ async def buy(
             run_id="pools",
             key=condition.key,
             seed=seed,
+            reply_seed=seed,
             recorder=recorder,
             folder=lambda: folder,
         )

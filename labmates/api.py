@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from functools import wraps
 from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from pydantic import ValidationError
 
@@ -25,6 +25,7 @@ from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
 from labmates.records.studies import study_counts, study_record
 from labmates.reports.report import check_report, store_report, study_report, write_report
+from labmates.studies.continuations import Continuations, both_arms
 from labmates.studies.fork import fork as fork_run
 from labmates.studies.judging import Judged, judge_runs, judgeable
 from labmates.studies.lab import StudyLab
@@ -265,26 +266,59 @@ def show(run: str = "last", *, store: str | None = None) -> Run:
         return Run.of(database.run(run), database)
 
 
+@overload
 def fork(
     run: str,
     *,
-    at: int,
+    at: int | str,
     changes: Mapping[str, Any],
+    replicates: None = None,
     store: str | None = None,
     settings: RunSettings | Mapping[str, Any] | None = None,
     progress: bool = False,
     approve: Ask | None = None,
-) -> Run:
+) -> Run: ...
+
+
+@overload
+def fork(
+    run: str | Sequence[str],
+    *,
+    at: int | str,
+    changes: Mapping[str, Any],
+    replicates: int,
+    store: str | None = None,
+    settings: RunSettings | Mapping[str, Any] | None = None,
+    progress: bool = False,
+    approve: Ask | None = None,
+) -> list[Run]: ...
+
+
+def fork(
+    run: str | Sequence[str],
+    *,
+    at: int | str,
+    changes: Mapping[str, Any],
+    replicates: int | None = None,
+    store: str | None = None,
+    settings: RunSettings | Mapping[str, Any] | None = None,
+    progress: bool = False,
+    approve: Ask | None = None,
+) -> Run | list[Run]:
     """Branch a run at one of its events under another condition, execute the branch and return the ended run.
 
     Parameters
     ----------
     run
-        Id.
+        Id; with `replicates`, also several.
     at
-        Number of the first event that the fork leaves out; a step that it splits is left out whole.
+        First event that the fork leaves out: its number, or the step, team or agent with which it begins; a step that
+        it splits is left out whole.
     changes
         New values of the condition, for instance ``{"model.writing": "scripted:hasty"}``.
+    replicates
+        Number of continuations of each run with the changes, and of those without; they are returned, and `compare`
+        tells the effect (``where=["origin=RUN"]``). Those in the store are not executed again.
     settings
         By default the run's.
     store, progress, approve
@@ -295,16 +329,30 @@ def fork(
     UsageError
         If the run or the event is unknown, or a change is invalid there.
     """
+    chosen = None if settings is None else _settings(settings, approve)
 
-    async def work() -> Run:
+    async def one(run_id: str) -> Run:
         with await asyncio.to_thread(Store, store, must_exist=True) as database:
-            chosen = None if settings is None else _settings(settings, approve)
-            branch = await fork_run(database, run, at=at, changes=changes, settings=chosen)
-            chosen = RunSettings.model_validate(branch.settings)
-            [ended] = await _execute(database, [branch], chosen, progress, approve)
+            branch = await fork_run(database, run_id, at=at, changes=changes, settings=chosen)
+            its_own = RunSettings.model_validate(branch.settings)
+            [ended] = await _execute(database, [branch], its_own, progress, approve)
             return ended
 
-    return run_async(work)
+    async def many(run_ids: Sequence[str], number: int) -> list[Run]:
+        with await asyncio.to_thread(Store, store, must_exist=True) as database:
+            own = RunSettings.model_validate if chosen is None else lambda _: chosen
+            forks = Continuations(
+                database, await both_arms(database, run_ids, at=at, changes=changes, settings=own), number
+            )
+            for its_own, runs in forks.enter():
+                await _execute(database, runs, its_own, progress, approve)
+            return [Run.of(record, database) for record in forks.ended()]
+
+    run_ids = [run] if isinstance(run, str) else run
+    if replicates is None:
+        [run_id] = run_ids
+        return run_async(lambda: one(run_id))
+    return run_async(lambda: many(run_ids, replicates))
 
 
 def replay(run: str, *, sandbox: str | None = None, store: str | None = None) -> Replayed:

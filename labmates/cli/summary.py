@@ -102,8 +102,9 @@ def print_run(store: Store, run: RunRecord) -> None:
     if run.invalid:
         out().print(f"Invalid: {clean(run.invalid)}", style="red")
     if run.origin is not None:
-        origin, _, number = run.origin.partition("@")
-        out().print(f"Forked from the run {origin} at event {number}.")
+        origin, _, number = run.fork_point.partition("@")
+        which = f", continuation {run.continuation}" if run.continuation else ""
+        out().print(f"Forked from the run {origin} at event {number}{which}.")
     if run.digest is not None:
         out().print(f"Digest: {run.digest}", style="dim", soft_wrap=True)
     if run.budget is not None:

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, Literal
 
+from labmates.util.seeds import derive
+
 RunStatus = Literal["planned", "running", "completed", "exhausted", "failed", "interrupted"]
 """``planned`` runs of a study have not started; ``running`` runs are held by a worker, or their worker has died."""
 
@@ -116,7 +118,7 @@ class RunRecord:
     worker
         The worker that executes it.
     origin
-        Origin of a fork, ``RUN@EVENT``; None for other runs.
+        Origin of a fork, ``RUN@EVENT``, and ``#N`` for its continuation N; None for other runs.
     chain
         Heads of the hash chains over its record (`labmates.records.digests`); empty before the first event.
     digest
@@ -178,7 +180,25 @@ class RunRecord:
         ValueError
             If the origin is malformed.
         """
-        return int(self.origin.rpartition("@")[2]) if self.origin else 0
+        return int(self.fork_point.rpartition("@")[2]) if self.origin else 0
+
+    @property
+    def fork_point(self) -> str:
+        """The run and the event of its fork, ``RUN@EVENT``; empty for other runs."""
+        return (self.origin or "").partition("#")[0]
+
+    @property
+    def continuation(self) -> str:
+        """Which continuation of its origin it is; empty for one that draws as the origin did.
+
+        A continuation of a continuation has both numbers, joined by dots.
+        """
+        return (self.origin or "").partition("#")[2]
+
+    @property
+    def reply_seed(self) -> int:
+        """The seed of its models' replies; all other chance is that of the seed."""
+        return derive(self.seed, "continuation", self.continuation) if self.continuation else self.seed
 
     @property
     def standing(self) -> str:

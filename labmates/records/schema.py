@@ -75,7 +75,7 @@ runs = Table(
     Column("place", Integer, nullable=False, server_default="0"),
     Column("spent", BigInteger, nullable=False, server_default="0"),
     Column("most", BigInteger, nullable=False, server_default="0"),
-    # Origin of a fork, as RUN@EVENT.
+    # Origin of a fork, as RUN@EVENT or RUN@EVENT#CONTINUATION.
     Column("origin", String(60)),
     # Hashes of its record (`records.digests`): so far, and at its end.
     Column("chain", Text, nullable=False, server_default=""),

@@ -71,8 +71,8 @@ def study_report(store: Store, name: str | None = None) -> Report:
 
 
 def store_report(store: Store, *, kind: str | None = None) -> Report:
-    """The report of all runs in a store, or of a kind's. Raises `UsageError` if there are no runs."""
-    runs = list(store.runs(kind=kind))
+    """The report of all runs in a store but forks, or of a kind's. Raises `UsageError` if there are no runs."""
+    runs = [run for run in store.runs(kind=kind) if run.origin is None]
     if not runs:
         raise UsageError(f"the store {store.shown_url} has no run{f' of the kind {kind}' if kind else ''}")
     title = f"All runs of the kind {kind}" if kind else "All runs of the store"

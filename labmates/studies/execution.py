@@ -163,6 +163,7 @@ class OpenSession:
                 run_id=run.id,
                 key=run.key,
                 seed=run.seed,
+                reply_seed=run.reply_seed,
                 recorder=recorder,
                 folder=cache(lambda: stack.enter_context(own_folder())),
                 shared=self.shared.of(kind),

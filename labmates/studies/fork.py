@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -27,31 +28,75 @@ from labmates.studies.rerun import NoModels, NoSandboxes, rerun
 from labmates.studies.salted import check_salt
 from labmates.studies.session import checked
 from labmates.studies.settings import RunSettings
+from labmates.util.seeds import derive
 from labmates.workflows.protocol.experiment import Condition, condition_of
 
 _PAID = ("llm_call", "tool_call")
 """Types of events whose steps are replayed."""
 
 
+@dataclass(frozen=True)
+class Branch:
+    """A fork that is not in the store yet.
+
+    Attributes
+    ----------
+    first, bodies
+        What it has from its origin.
+    rest
+        The later events of the origin.
+    """
+
+    run: RunRecord
+    first: Sequence[Event]
+    bodies: Sequence[Body]
+    rest: Sequence[Event]
+
+    def continuation(self, number: int) -> RunRecord:
+        """The record of one continuation, from 1; each draws its models' replies anew.
+
+        Its id follows from what it is, so that it is inserted once, whoever asks for it.
+        """
+        before = f"{self.run.continuation}." if self.run.continuation else ""
+        origin = f"{self.run.fork_point}#{before}{number}"
+        return replace(self.run, id=f"{derive(self.run.seed, origin, self.run.key, bits=40):010x}", origin=origin)
+
+
 async def fork(
-    store: Store, run_id: str, *, at: int, changes: Mapping[str, Any], settings: RunSettings | None = None
+    store: Store, run_id: str, *, at: int | str, changes: Mapping[str, Any], settings: RunSettings | None = None
 ) -> RunRecord:
     """Insert a fork of a run into the store and return it; it can be resumed like an interrupted run.
 
-    `at` is the number of the first event that the fork leaves out; a step that it splits is left out whole. `changes`
-    are new values of the condition by field, or ``FIELD.KEY`` for one entry; an entry of a single-valued field belongs
-    to ``FIELD_for`` (``model.writing``). `settings` are by default the run's. Raises `UsageError` if the run or the
-    event is unknown, the run's data have another salt, a change is invalid there, or a model can't be called.
+    See `branch`.
+    """
+    made = await branch(store, run_id, at=at, changes=changes, settings=settings)
+    await asyncio.to_thread(store.create, made.run, events=made.first, bodies=made.bodies)
+    return made.run
+
+
+async def branch(
+    store: Store, run_id: str, *, at: int | str, changes: Mapping[str, Any] | None, settings: RunSettings | None = None
+) -> Branch:
+    """A fork of a run, checked but not inserted.
+
+    `at` is the number of the first event that the fork leaves out, or the step, team or agent with which the rest
+    begins; a step that it splits is left out whole. `changes` are new values of the condition by field, or
+    ``FIELD.KEY`` for one entry; an entry of a single-valued field belongs to ``FIELD_for`` (``model.writing``); None
+    continues unchanged. `settings` are by default the run's. Raises `UsageError` if the run or the event is unknown,
+    the run's data have another salt, a change is invalid there, or a model can't be called.
     """
     origin = await asyncio.to_thread(store.run, run_id)
     run_id = origin.id
     check_salt(origin)
     events, stored = await asyncio.to_thread(lambda: (store.events(run_id), store.bodies(run_id)))
+    at = at if isinstance(at, int) else first_of(events, at, run_id)
     if not 0 <= at <= len(events):
         raise UsageError(f"the run '{run_id}' has no event {at} to fork at; allowed: 0 to {len(events)}")
     settings = settings or RunSettings.model_validate(origin.settings)
     catalog = Catalog(settings.models)
-    condition = changed(condition_of(origin), changes, catalog)
+    condition = condition_of(origin)
+    if changes is not None:
+        condition = changed(condition, changes, catalog)
     settings = settings.resolved(catalog).model_copy(update={"salt": origin.settings.get("salt")})
     await checked([condition], settings)
     first = events[: whole_steps(events, at)]
@@ -77,11 +122,22 @@ async def fork(
         started=time.time(),
         version=__version__,
         attempt=1,
-        origin=f"{run_id}@{len(first)}",
+        origin=f"{run_id}@{len(first)}{f'#{origin.continuation}' if origin.continuation else ''}",
     )
     await _check_replay(run, condition, first, bodies)
-    await asyncio.to_thread(store.create, run, events=first, bodies=bodies)
-    return run
+    return Branch(run, first, bodies, events[len(first) :])
+
+
+def first_of(events: Sequence[Event], name: str, run_id: str) -> int:
+    """The number of the first event of a step (or the beginning of its name), a team or an agent.
+
+    Raises `UsageError` if there is none.
+    """
+    for number, event in enumerate(events):
+        if name in (event.team, event.agent) or f"{event.step}/".startswith(f"{name}/"):
+            return number
+    known = dict.fromkeys(name for event in events for name in (event.team, event.agent) if name)
+    raise unknown_name(f"step, team or agent of the run '{run_id}'", name, known)
 
 
 def changed(condition: Condition, changes: Mapping[str, Any], catalog: Catalog | None = None) -> Condition:

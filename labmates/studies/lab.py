@@ -139,7 +139,7 @@ class StudyLab(ABC):
         keys = [condition.key for condition in conditions]
         ended: dict[tuple[str, int], RunRecord] = {}
         for run in self.store.runs(keys=keys):
-            if run.status in ENDED and run.replicate < replicates:
+            if run.status in ENDED and run.origin is None and run.replicate < replicates:
                 ended.setdefault((run.key, run.replicate), run)
         return sorted(ended.values(), key=lambda run: (keys.index(run.key), run.replicate))
 
@@ -161,7 +161,8 @@ def missing_runs(
     """
     stored: dict[tuple[str, int], list[RunRecord]] = defaultdict(list)
     for run in store.runs(keys=[condition.key for condition in conditions]):
-        stored[run.key, run.replicate].append(run)
+        if run.origin is None:
+            stored[run.key, run.replicate].append(run)
     missing = []
     for condition in conditions:
         for run in new_runs(condition, seed=seed, replicates=replicates, settings=settings):

@@ -207,7 +207,7 @@ class _Needs:
         self._calls += left * expected.calls
         self._inputs += left * expected.input_tokens
         self._outputs += left * expected.output_tokens
-        self._dollars += left * _cost(condition, expected, self._charged)
+        self._dollars += left * expected_bill(condition, expected, self._charged)
         self._most += left * bound
         self._seconds += left * expected.seconds
         if left:
@@ -255,7 +255,7 @@ def _expected(condition: Condition, measured: Estimate | None, alike: Estimate |
     return replace(assumed, input_tokens=inputs * ratio, output_tokens=outputs * ratio, seconds=seconds * ratio)
 
 
-def _cost(condition: Condition, expected: Estimate, charged: Charged) -> int:
+def expected_bill(condition: Condition, expected: Estimate, charged: Charged) -> int:
     """The expected bill of a run, in micro-dollars, for equal shares of the tokens among its models.
 
     Unknown prices and baselines use the condition's price list. A run that needs more credits than its pool is scaled

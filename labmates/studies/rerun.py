@@ -50,6 +50,7 @@ async def rerun(
             run_id=run.id,
             key=condition.key,
             seed=run.seed,
+            reply_seed=run.reply_seed,
             hub=hub,
             recorder=recorder,
             sandbox_pool=sandbox_pool,

@@ -98,6 +98,19 @@ def test_a_fork_goes_on_at_an_event_from_the_list_with_another_model(labmates: L
     assert f"{at} events" in again.out.splitlines()[-1]
 
 
+def test_continuations_are_compared_at_once_and_executed_once(labmates: Labmates, store: Store) -> None:
+    [run] = store.runs()
+    command = ["fork", run.id, "--at", "writing", "--set", "model.writing=scripted:hasty", "--replicates", "3"]
+    done = labmates(*command)
+    assert done.code == 0
+    assert "6 of 6 continuations to execute, for about $0.0000." in done.err
+    assert "in skill, 3 continuations" in done.out
+    assert "This holds for new continuations of this run" in done.out
+    again = labmates(*command)
+    assert (again.code, again.out) == (0, done.out)
+    assert again.err == "0 of 6 continuations to execute, for about $0.0000.\n"
+
+
 def test_settings_of_a_fork_are_those_of_its_run_but_for_what_is_given(labmates: Labmates, store: Store) -> None:
     [run] = store.runs()
     changes = ["--at", "0", "--set", "budget=0.5", "--sandbox", "unsafe-local", "--call-timeout", "7"]
@@ -125,7 +138,7 @@ def test_wrong_input_is_told_clearly_and_exits_with_2(labmates: Labmates, store:
         (["fork", "nope", "--at", "0", *change], "there is no run 'nope'"),
         (["fork", run.id, *change], "Missing option '--at'"),
         (["fork", run.id, "--at", "3"], "Missing option '--set'"),
-        (["fork", run.id, "--at", "x", *change], "'x' is not a valid integer"),
+        (["fork", run.id, "--at", "x", *change], "unknown step, team or agent of the run"),
         (["fork", run.id, "--at", "-1", *change], "allowed: 0 to"),
         (["fork", run.id, "--at", "9999", *change], "allowed: 0 to"),
         (["fork", run.id, "--at", "3", "--set", "budget"], "--set takes FIELD=VALUE"),

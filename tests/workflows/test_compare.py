@@ -223,3 +223,42 @@ def test_the_figure_shows_every_pair(store: Store) -> None:
     assert figure is not None
     points = [line for line in figure.axes[0].lines if line.get_marker() == "o"]
     assert len(points) == 6
+
+
+def continuations(origin: str, seed: int, gains: Sequence[float]) -> list[RunRecord]:
+    """Continuations of a run with a change and without it."""
+    return [
+        replace(run(seed, 0.4 + gain * is_changed, budget="2" if is_changed else "1"), origin=f"{origin}@40#{number}")
+        for number, gain in enumerate(gains, 1)
+        for is_changed in (True, False)
+    ]
+
+
+def test_continuations_of_one_run_are_the_blocks_and_the_answer_is_for_this_run(store: Store) -> None:
+    found = compare(store, continuations("a", 0, [0.2, 0.22, 0.18, 0.21]), by=("budget",))
+    assert found.verdict[0].startswith("2 is better than 1 by 0.20 [")
+    assert "in skill, 4 continuations" in found.verdict[0]
+    assert found.verdict[1].startswith("This holds for new continuations of this run; ")
+
+
+def test_continuations_of_three_data_sets_are_averaged_and_the_answer_is_for_new_ones(store: Store) -> None:
+    forks = [each for seed in range(3) for each in continuations(f"run{seed}", seed, [0.1, 0.2, 0.3 + seed / 50])]
+    found = compare(store, forks, by=("budget",))
+    assert found.json_objects()[0]["difference_n"] == 3
+    assert found.verdict[1].startswith("This holds for new data sets of this task")
+
+
+def test_forks_count_only_where_they_are_asked_for(store: Store) -> None:
+    everything = [*teams(0.2), *continuations("a", 0, [0.3, 0.3, 0.3])]
+    whole = compare(store, everything, by=("organisation",))
+    assert whole.json_objects()[0]["difference_n"] == 6
+    assert whole.remarks["Runs"] == ["6 are forks, and left out; compare them with --where origin=RUN, of a"]
+    of_forks = compare(store, everything, by=("budget",), where=("origin=a",))
+    assert of_forks.json_objects()[0]["difference_n"] == 3
+
+
+def test_a_condition_may_have_a_value_with_a_colon(store: Store) -> None:
+    models = {"scripted:hasty": 0.1, "scripted:diligent": 0.9}
+    runs = [run(seed, skill, model=model) for seed in range(3) for model, skill in models.items()]
+    found = compare(store, runs, conditions=("a:model=scripted:hasty", "model=scripted:diligent"))
+    assert found.json_objects()[0]["first"] == "a"

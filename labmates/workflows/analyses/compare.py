@@ -17,7 +17,7 @@ def compare(runs: Runs, params: CompareParams) -> Result:
     paired by seed with all else equal. All conditions of a data set (task and seed) are one unit, so the interval holds
     for new data sets; --over makes it hold for new tasks, models or families too. The primary outcome is unadjusted for
     two conditions, and simultaneous for more; secondary ones have Holm's p. Unreadable results count (intention to
-    treat).
+    treat). Forks count with --where origin=RUN only.
     """
     if params.each:
         from labmates.workflows.analyses.each import compared_each

@@ -20,7 +20,9 @@ from labmates.stats.multiplicity import holm
 from labmates.stats.paired import FEWEST, Pair, blocks, difference, is_settled, more_blocks
 from labmates.stats.tables import Column, P, Table
 from labmates.workflows.analyses.matching import (
+    CONTINUATION,
     COSTS,
+    ORIGIN,
     PLAYER,
     Factor,
     Matched,
@@ -31,6 +33,7 @@ from labmates.workflows.analyses.matching import (
     observed,
     players,
     varying,
+    with_blocks,
 )
 from labmates.workflows.protocol.analysis import Result, Runs, TooFewRunsError
 from labmates.workflows.protocol.experiment import EXPERIMENTS, Experiment
@@ -117,6 +120,8 @@ class Comparison:
     ----------
     records
         All runs, compared or not.
+    forks
+        The forks among them that were left out.
     results
         By pair of levels and outcome; those of one factor have common blocks, if these are enough.
     number
@@ -124,6 +129,7 @@ class Comparison:
     """
 
     records: Sequence[RunRecord]
+    forks: Sequence[RunRecord]
     factors: Sequence[Factor]
     paired: Sequence[Matched]
     results: Sequence[Compared]
@@ -162,7 +168,7 @@ def level_of(number: int) -> float:
 
 def comparison(runs: Runs, params: CompareParams, among: int = 1) -> Comparison:
     """Compare runs, as one of several simultaneous comparisons."""
-    records = runs.records()
+    records = runs.records(forks=True)
     kinds = dict.fromkeys(run.kind for run in records)
     if len(kinds) > 1:
         raise UsageError(f"the runs are of several experiments; choose one with --kind: {', '.join(kinds)}")
@@ -172,14 +178,17 @@ def comparison(runs: Runs, params: CompareParams, among: int = 1) -> Comparison:
         raise TooFewRunsError("none of these runs has ended")
     with_scores = params.all or "." in (params.metric or "")
     scores = runs.store.score_values([run.id for run in ended]) if with_scores else {}
-    everything = chosen(params.where, observed(ended, scores))
+    is_of_forks = all(run.origin for run in ended) or any(test.startswith(ORIGIN) for test in params.where)
+    forks = [] if is_of_forks else [run for run in ended if run.origin]
+    counted = [run for run in ended if run.origin is None or is_of_forks]
+    everything = with_blocks(chosen(params.where, observed(counted, scores)))
     if not everything:
         raise TooFewRunsError(f"no ended run matches --where {' --where '.join(params.where)}")
     factors = list(_factors(runs, everything, params))
     matches = [Matched.of(factor, *pair) for factor in factors for pair in combinations(factor.levels, 2)]
     paired = [match for match in matches if match.cells]
     if not paired:
-        raise TooFewRunsError(_nothing(factors))
+        raise TooFewRunsError("; ".join([_nothing(factors), *_forks_told(forks)]))
     common = {id(factor): _common([match for match in paired if match.factor is factor]) for factor in factors}
     outcomes = _outcomes(experiment, everything, params)
     if len(paired) > 1 and not params.all:
@@ -191,7 +200,7 @@ def comparison(runs: Runs, params: CompareParams, among: int = 1) -> Comparison:
         for outcome in outcomes
         if (result := _compared(match, outcome, common[id(match.factor)], params, level_of(number), number))
     ]
-    made = Comparison(records, factors, paired, _adjusted(results), number, experiment.usable, params)
+    made = Comparison(records, forks, factors, paired, _adjusted(results), number, experiment.usable, params)
     if not made.primary:
         raise TooFewRunsError(f"no pair of runs has the metric {outcomes[0].name}")
     return made
@@ -212,7 +221,7 @@ def compared(runs: Runs, params: CompareParams) -> Result:
         [_drawing(made.primary)],
         [*made.sentences(), made.scope()],
         objects=[result.row() for result in made.results],
-        remarks={"Runs": list(_runs_told(made.records, made.factors, made.paired))},
+        remarks={"Runs": [*_runs_told(made.records, made.factors, made.paired), *_forks_told(made.forks)]},
     )
 
 
@@ -341,7 +350,8 @@ def _of_two(result: Compared, ratio: float | None, params: CompareParams, level:
     shown, (first, second) = result.difference, result.names
     times = "" if ratio is None or abs(ratio - 1) < _SAME_COST else f"{ratio:.2g} times "
     cost = "" if ratio is None or outcome.name in COSTS else f", and costs {times}as much"
-    where = f"in {outcome.text}, {_units(shown, params)}"
+    unit = result.matched.unit
+    where = f"in {outcome.text}, {_units(shown, params, unit)}"
     if result.is_told:
         low, high = sorted(abs(end) for end in (shown.low or 0.0, shown.high or 0.0))
         size = f"{_number(abs(shown.value))} [{_number(low)}, {_number(high)}] {where}"
@@ -355,7 +365,7 @@ def _of_two(result: Compared, ratio: float | None, params: CompareParams, level:
     if shown.low is None and params.over:
         return f"Can't tell {first} from {second}: {size}; an interval needs {FEWEST}{cost}."
     more = more_blocks(result.pairs, outcome.domain.difference(), _over(params), level, margin)
-    needs = f"{more} more data set{'s' * (more > 1)} like these would" if more else "more data sets alone may not"
+    needs = f"{more} more {unit}{'s' * (more > 1)} like these would" if more else f"more {unit}s alone may not"
     return f"Can't tell {first} from {second}: {size}; {needs}{cost}."
 
 
@@ -416,8 +426,8 @@ def _ratio(results: Sequence[Compared], primary: Compared) -> float | None:
     return means[0] / means[1] if min(means) > 0 else None
 
 
-def _units(shown: Estimate, params: CompareParams) -> str:
-    units = " and ".join(params.over) if params.over else "data sets"
+def _units(shown: Estimate, params: CompareParams, unit: str) -> str:
+    units = " and ".join(params.over) if params.over else f"{unit}s"
     return f"{shown.n} {units.removesuffix('s') if shown.n == 1 else units}"
 
 
@@ -444,7 +454,11 @@ def _scope(primary: Sequence[Compared], params: CompareParams, number: int, usab
         for some, name, is_new in fixed
         if some and not is_new
     )
-    new = " and ".join(("data sets", *params.over))
+    unit = primary[0].matched.unit
+    if unit == CONTINUATION:
+        origins = {pair.block.partition("@")[0] for pair in pairs}
+        these = "this run" if len(origins) == 1 else f"these {len(origins)} runs"
+    new = " and ".join((f"{unit}s", *params.over))
     text = f"This holds for new {new}{f' of {these}' if these else ''}"
     unusable = sum(not pair.usable for pair in pairs)
     if unusable:
@@ -506,9 +520,15 @@ def _runs_told(records: Sequence[RunRecord], factors: Sequence[Factor], paired: 
             yield f"{len(some)} {text}: {_listed([run.id for run in some])}"
 
 
+def _forks_told(forks: Sequence[RunRecord]) -> Iterator[str]:
+    if forks:
+        origins = dict.fromkeys(run.fork_point.partition("@")[0] for run in forks)
+        yield f"{len(forks)} are forks, and left out; compare them with --where origin=RUN, of {_listed(list(origins))}"
+
+
 def _drawing(primary: Sequence[Compared]) -> Drawing:
-    outcome = primary[0].outcome.text
-    alt = f"Differences in {outcome}, a point per data set, and their means with intervals; the table has the numbers."
+    outcome, unit = primary[0].outcome.text, primary[0].matched.unit
+    alt = f"Differences in {outcome}, a point per {unit}, and their means with intervals; the table has the numbers."
     return Drawing("compare", f"Paired differences in {outcome}", alt, partial(_figure, primary[:_MOST_DRAWN]))
 
 
@@ -530,6 +550,7 @@ def _figure(results: Sequence[Compared]) -> Figure:
     ax.axvline(0, color=GREY, linewidth=0.8)
     ax.set_yticks(range(len(results)), [" − ".join(result.names) for result in results], fontsize=7)
     ax.set_ylim(len(results) - 0.5, -0.5)
-    ax.set_xlabel(f"difference in {results[0].outcome.text}, a point per data set; mean with {LEVEL:.0%} interval")
+    unit = results[0].matched.unit
+    ax.set_xlabel(f"difference in {results[0].outcome.text}, a point per {unit}; mean with {LEVEL:.0%} interval")
     add_legend_beside(ax)
     return figure

@@ -4,6 +4,9 @@ A level is a value of a parameter, or a condition such as ``organisation=solo,bu
 if their seeds are equal, and so their data, seating and chance, and all other parameters. A parameter that one level
 lacks, or of which it has a single value that the other level never has (a solo run has no team size), can't be equal;
 it is left out and named. Runs of a data set, which is a task or game with a seed, are one block.
+
+A continuation of a fork is paired with that of the same number from the same event of the same run. If their data sets
+are too few for an interval, the continuations are the blocks, and the answer holds for these origins.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from typing import Any, Final
 from labmates.errors import UsageError, unknown_name
 from labmates.records.run import RunRecord
 from labmates.records.view import flatten
-from labmates.stats.paired import Pair
+from labmates.stats.paired import FEWEST, Pair
 from labmates.util.display_names import is_reference
 from labmates.util.grouping import grouped
 from labmates.workflows.protocol.analysis import Runs, TooFewRunsError
@@ -30,7 +33,10 @@ PLAYER: Final = "player"
 """The factor of models that played in the same run."""
 NONE: Final = "none"
 """The value of a parameter that a condition lacks."""
-_UNTOLD: Final = (STUDY, "prices")
+ORIGIN: Final = "origin"
+"""The run of which a run is a fork."""
+CONTINUATION: Final = "continuation"
+_UNTOLD: Final = (STUDY, ORIGIN, "prices")
 """Never part of what has to be equal, unless compared: a model's prices follow from the model."""
 
 
@@ -48,6 +54,8 @@ class Observed:
         What has to be equal beside the parameters, such as a seat in a run.
     usable
         Whether the result is usable, such as a readable report; 0 stands in for one that is not.
+    block
+        What is independent within its task; by default its data set.
     """
 
     run: RunRecord
@@ -55,6 +63,7 @@ class Observed:
     values: Mapping[str, float]
     place: tuple[object, ...] = ()
     usable: bool = True
+    block: str = ""
 
 
 @dataclass(frozen=True)
@@ -132,6 +141,12 @@ class Matched:
         one, other = map(fmean, zip(*(map(fmean, zip(*both, strict=True)) for both in sides.values()), strict=True))
         return pairs, (one, other)
 
+    @property
+    def unit(self) -> str:
+        """What a block is."""
+        are_forks = any(each.block for sides in self.cells.values() for side in sides for each in side)
+        return CONTINUATION if are_forks else "data set"
+
     @cached_property
     def blocks(self) -> set[tuple[str, str]]:
         """The blocks with pairs."""
@@ -145,7 +160,7 @@ def _is_apart(first: set[str], second: set[str]) -> bool:
 def _key(each: Observed, same: Sequence[str]) -> tuple[Any, ...]:
     values = {name: each.settings.get(name, NONE) for name in same}
     task = next((values[name] for name in DATA if name in values), "")
-    return (task, each.run.data_set[1], values.get("model", ""), each.place, *values.values())
+    return (task, each.block or each.run.data_set[1], values.get("model", ""), each.place, *values.values())
 
 
 def _mean(side: Sequence[Observed], outcome: str) -> float | None:
@@ -161,8 +176,15 @@ def observed(runs: Sequence[RunRecord], scores: Mapping[str, Mapping[tuple[str, 
     for run in runs:
         judged = {".".join(name): value for name, value in scores.get(run.id, {}).items() if value is not None}
         values = {**judged, **run.metrics, **costs(run)}
-        everything.append(Observed(run, settings_of(run), values, usable=bool(run.metrics.get(usable, 1))))
+        place = (run.origin,) if run.origin else ()
+        everything.append(Observed(run, settings_of(run), values, place, bool(run.metrics.get(usable, 1))))
     return everything
+
+
+def with_blocks(everything: Sequence[Observed]) -> list[Observed]:
+    """Observations with continuations as blocks, if those of forks have too few data sets."""
+    few = len({each.run.data_set for each in everything}) < FEWEST
+    return [replace(each, block=each.run.origin) if few and each.run.origin else each for each in everything]
 
 
 COSTS: Final = ("dollars", "tokens", "seconds")
@@ -193,7 +215,8 @@ def players(runs: Runs, everything: Sequence[Observed]) -> list[Observed]:
 
 def settings_of(run: RunRecord) -> dict[str, str]:
     """The parameters of a run's condition as texts; those of nested objects joined by dots, files by their names."""
-    return _settings(run.kind, run.condition) | ({STUDY: run.study} if run.study else {})
+    more = {STUDY: run.study, ORIGIN: run.fork_point.partition("@")[0]}
+    return _settings(run.kind, run.condition) | {name: value for name, value in more.items() if value}
 
 
 def _settings(kind: str, condition: Mapping[str, Any]) -> dict[str, str]:
@@ -252,7 +275,9 @@ def factor_of_conditions(conditions: Sequence[str], observations: Sequence[Obser
         raise UsageError("name at least two conditions, or compare the values of a parameter with --by")
     levels, compared, taken = [], set[str](), dict[str, str]()
     for text in conditions:
-        label, _, rest = text.rpartition(":") if ":" in text.partition("=")[0] else ("", "", text)
+        head, equals, value = text.partition("=")
+        label, _, name = head.rpartition(":")
+        rest = f"{name}{equals}{value}"
         compared |= {name for name, _, _ in _tests(rest.split(","), observations)}
         some = chosen(rest.split(","), observations)
         for each in some:

@@ -47,7 +47,7 @@ class Table:
         self.caller = Caller(
             services.hub,
             services.recorder,
-            seed=services.seed,
+            seed=services.reply_seed,
             prices=condition.prices,
             max_output_tokens=condition.max_output_tokens,
             temperature=condition.temperature,

@@ -87,13 +87,18 @@ class Runs:
         self._opened = True
         return Store(self.url, must_exist=True)
 
-    def records(self, kind: str | None = None) -> list[RunRecord]:
+    def records(self, kind: str | None = None, *, forks: bool = False) -> list[RunRecord]:
         """The records of the runs, in the order of the study's file (`labmates.records.store.Store.runs`).
+
+        Forks share their first events with their origins and are no runs of their conditions: they are left out, unless
+        they are named, or there are no others.
 
         Parameters
         ----------
         kind
             Default experiment, if no runs were named.
+        forks
+            Whether forks count.
 
         Raises
         ------
@@ -105,7 +110,8 @@ class Runs:
         if self._records is None:
             kind = self.kind or (None if self.ids else kind)
             self._records = select_runs(self.store, self.ids, study=self.study, kind=kind, task=self.task)
-        return self._records
+        whole = [record for record in self._records if record.origin is None]
+        return self._records if forks or self.ids or not whole else whole
 
     def ended(self, kind: str | None = None) -> list[RunRecord]:
         """The records of ended runs; see `records`."""

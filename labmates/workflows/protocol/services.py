@@ -54,7 +54,9 @@ class Services(SessionServices):
     Attributes
     ----------
     seed
-        Seed of the run; everything random derives from it.
+        Seed of the run; everything random derives from it, but for models' replies.
+    reply_seed
+        Seed of the models' replies: the run's, or that of a continuation of a fork.
     folder
         Returns a private folder of the run for files that sandboxes read; it is removed at the end.
     shared
@@ -77,6 +79,7 @@ class Services(SessionServices):
     run_id: str
     key: str
     seed: int
+    reply_seed: int
     recorder: Recorder
     folder: Callable[[], Path]
     shared: Any = None

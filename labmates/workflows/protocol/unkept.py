@@ -42,6 +42,7 @@ async def unkept_services(
             run_id=new_run_id(),
             key=condition.key,
             seed=seed,
+            reply_seed=seed,
             recorder=recorder,
             folder=lambda: folder,
             shared=shared,

@@ -185,7 +185,7 @@ def _caller(condition: ScienceCondition, services: Services, live: Live | None) 
     return Caller(
         services.hub,
         services.recorder,
-        seed=services.seed,
+        seed=services.reply_seed,
         prices=condition.prices,
         max_output_tokens=condition.max_output_tokens,
         temperature=condition.temperature,
