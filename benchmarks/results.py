@@ -38,6 +38,8 @@ GAME = {"groups": 1, "group_size": 4, "rounds": 2, "repair_turns": 3, "max_outpu
 GAME_RULES = {"collective-risk": {"target": 30}}
 SIMULATIONS = 2
 LAB = {"task": "anomaly", "difficulty": "easy", "budget": "0.2", "max_turns": 3, "max_output_tokens": 384}
+# The smallest teams that there are: more seats would only take small models longer.
+TEAMS = {"organisation": "pipeline", "team_size": 2, "deliberation_rounds": 0, "max_requests": 0}
 # The baseline shows what can be earned; cut at 384 tokens, it states nothing either.
 ANALYST_LAB = {**LAB, "budget": "1", "max_output_tokens": 4096}
 GAME_METRICS = ("level", "cooperation", "efficiency", "failed_decision_rate")
@@ -74,7 +76,7 @@ def plays(models: Sequence[str], games: Sequence[str], *, with_lab: bool) -> Ite
             rules = {"rules": GAME_RULES[game]} if game in GAME_RULES else {}
             yield Play("game", {**GAME, **rules, "game": game, "model": model}, SIMULATIONS)
     if with_lab:
-        for organisation in ({"solo": True}, {"organisation": "pipeline"}):
+        for organisation in ({"solo": True}, TEAMS):
             for model in (ANALYST, *models):
                 lab = ANALYST_LAB if model == ANALYST else LAB
                 yield Play("science", {**lab, **organisation, "model": model}, 1)
@@ -152,7 +154,7 @@ def page(store_url: str, planned: Sequence[Play], missing: Sequence[str]) -> str
     lines += markdown(results_table("games", "", cells(games, GAME_METRICS), GAME_METRICS)) if games else ["No runs."]
     lines += ["", "## Lab, alone", "", *rules(LAB, ANALYST_RULES), ""]
     lines += markdown(results_table("alone", "", cells(alone, LAB_METRICS), LAB_METRICS)) if alone else ["No runs."]
-    lines += ["", "## Lab, four teams on equal terms", ""]
+    lines += ["", "## Lab, four teams of two on equal terms", "", *rules(TEAMS, "The rest is as above."), ""]
     lines += markdown(results_table("teams", "", cells(teams, LAB_METRICS), LAB_METRICS)) if teams else ["No runs."]
     lines += ["", "## Tokens and time", ""]
     for title, mine in (("Games", games), ("Lab, alone", alone), ("Lab, four teams", teams)):
