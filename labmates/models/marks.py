@@ -37,6 +37,8 @@ _GAP = re.compile(r"[\s}]*")
 """What may follow an object: small models close more braces than they opened."""
 _FENCE = re.compile(r"```\w*\s")
 _NAMED = re.compile(r"([\w.-]+)(?:\[ARGS\])?\s*(\{.*)\Z", re.DOTALL)
+_CALLED = re.compile(r"([\w.-]+)\(\s*(\{.*\})\s*\)?", re.DOTALL)
+"""A call as programs write it, with one object; small models forget to close it."""
 _TRIPLE = re.compile(r'(?<=:)(\s*)"""(.*?)"""', re.DOTALL)
 """A text in Python's quotes, in which models like to write code."""
 _BROKEN = re.compile(r'\{\s*"name"\s*:\s*"([^"]+)"\s*,\s*"(?:arguments|parameters)"\s*:\s*(\{.*)\Z', re.DOTALL)
@@ -54,7 +56,9 @@ def meant_tool(name: str, offered: Collection[str]) -> str | None:
         return name
     for between in (r"[^\w-]+", r"[^\w-]+|__+"):
         parts = re.split(between, name)
-        found = {tool for tool in offered for part in parts if re.fullmatch(f"(?:{re.escape(tool)})+", part)}
+        found = {
+            tool for tool in offered for part in parts if re.fullmatch(f"(?:{re.escape(tool)})+", part, re.IGNORECASE)
+        }
         if len(found) == 1:
             return found.pop()
     return None
@@ -64,8 +68,8 @@ def written_calls(text: str, offered: Collection[str]) -> tuple[str, list[Writte
     """The text without the tool calls in it, and these calls; the whole text if they are not unambiguous.
 
     Calls between marks may follow other text, but no text follows them: it would make them examples. Without marks, the
-    text must be nothing but JSON objects, fenced or not, each with the name of an offered tool and its arguments. A tag
-    around one may have the tool's name.
+    text must be nothing but JSON objects, fenced or not, each with the name of an offered tool and its arguments, or
+    ``tool({…})``. A tag around one may have the tool's name.
     """
     before, *blocks = text.split(_CALL)
     if blocks:
@@ -83,6 +87,8 @@ def written_calls(text: str, offered: Collection[str]) -> tuple[str, list[Writte
         return "", [(tool, named[2])]
     if (tag := _TAG.match(whole)) and tag[1] in offered and whole.endswith(end := f"</{tag[1]}>"):
         whole, offered = whole[tag.end() :].removesuffix(end).strip(), [tag[1]]
+    if (called := _CALLED.fullmatch(whole)) and (tool := meant_tool(called[1], offered)):
+        return "", [(tool, called[2])]
     calls = _call_objects(whole, offered)
     return ("", calls) if calls else (text, [])
 
@@ -90,7 +96,8 @@ def written_calls(text: str, offered: Collection[str]) -> tuple[str, list[Writte
 def _call_objects(text: str, offered: Collection[str]) -> list[Written]:
     """The calls in JSON objects or a list of them; empty if one is no call of an offered tool, or other text remains.
 
-    Braces may be doubled, as small models repeat those of templates, and more be closed than were opened.
+    Braces may be doubled, as small models repeat those of templates, and more be closed than were opened. Repetitions
+    of a call are one call, also if the reply's limit cut the last one.
     """
     text, at = _TRIPLE.sub(lambda match: json.dumps(match[2]), text), 0
     calls: list[Written | None] = []
@@ -99,6 +106,8 @@ def _call_objects(text: str, offered: Collection[str]) -> list[Written]:
         try:
             value, at = _DECODER.raw_decode(text, at + doubled)
         except (ValueError, RecursionError):
+            if calls and len(set(calls)) == 1 and text[:at].startswith(text[at:]):
+                break
             broken = _BROKEN.match(text)
             tool = meant_tool(broken[1], offered) if broken and not calls else None
             return [(tool, broken[2])] if broken and tool else []
@@ -106,7 +115,7 @@ def _call_objects(text: str, offered: Collection[str]) -> list[Written]:
         assert gap is not None
         at = gap.end()
         calls += [_call_object(item, offered) for item in (value if isinstance(value, list) else [value])]
-    return [call for call in calls if call is not None] if None not in calls else []
+    return [call for call in dict.fromkeys(calls) if call is not None] if None not in calls else []
 
 
 def _call_object(value: object, offered: Collection[str]) -> Written | None:

@@ -86,6 +86,10 @@ CALLS_IN_TEXT = {
     "with one brace too many": f"{{{TEXT}",
     "with one brace closed too often": f"{TEXT}\n}}",
     "between tags of its name": f"<run_code>\n    {TEXT}\n</run_code>",
+    "as programs call": f"Run_code({json.dumps(CALL['arguments'])})",
+    "as programs call, not closed": f"run_code({json.dumps(CALL['arguments'])}",
+    "again and again": "\n".join([TEXT] * 4),
+    "again and again, until it is cut": "\n".join([TEXT] * 4)[:-9],
     "after thoughts": f"<think>Look first.</think>\n{TEXT}",
 }
 
@@ -105,6 +109,7 @@ async def test_a_call_that_a_server_left_in_the_text_is_a_call(ask: Ask, case: s
     "text",
     [
         f"I would call {TEXT}",
+        f"run_code({json.dumps(CALL['arguments'])}) shows the data.",
         f"{TEXT}\nThen:\n{TEXT}",
         f"<read_artifact>{TEXT}</read_artifact>",
         f"<run_code>{TEXT}",
@@ -147,11 +152,17 @@ async def test_text_beside_a_proper_call_and_text_without_tools_stay_text(ask: A
         assert (await ask(server)).text == TEXT
 
 
-@pytest.mark.parametrize("text", [f"{TEXT}\n{TEXT}", f"```json\n{{{TEXT}}}\n{{{TEXT}}}\n```", f"[{TEXT}, {TEXT}]"])
+OTHER = json.dumps({"name": "read_artifact", "arguments": {}})
+
+
+@pytest.mark.parametrize("text", [f"{TEXT}\n{OTHER}", f"```json\n{{{TEXT}}}\n{{{OTHER}}}\n```", f"[{TEXT}, {OTHER}]"])
 async def test_a_reply_of_several_calls_and_nothing_else_is_these_calls(ask: Ask, text: str) -> None:
     with OpenAIServer(Answer(text=text)) as server:
         reply = await ask(server, tools=TOOLS, max_output_tokens=300)
-    assert [(call.name, call.arguments) for call in reply.tool_calls] == [("run_code", {"code": CODE})] * 2
+    assert [(call.name, call.arguments) for call in reply.tool_calls] == [
+        ("run_code", {"code": CODE}),
+        ("read_artifact", {}),
+    ]
     assert (reply.text, reply.faults) == ("", ())
 
 

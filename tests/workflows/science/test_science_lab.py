@@ -12,6 +12,7 @@ from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.tools import tool
 
+from labmates.agents.prompts import render
 from labmates.agents.workspace import Workspace
 from labmates.api import arun
 from labmates.budgets.budget import Budget, Hold
@@ -177,12 +178,18 @@ async def test_code_runs_with_the_data_set_and_keeps_its_variables(lab: Lab) -> 
     def reply(heard: Heard) -> Draft | None:
         if agent_of(heard) != "data_lead":
             return None
-        cells = ["n = len(df)\nprint(df.shape[1] > 3)", "print('rows', n == len(df))"]
+        cells = [
+            "n = len(df)\nprint(df.shape[1] > 3)",
+            "print('rows', n == len(df))",
+            "pd.read_csv('path_to_data.csv')",
+        ]
         turn = turn_of(heard)
-        return Draft("", (call("run_code", code=cells[turn]),)) if turn < 2 else None
+        return Draft("", (call("run_code", code=cells[turn]),)) if turn < 3 else None
 
     run = await lab.play(work(reply))
-    assert [text.strip() for _, text in tool_results(lab, run, "run_code")] == ["True", "rows True"]
+    *printed, lost = [text.strip() for _, text in tool_results(lab, run, "run_code")]
+    assert printed == ["True", "rows True"]
+    assert lost.endswith(render("no_such_file")), "models look for a file with the data"
     assert run.sandbox == "unsafe-local"
 
 

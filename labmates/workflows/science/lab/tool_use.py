@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeGuard, cast
 
+from labmates.agents.prompts import render
 from labmates.agents.tools import ARGUMENTS, RunCode, ToolError, check_arguments, use_own_tool
 from labmates.agents.workspace import Workspace, use_workspace
 from labmates.budgets.purse import Purse
@@ -122,7 +123,8 @@ class ToolUse:
     async def _run(self, code: str) -> _Used:
         result = await self.code.run(code)
         self.after_code()
-        text = "\n".join(part for part in (result.text, _kept(result.files), result.note) if part) or "[no output]"
+        lost = render("no_such_file") if result.status == "error" and "\nFileNotFoundError: " in result.text else ""
+        text = "\n".join(filter(None, (result.text, _kept(result.files), result.note, lost))) or "[no output]"
         return _Used(text, result.status == "ok", result)
 
     def _replayed(self, step: str, call: ToolCall, event: ToolCallEvent) -> str:
