@@ -25,6 +25,7 @@ from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
 from labmates.records.studies import study_counts, study_record
 from labmates.reports.report import check_report, store_report, study_report, write_report
+from labmates.studies.blame import blamed, branches_of, seats_of
 from labmates.studies.continuations import Continuations, both_arms
 from labmates.studies.fork import fork as fork_run
 from labmates.studies.judging import Judged, judge_runs, judgeable
@@ -353,6 +354,52 @@ def fork(
         [run_id] = run_ids
         return run_async(lambda: one(run_id))
     return run_async(lambda: many(run_ids, replicates))
+
+
+def blame(
+    run: str,
+    *,
+    model: str | None = None,
+    replicates: int = 6,
+    cap: str | float | None = None,
+    store: str | None = None,
+    settings: RunSettings | Mapping[str, Any] | None = None,
+    progress: bool = False,
+) -> Result:
+    """Tell which seat of a run lost the credit, by doing the work of one seat at a time anew.
+
+    Parameters
+    ----------
+    run
+        Id.
+    model
+        Model that does each seat's work anew; by default the seat's own, which shows faults of chance only.
+    replicates
+        Continuations of each seat done anew, and of what it handed over. Those in the store are not executed again.
+    cap
+        Most that all of it may cost, in dollars.
+    settings
+        By default the run's.
+    store, progress
+        As for `run`.
+
+    Raises
+    ------
+    UsageError
+        If the run is unknown or has fewer than two seats, or the expected price is above the cap.
+    """
+
+    async def work() -> Result:
+        with await asyncio.to_thread(Store, store, must_exist=True) as database:
+            record = database.run(run)
+            chosen = _settings(record.settings if settings is None else settings)
+            seats = await seats_of(database, record, model, chosen)
+            forks = Continuations(database, branches_of(seats), replicates)
+            for own, runs in forks.enter(None if cap is None else forks.most(cap)):
+                await _execute(database, runs, own, progress)
+            return blamed(database, record, seats, forks)
+
+    return run_async(work)
 
 
 def replay(run: str, *, sandbox: str | None = None, store: str | None = None) -> Replayed:

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import product
 from typing import Any
 
-from labmates.budgets.money import show_dollars
+from labmates.budgets.money import parse_dollars, show_dollars
 from labmates.errors import UsageError
 from labmates.models.endpoints import known_price
 from labmates.records.events import LLMCallEvent
 from labmates.records.run import ENDED, RunRecord
+from labmates.records.steps import charges
 from labmates.records.store import Store
 from labmates.studies.fork import Branch, branch
 from labmates.studies.plan import expected_bill
@@ -55,11 +57,30 @@ class Continuations:
         """What is left to execute, and its expected price, in words."""
         return f"{len(self.left)} of {len(self._all)} continuations to execute, for about {show_dollars(self.price)}"
 
-    def enter(self) -> list[tuple[RunSettings, list[RunRecord]]]:
-        """Insert those left, and return them by their settings."""
+    def most(self, cap: str | float) -> int:
+        """The most that each of those left may cost under a cap in dollars, in micro-dollars.
+
+        Raises
+        ------
+        UsageError
+            If the cap is no amount, or the expected price is above it.
+        """
+        try:
+            total = parse_dollars(cap)
+        except ValueError as error:
+            raise UsageError(f"the cap: {error}") from error
+        if self.price > total:
+            raise UsageError(
+                f"{self.plan()}: more than the cap of {show_dollars(total)}; raise it, or ask for fewer replicates"
+            )
+        return total // max(1, len(self.left))
+
+    def enter(self, most: int | None = None) -> list[tuple[RunSettings, list[RunRecord]]]:
+        """Insert those left, and return them by their settings; each may cost `most` micro-dollars."""
         for run in self.left:
             each = self._all[run.id][1]
-            self._store.create(run, events=each.first, bodies=each.bodies)
+            bound = 0 if most is None else most + charges(each.first)
+            self._store.create(replace(run, most=bound), events=each.first, bodies=each.bodies)
         by_settings = grouped((RunSettings.model_validate(run.settings).model_dump_json(), run) for run in self.left)
         return [(RunSettings.model_validate_json(text), runs) for text, runs in by_settings.items()]
 

@@ -52,6 +52,10 @@ class Branch:
     bodies: Sequence[Body]
     rest: Sequence[Event]
 
+    def has(self, run: RunRecord) -> bool:
+        """Whether a run is a continuation of it."""
+        return (run.fork_point, run.key) == (self.run.fork_point, self.run.key)
+
     def continuation(self, number: int) -> RunRecord:
         """The record of one continuation, from 1; each draws its models' replies anew.
 

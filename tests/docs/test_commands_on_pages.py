@@ -20,6 +20,7 @@ NOT_RUN: dict[str, list[str]] = {
     "CONTRIBUTING.md": ["it installs everything a second time and runs all tests"],
     "docs/gallery/README.md": ["it serves until it is stopped"],
     "docs/howto/debugging.md": [
+        "it continues a run many times; tests/studies/test_blame.py has it",
         "needs langgraph-cli[inmem], and a browser at LangChain's site",
         "asks the server of the block above",
     ],

@@ -65,6 +65,7 @@ SMALLER = {
 """Names that stand for the reader's own, and what makes an example cheap."""
 
 ONLY_PARSED = {
+    "labmates blame 3f9a2c41d7 --with openai:gpt-5.4 --cap 5": "tests/studies/test_blame.py has it",
     "labmates demo": "the README has it, with what it prints",
     "labmates run strategies --model scripted:author --game public-goods --attitude collective": "as strategies write",
     "labmates screen openai:qwen3-8b --base-url http://127.0.0.1:8000/v1": "needs many models' runs",

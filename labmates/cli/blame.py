@@ -1,0 +1,77 @@
+"""``labmates blame RUN``: which seat lost the credit."""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from typing import Any
+
+import click
+
+from labmates.cli.common import store_option, verbose_option
+from labmates.cli.console import notify
+from labmates.cli.figures import figure_options
+from labmates.cli.fork import executed
+from labmates.cli.lab import settings_of
+from labmates.cli.options import options_of
+from labmates.cli.results import present
+from labmates.cli.tables import out_option
+from labmates.errors import UsageError
+from labmates.models.options import ModelOptions
+from labmates.studies.settings import RunSettings
+from labmates.util.loops import run_async
+
+
+@click.command(epilog="Example: labmates blame 3f9a2c41d7 --with openai:gpt-5.4 --cap 5")
+@click.argument("run_id", metavar="RUN")
+@click.option(
+    "--with",
+    "model",
+    metavar="MODEL",
+    help="Model that does each seat's work anew. [default: the seat's own, which shows faults of chance only]",
+)
+@click.option(
+    "--replicates",
+    metavar="N",
+    type=click.IntRange(min=1),
+    default=6,
+    show_default=True,
+    help="Continuations of each seat done anew, and of what it handed over; six are the fewest that tell a seat that "
+    "always makes the same difference.",
+)
+@click.option("--cap", metavar="DOLLARS", help="Most that all of it may cost.")
+@click.option("--yes", is_flag=True, help="Don't ask before spending.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per seat and nothing else.")
+@figure_options
+@out_option
+@store_option
+@verbose_option
+def blame(run_id: str, model: str | None, replicates: int, *, cap: str | None, yes: bool, **values: Any) -> int:
+    """Tell which seat of RUN lost the credit, by doing the work of one seat at a time anew.
+
+    Each seat is done anew from before its first step, and compared with what it handed over: how much of the lost
+    credit comes back, in all and by finding. The plan and its price are shown first. Repeating the command completes an
+    interrupted one, and pays for nothing twice.
+    """
+    from labmates.budgets.money import show_dollars
+    from labmates.records.store import Store
+    from labmates.studies.blame import blamed, branches_of, seats_of
+    from labmates.studies.continuations import Continuations
+
+    with Store(values["store"], must_exist=True) as database:
+        run = database.run(run_id)
+        settings = settings_of(values, run.settings)
+        seats = run_async(partial(seats_of, database, run, model, settings))
+        forks = Continuations(database, branches_of(seats), replicates)
+        notify(f"{len(seats)} seats ({', '.join(seat.name for seat in seats)}): {forks.plan()}.")
+        most = None if cap is None else forks.most(cap)
+        if forks.price and not yes:
+            if not sys.stdin.isatty():
+                raise UsageError(f"about {show_dollars(forks.price)} would be spent; no terminal to ask, so give --yes")
+            click.confirm("Spend it?", abort=True, err=True)
+        if (code := executed(database, forks.enter(most))) > 1:
+            return code
+        return max(code, present([blamed(database, run, seats, forks)], values))
+
+
+blame.params += [*options_of(ModelOptions), *options_of(RunSettings, leave_out=["models"])]

@@ -1,0 +1,180 @@
+"""Which seat lost the credit: each seat's work is done anew, and compared with what it handed over.
+
+A seat is done anew from before its first event, by its own model or another one; what it handed over is the record up
+to its last event. Both are continued unchanged, so that their difference is the seat's own, whatever those after it do
+with its work.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from labmates.budgets.money import show_dollars
+from labmates.errors import UsageError
+from labmates.records.events import ScoreEvent
+from labmates.records.run import RunRecord
+from labmates.records.store import Store
+from labmates.stats.domains import SHARE, Domain
+from labmates.stats.figures import GREY, Drawing, error_bars, new_figure
+from labmates.stats.intervals import LEVEL, Estimate, notes
+from labmates.stats.paired import Pair, difference
+from labmates.stats.tables import Column, P, Table
+from labmates.studies.continuations import Continuations
+from labmates.studies.fork import Branch, branch
+from labmates.studies.settings import RunSettings
+from labmates.workflows.protocol.analysis import Result, TooFewRunsError
+from labmates.workflows.protocol.experiment import EXPERIMENTS
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class Seat:
+    """A seat of a run, done anew and as it handed over."""
+
+    name: str
+    anew: Branch
+    handed_over: Branch
+
+
+async def seats_of(store: Store, run: RunRecord, model: str | None, settings: RunSettings) -> list[Seat]:
+    """The seats of a run in the order of their work, to be done anew by a `model`, or by their own.
+
+    Raises
+    ------
+    UsageError
+        If the run has fewer than two seats, or a seat can't be done anew there.
+    """
+    events = store.events(run.id)
+    calls = [(number, event) for number, event in enumerate(events) if event.type == "llm_call" and event.agent]
+    seats = list(dict.fromkeys(event.agent for _, event in calls))
+    if len(seats) < 2:
+        raise UsageError(f"the run '{run.id}' has fewer than two seats; there is nobody else to blame")
+    make = partial(branch, store, run.id, settings=settings)
+    made = []
+    for name in seats:
+        first, call = next((number, event) for number, event in calls if event.agent == name)
+        last = max(number for number, event in enumerate(events) if event.agent == name)
+        # The next call, where the seat that makes it is done anew, too.
+        after = next((number for number, _ in calls if number > last), len(events))
+        changes = None if model in (None, call.model) else {f"model.{name}": model}
+        made.append(Seat(name, await make(at=first, changes=changes), await make(at=after, changes=None)))
+    return made
+
+
+def branches_of(seats: Sequence[Seat]) -> list[Branch]:
+    """All branches of seats; what a seat handed over may be where the next one is done anew."""
+    return [side for seat in seats for side in (seat.anew, seat.handed_over)]
+
+
+def blamed(store: Store, run: RunRecord, seats: Sequence[Seat], forks: Continuations) -> Result:
+    """What the continuations of seats tell: how much of the lost credit comes back, by seat and by finding.
+
+    Raises
+    ------
+    TooFewRunsError
+        If the run, or all continuations of a seat, lack the primary outcome.
+    """
+    ended = forks.ended()
+    experiment = EXPERIMENTS.get(run.kind)
+    metric = experiment.primary or experiment.metrics[0].name
+    if metric not in run.metrics:
+        raise TooFewRunsError(f"the run '{run.id}' has no {metric}")
+    domain, costs = experiment.domain_of(metric, [run, *ended]), store.costs([each.id for each in ended])
+    credits = _credits(store, [run, *ended])
+    level = 1 - (1 - LEVEL) / len(seats)
+
+    def is_usable(each: RunRecord) -> bool:
+        return bool(each.metrics.get(experiment.usable, 1))
+
+    def back(seat: Seat, values: Mapping[str, float], domain: Domain) -> Estimate | None:
+        anew, handed_over = (
+            {each.continuation: each for each in ended if side.has(each) and each.id in values}
+            for side in (seat.anew, seat.handed_over)
+        )
+        pairs = [
+            Pair("", number, "", values[one.id] - values[other.id], all(map(is_usable, (one, other))))
+            for number, one in anew.items()
+            if (other := handed_over.get(number))
+        ]
+        if not pairs:
+            return None
+        shown = difference(pairs, domain.difference(), (), level)
+        return replace(shown, p=None if shown.p is None else min(1.0, shown.p * len(seats)))
+
+    values = {each.id: each.metrics[metric] for each in ended if metric in each.metrics}
+    rows, details = [], []
+    for seat in seats:
+        if (shown := back(seat, values, domain)) is None:
+            raise TooFewRunsError(f"no continuation of the seat {seat.name} has the metric {metric}")
+        lost = domain.high - run.metrics[metric]
+        share = shown.value / lost if 0 < lost < math.inf else None
+        spent = sum(costs[each.id] for each in ended if seat.anew.has(each) or seat.handed_over.has(each))
+        row = {"seat": seat.name, "event": seat.anew.run.taken_over, "share": share, "dollars": spent / 1e6}
+        rows.append((shown, {**row, **shown.row("back"), "p": shown.p}))
+        for finding, credit in credits[run.id].items():
+            of_runs = {each.id: credits[each.id].get(finding, 0.0) for each in ended}
+            if credit < 1 and (part := back(seat, of_runs, SHARE)) is not None and part.value:
+                details.append({"finding": finding, "credit": credit, "seat": seat.name, **part.row("back")})
+    rows.sort(key=lambda each: -each[0].value)
+    details.sort(key=lambda each: (each["finding"], -each["back"]))
+    estimates, cells = [each for each, _ in rows], [row for _, row in rows]
+    columns = [Column("seat"), Column("event", "anew from event"), _BACK, Column("share", "of the lost", form=".0%")]
+    columns += [Column("p", form=P), Column("back_n", "n"), Column("dollars")]
+    title = f"What comes back in {metric}, each seat done anew"
+    tables = [Table("blame", title, columns, cells, notes(estimates))]
+    if details:
+        columns = [Column("finding", once=True), Column("credit", "credit of the run"), Column("seat"), _BACK]
+        tables.append(Table("findings", "Credit that comes back by finding", columns, details))
+    alt = f"What comes back in {metric} for each seat, with intervals; the table has the numbers."
+    drawing = Drawing(
+        "blame", f"Lost {metric} that comes back, by seat", alt, partial(_figure, estimates, cells, metric)
+    )
+    return Result(tables, [drawing], list(_sentences(estimates, cells, metric, sum(costs.values()))))
+
+
+_BACK: Final = Column("back", "comes back", form="+.3f", shows="both")
+
+
+def _credits(store: Store, runs: Sequence[RunRecord]) -> dict[str, dict[str, float]]:
+    """The credit of each finding by run, where a judge gives it."""
+    found: dict[str, dict[str, float]] = {run.id: {} for run in runs}
+    for run_id, score in store.events_of(list(found), ScoreEvent):
+        found[run_id] |= {entry["finding"]: float(entry["credit"]) for entry in score.details.get("credits", [])}
+    return found
+
+
+def _sentences(
+    estimates: Sequence[Estimate], rows: Sequence[Mapping[str, Any]], metric: str, spent: int
+) -> Iterator[str]:
+    shown, row = estimates[0], rows[0]
+    low, high = shown.low, shown.high
+    ends = "" if low is None or high is None else f" [{low:+.2f}, {high:+.2f}]"
+    share = "" if row["share"] is None else f", {row['share']:.0%} of what was lost"
+    size = f"{shown.value:+.2f}{ends} in {metric}{share}, {shown.n} continuation{'s' * (shown.n > 1)}"
+    if low is not None and low > 0:
+        yield f"{row['seat']} lost the most: done anew, {size} comes back."
+    else:
+        yield f"Can't tell who lost the credit: the most comes back from {row['seat']}, {size}."
+    if also := [other["seat"] for each, other in zip(estimates[1:], rows[1:], strict=True) if (each.low or 0.0) > 0]:
+        yield f"Something comes back from {', '.join(also)}, too."
+    yield (
+        "A seat is compared with what it handed over, both continued by the same models; intervals and p are "
+        f"simultaneous for {len(rows)} seats. Finding this out cost {show_dollars(spent)}."
+    )
+
+
+def _figure(estimates: Sequence[Estimate], rows: Sequence[Mapping[str, Any]], metric: str) -> Figure:
+    figure, [ax] = new_figure(7.2, 1.0 + 0.35 * len(rows))
+    for place, each in enumerate(estimates):
+        ax.errorbar([each.value], [place], xerr=error_bars([each]), fmt="o", color="black", capsize=3, markersize=4)
+    ax.axvline(0, color=GREY, linewidth=0.8)
+    ax.set_yticks(range(len(rows)), [row["seat"] for row in rows])
+    ax.invert_yaxis()
+    ax.set_xlabel(f"{metric} that comes back, with simultaneous {LEVEL:.0%} intervals")
+    return figure

@@ -1,0 +1,34 @@
+"""Blame: the seat that spoiled the findings is told, and what it costs is known before."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import labmates
+from tests.support.saboteurs import SEATS, sabotaged
+
+
+@pytest.mark.parametrize(("seat", "how"), [("ben", "drop"), ("dan", "corrupt")])
+def test_a_saboteur_is_told_if_another_model_does_its_work(tmp_path: Path, seat: str, how: str) -> None:
+    with sabotaged(tmp_path, 3, seat, how) as run:
+        found = labmates.blame(run.id, model="scripted:honest", replicates=6, store=run.store)
+        again = labmates.blame(run.id, model="scripted:honest", replicates=6, store=run.store)
+    first, *others = found.table("blame").rows
+    assert first["seat"] == seat
+    assert first["back_low"] > 0
+    assert all(other["back"] < first["back"] / 2 for other in others)
+    assert {row["seat"] for row in found.table("blame").rows} == {*SEATS}
+    assert {row["finding"] for row in found.table("findings").rows if row["seat"] == seat and row["back"] > 0.5}
+    assert found.verdict[0].startswith(f"{seat} lost the most: done anew, +")
+    assert again.verdict == found.verdict
+    with labmates.records.store.Store(run.store) as store:
+        forks = [each for each in store.runs() if each.origin]
+    assert len(forks) == len({each.id for each in forks})
+
+
+def test_a_fault_of_chance_is_told_by_a_second_attempt_of_each_seat(tmp_path: Path) -> None:
+    with sabotaged(tmp_path, 1, "cho", "waste", once=True) as run:
+        found = labmates.blame(run.id, replicates=4, store=run.store)
+    assert found.table("blame").rows[0]["seat"] == "cho"
