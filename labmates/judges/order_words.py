@@ -172,7 +172,15 @@ def _any(*groups: tuple[str, ...]) -> str:
     return "|".join(f"(?:{pattern})" for group in groups for pattern in group)
 
 
-LATIN: Final = _any(_ENGLISH, _GERMAN, _FRENCH, _SPANISH, _ITALIAN_AND_PORTUGUESE)
+def _at_words(*groups: tuple[str, ...]) -> str:
+    r"""Any of these patterns; those that begin with ``\b`` do so in all their branches, so it is tested once."""
+    patterns = [pattern for group in groups for pattern in group]
+    at_words = tuple(pattern for pattern in patterns if pattern.startswith(r"\b"))
+    others = tuple(pattern for pattern in patterns if pattern not in at_words)
+    return rf"\b(?:{_any(at_words)})|{_any(others)}"
+
+
+LATIN: Final = _at_words(_ENGLISH, _GERMAN, _FRENCH, _SPANISH, _ITALIAN_AND_PORTUGUESE)
 """For text without accents and look-alike letters."""
 OTHER_SCRIPTS: Final = _any(_RUSSIAN, _CHINESE, _JAPANESE, _KOREAN_AND_ARABIC)
 """For unchanged text."""
