@@ -358,9 +358,7 @@ class CallMeter:
             self.cost -= entry.amount
             self.uncertain -= entry.amount
             if money is not None:
-                line = money.lost(self._inputs, reason)
-                self.excess += line.uncovered
-                bill = line.uncovered - line.amount
+                bill = -money.lost(self._inputs, reason).amount  # what was held for it, which always pays it
             self._tell(LostAttempt(entry, reason, credits.usage, bill))
 
     def failed(self, reason: str, usage: Usage, bill: int | None) -> None:

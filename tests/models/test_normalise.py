@@ -215,6 +215,13 @@ def test_any_usage_gives_plausible_tokens(reported: Any, details: Any) -> None:
     assert 0 <= usage.reasoning_tokens <= usage.output_tokens <= 2 * MOST_TOKENS
 
 
+def test_parts_of_a_prompt_are_never_more_than_the_prompt() -> None:
+    parts = {"cache_read": 900, "cache_creation": 50}
+    found = {"input_tokens": 100, "output_tokens": 5, "input_token_details": parts}
+    usage, _ = read_usage(found, prompt=lambda: 10, output=lambda: 5, reasoning=0)
+    assert (usage.input_tokens, usage.cached_tokens, usage.cache_write_tokens) == (100, 100, 0)
+
+
 def thinking_message(calls: list[ToolCall], blocks: list[Any], **more: Any) -> AIMessage:
     return AIMessage(blocks, tool_calls=calls, response_metadata={"model_provider": "anthropic"}, **more)
 
