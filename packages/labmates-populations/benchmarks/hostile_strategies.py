@@ -54,17 +54,17 @@ def _cost(
     """Processor time of a batch, and the strategies that it shows to be hostile."""
     groups = np.full((_GAMES, _SIZE), neighbour)
     groups[:, 0] = strategy
-    began = _processor_seconds(os.getpid())
+    began = processor_seconds(os.getpid())
     [result] = workers.play([Batch(make_repeated("public-goods", _SIZE, _ROUNDS), groups, 1, anew=True, broken=broken)])
-    used = _processor_seconds(os.getpid()) - began
+    used = processor_seconds(os.getpid()) - began
     return used, broken | {index for index, error in result.errors.items() if error.stopped}
 
 
-def _processor_seconds(pid: int) -> float:
+def processor_seconds(pid: int) -> float:
     """Processor time of a process and of all below it, those that have ended included."""
     fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
     below = Path(f"/proc/{pid}/task/{pid}/children").read_bytes().split()
-    return sum(map(int, fields[11:15])) / _TICKS + sum(_processor_seconds(int(child)) for child in below)
+    return sum(map(int, fields[11:15])) / _TICKS + sum(processor_seconds(int(child)) for child in below)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -26,6 +27,7 @@ from labmates_populations.condition import (
     StrategiesCondition,
     game_of,
 )
+from labmates_populations.engine.kernel.ways import PROCESSES, slower, told
 
 if TYPE_CHECKING:
     from labmates.records.run import RunRecord
@@ -157,13 +159,17 @@ def estimate(lab: Lab, params: EstimateParams) -> Iterator[Result]:
         evolution = Evolution(rules, strategies.population, strategies.play, seed=params.seed)
         duration = measure(evolution, condition, params.seconds)
     row = duration.row()
+    population = strategies.population
+    costs = {way: cost.microseconds for way, cost in duration.costs.items()}
     lines = [
         f"{duration.decisions:,} decisions in a generation, {row['first_microseconds_per_decision']:.2f} µs each in "
         f"the first and {row['later_microseconds_per_decision']:.2f} µs later "
         f"({len(duration.measured)} generations measured)",
         f"{duration.generations:,} generations: {timedelta(seconds=round(duration.seconds))} (h:min:s) at most",
+        f"{len(population.names)} strategies, {told(population.ways, costs)}",
+        *(f"{name}: {slower(PROCESSES)} ({why})" for name, why in population.slow.items()),
     ]
-    yield Result((), verdict=lines, objects=[row])
+    yield Result((), verdict=lines, objects=[{**row, "ways": dict(population.ways), "microseconds": costs}])
 
 
 class CheckParams(SandboxParams):
@@ -187,17 +193,23 @@ def check(lab: Lab, params: CheckParams) -> Iterator[Result]:
     from labmates_populations.engine.library import ahead
 
     faulty = total = cached = 0
+    ways: Counter[str] = Counter()
+    costs: dict[str, float] = {}
     with params.workers(lab, params.processes) as workers:
         for file in ahead(_begun(workers, params), workers.processes):
             verdicts, are_cached = _verdicts(workers, file, params)
             total += len(verdicts)
             faulty += sum(bool(verdict.problems) for verdict in verdicts)
+            played = [verdict for verdict in verdicts if verdict.microseconds is not None]
+            ways.update(verdict.strategy.way for verdict in played)
+            costs |= {verdict.strategy.way: verdict.microseconds or 0.0 for verdict in played}
             cached += len(verdicts) if are_cached else 0
             yield from (_checked(file.path, file.game, verdict) for verdict in verdicts)
     fault = f"{faulty} of {total} strategies have problems" if faulty else None
     summary = f"{total} strategies, {faulty or 'none'} with problems"
     summary += f"; {cached} verdicts are of earlier checks." if cached else "."
-    yield Result((), verdict=[summary], objects=(), fault=fault)
+    lines = [summary, *([f"{told(ways, costs).capitalize()}."] if ways else [])]
+    yield Result((), verdict=lines, objects=(), fault=fault)
 
 
 @dataclass(frozen=True)
@@ -258,9 +270,14 @@ def _checked(path: Path, game: str, checked: Checked) -> Result:
         "form": "paper" if strategy.paper else "current",
         "random": strategy.random,
         "deterministic": checked.deterministic,
+        "way": strategy.way,
+        "why": strategy.why,
+        "microseconds": checked.microseconds,
         "problems": list(checked.problems),
     }
     lines = [f"{path}:{strategy.line} {strategy.name}: {problem}" for problem in checked.problems]
+    if strategy.why and not checked.problems:
+        lines.append(f"{path}:{strategy.line} {strategy.name}: {slower(strategy.way)} ({strategy.why})")
     return Result((), verdict=lines, objects=[row])
 
 
@@ -286,6 +303,7 @@ def import_(_lab: Lab, params: ImportParams) -> Iterator[Result]:
             line = f"{row['file']}: {row['strategies']} strategies"
             if row["refused"]:
                 line += f", {row['refused']} refused by the static checks"
+            line += f", {told(row['ways'])}" if row["ways"] else ""
             if "problems" in row:
                 line += f", {row['problems'] or 'none'} with problems by an earlier check"
             yield Result((), verdict=[line], objects=[row])
@@ -347,7 +365,9 @@ def _added(lab: Lab, run: RunRecord, to: Path) -> Result:
     condition = StrategiesCondition.model_validate(condition_of(run).model_dump())
     strategies = recorded_strategies(condition, run.id, lab.store.events(run.id), Bodies(lab.store.bodies(run.id)))
     file, added = add_to_library(to, condition.game, condition.model, strategies)
-    return Result((), verdict=[f"{added} strategies were added to {file.path}"], objects=())
+    ways = Counter(str(facts["way"]) for _, facts in strategies if "way" in facts)
+    line = f"{added} strategies were added to {file.path}" + (f", {told(ways)}" if ways else "")
+    return Result((), verdict=[line], objects=())
 
 
 STRATEGIES = Command(

@@ -180,15 +180,14 @@ class SelfplayCondition(PopulationCondition):
 
     def check(self) -> None:
         """Check that the strategies are by one model, with enough of each attitude for a group."""
-        from labmates_populations.engine.library import files_for, written_counts
+        from labmates_populations.engine.library import files_for, only_gene, written_sets
 
         files = files_for(Path(self.strategies), self.game, (self.model,) if self.model else ())
         if len(files) > 1:
             raise UsageError(f"--model: choose the author of the strategies: {', '.join(file.model for file in files)}")
-        counts = written_counts(files[0])
+        sets = written_sets(files[0])
         for attitude in (self.collective, self.selfish):
-            # All sets with this attitude are counted (collective[prompt=brief]); the run itself takes one set.
-            written = counts[attitude.partition("[")[0]]
+            written = sets[only_gene(sets, attitude)]
             if written < self.group_size:
                 raise UsageError(
                     f"{files[0].model} has {written} strategies with the attitude '{attitude}'; mixtures of "

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from labmates_populations.condition import EvolutionCondition
 from labmates_populations.engine.evolution import Evolution
+from labmates_populations.engine.workers import Cost
 
 _LEAST_GENERATIONS = 3
 
@@ -23,11 +25,14 @@ class Duration:
         Seconds of each generation played, from the first. Generations become faster as moves are memoised.
     generations
         Maximum number of generations.
+    costs
+        Of the decisions by the way to play.
     """
 
     decisions: int
     measured: tuple[float, ...]
     generations: int
+    costs: Mapping[str, Cost]
 
     @property
     def later(self) -> float:
@@ -61,12 +66,14 @@ def measure(evolution: Evolution, condition: EvolutionCondition, seconds: float)
     assert condition.generations is not None
     agents, broken = evolution.first(), frozenset[int]()
     measured: list[float] = []
+    costs: dict[str, Cost] = {}
     while len(measured) < condition.generations:
         began = time.perf_counter()
         generation = evolution.played(len(measured), agents, broken)
         agents = evolution.next(generation)
+        costs = {way: costs.get(way, Cost()) + cost for way, cost in generation.costs.items()}
         broken |= {index for index, error in generation.errors.items() if error.stopped}
         measured.append(time.perf_counter() - began)
         if len(measured) >= _LEAST_GENERATIONS and sum(measured) >= seconds:
             break
-    return Duration(condition.decisions, tuple(measured), condition.generations)
+    return Duration(condition.decisions, tuple(measured), condition.generations, costs)

@@ -15,6 +15,7 @@ from labmates.workflows.calls.stop_signal import StoppedError
 from labmates.workflows.protocol.services import Services
 from labmates_populations.condition import PopulationCondition
 from labmates_populations.engine.crew import Strategies
+from labmates_populations.engine.kernel.ways import PROCESSES, slower
 from labmates_populations.engine.library import Population
 from labmates_populations.engine.workers import Batch, Errors, Result
 
@@ -79,6 +80,8 @@ def opens(arena: type[A]) -> Callable[[Any, Services], AbstractAsyncContextManag
         context.warn("refused", [f"{name} is left out: {problems[0]}" for name, problems in population.refused.items()])
         faulty = [f"{name} has problems by an earlier check: {found[0]}" for name, found in population.faulty.items()]
         context.warn("faulty", faulty)
+        slow = [f"{name} is {slower(PROCESSES)} ({why})" for name, why in population.slow.items()]
+        context.warn("slow", slow)
         yield context
 
     return opened

@@ -23,7 +23,7 @@ from labmates.stats.intervals import mean
 from labmates.util.seeds import derive
 from labmates.workflows.protocol.experiment import Outcome
 from labmates_populations.condition import SelfplayCondition
-from labmates_populations.engine.library import Gene, Population
+from labmates_populations.engine.library import Gene, Population, only_gene
 from labmates_populations.engine.workers import Batch, Errors, chunks, merged
 from labmates_populations.playing import Arena, invalid_strategies, opens
 
@@ -142,7 +142,8 @@ def games_of(
         ]
     )
     broken = frozenset(number for event in earlier for number in event.details.get("stopped", ()))
-    return Batch(game, groups, derive(seed, "play", selfish), cooperate=population.cooperate, broken=broken)
+    played = derive(seed, "play", selfish, population.digest)
+    return Batch(game, groups, played, cooperate=population.cooperate, broken=broken)
 
 
 def select_genes(population: Population, attitudes: tuple[str, str]) -> tuple[Gene, Gene]:
@@ -156,18 +157,7 @@ def select_genes(population: Population, attitudes: tuple[str, str]) -> tuple[Ge
     known = sorted({gene.model for gene in population.genes})
     if len(known) != 1:
         raise UsageError(f"self-play needs the strategies of one model; choose one of: {', '.join(known)}")
-    return _only(population, attitudes[0]), _only(population, attitudes[1])
-
-
-def _only(population: Population, name: str) -> Gene:
-    """The gene with an attitude, or with an attitude and a variant."""
-    found = [gene for gene in population.genes if name in (gene.attitude, gene.set_name)]
-    if not found:
-        raise UsageError(f"there are no strategies with the attitude '{name}'")
-    if len(found) > 1:
-        sets = " or ".join(f"'{gene.set_name}'" for gene in found)
-        raise UsageError(f"strategies with the attitude '{name}' form several sets: choose one, {sets}")
-    return found[0]
+    return only_gene(population.genes, attitudes[0]), only_gene(population.genes, attitudes[1])
 
 
 def outcome(state: Mixtures, arena: SelfplayArena) -> Outcome:

@@ -36,7 +36,7 @@ from labmates.workflows.protocol.services import Services
 from labmates_populations.condition import PROMPTS_VERSION, StrategiesCondition
 from labmates_populations.engine.attitudes import spelled
 from labmates_populations.engine.authoring import source_of, task_of, written_class
-from labmates_populations.engine.checks import check_strategies
+from labmates_populations.engine.checks import Checked, check_strategies
 from labmates_populations.engine.workers import Workers
 
 KIND = "strategies"
@@ -200,14 +200,14 @@ async def check(state: StrategyState, runtime: Runtime[Writing]) -> StrategyStat
     if not code:
         return StrategyState(problem="it was not one class in one code block with the name above, or it was cut off")
     async with writing.checking:
-        problems, deterministic = await asyncio.to_thread(_problems, writing, code)
-    if problems:
+        problems, checked = await asyncio.to_thread(_checked, writing, code)
+    if checked is None or problems:
         step = f"{writing.name(state)}/implement/{attempt}/check"
         writing.table.caller.failed(step, writing.speaker(state), problems[0])
         return StrategyState(problem=problems[0])
-    _record(writing, state, deterministic)
+    _record(writing, state, checked)
     await writing.services.recorder.flush()
-    return StrategyState(ended=[Ended(attempt, passed=True, deterministic=deterministic)])
+    return StrategyState(ended=[Ended(attempt, passed=True, deterministic=checked.deterministic)])
 
 
 def unless_ended(step: str, state: StrategyState) -> str:
@@ -263,22 +263,22 @@ def outcome(state: WritingState, writing: Writing) -> Outcome:
     return Outcome("completed", metrics, None if written else "no strategy was written")
 
 
-def _problems(writing: Writing, code: str) -> tuple[tuple[str, ...], bool]:
-    """The problems of an implementation, and whether it is deterministic."""
+def _checked(writing: Writing, code: str) -> tuple[tuple[str, ...], Checked | None]:
+    """The problems of an implementation, and its check, if it was played."""
     try:
         loaded = writing.workers.load("the implementation", source_of(code))
     except UsageError as error:
-        return (str(error),), False
+        return (str(error),), None
     if len(loaded) != 1:
-        return (f"it holds {len(loaded)} strategies",), False
+        return (f"it holds {len(loaded)} strategies",), None
     individual = writing.condition.information == "individual"
     if loaded[0].paper != individual:
-        return (f"does not decide by {task_of(writing.condition.game, individual=individual)['arguments']}",), False
+        return (f"does not decide by {task_of(writing.condition.game, individual=individual)['arguments']}",), None
     [checked] = check_strategies(writing.workers, writing.condition.game, loaded)
-    return checked.problems, checked.deterministic
+    return checked.problems, checked
 
 
-def _record(writing: Writing, state: StrategyState, deterministic: bool) -> None:
+def _record(writing: Writing, state: StrategyState, checked: Checked) -> None:
     recorder, name, attempt = writing.services.recorder, writing.name(state), state["attempt"]
     if recorder.done("artifact", name) is not None:
         return
@@ -286,7 +286,9 @@ def _record(writing: Writing, state: StrategyState, deterministic: bool) -> None
         "code": state["code"],
         "description": state["description"],
         "attempts": attempt,
-        "deterministic": deterministic,
+        "deterministic": checked.deterministic,
+        "way": checked.strategy.way,
+        **({"why": checked.strategy.why} if checked.strategy.why else {}),
         "prompt": writing.condition.prompt,
         "information": writing.condition.information,
         **_provenance_of(writing.condition.system),

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from labmates_populations.engine.attitudes import falls_back_to_cooperation
 from labmates_populations.engine.kernel.source import Found
-from labmates_populations.engine.workers import Batch, Errors, Loaded, Workers, chunks
+from labmates_populations.engine.kernel.ways import COMPILED
+from labmates_populations.engine.workers import Batch, Cost, Errors, Loaded, Workers, chunks, total_costs
 from labmates_populations.repeated import RepeatedGame, make_repeated
 
 SIZES = ((4, 20), (3, 20), (4, 1), (4, 5), (10, 20), (64, 20))
@@ -35,11 +36,14 @@ class Checked:
         Faults; empty if it passes.
     deterministic
         Whether its moves are always the same, declared and verified.
+    microseconds
+        Processor time per decision of the strategies of this check that are played as it is; None if it was not played.
     """
 
     strategy: Found
     problems: tuple[str, ...]
     deterministic: bool
+    microseconds: float | None = None
 
 
 def check_strategies(
@@ -55,8 +59,10 @@ def check_strategies(
     active = [strategy for strategy in strategies if not strategy.problems]
     found: dict[int, list[str]] = {strategy.index: list(strategy.problems) for strategy in strategies}
     same = dict.fromkeys(found, True)
+    costs: dict[str, Cost] = {}
     for made in _sizes(game):
         played = _played(workers, made, active, seed)
+        costs = {way: costs.get(way, Cost()) + played.costs.get(way, Cost()) for way in {*costs, *played.costs}}
         first, second = played.actions
         equal = (first == second).all(axis=(1, 2)).tolist()
         for strategy, is_same in zip(active, equal, strict=True):
@@ -70,7 +76,9 @@ def check_strategies(
             found[strategy.index].append(f"does not do the same again{why}")
         problems = tuple(dict.fromkeys(found[strategy.index]))
         deterministic = not strategy.random and not problems
-        checked.append(Checked(strategy, problems, deterministic))
+        cost = costs.get(strategy.way, costs.get(COMPILED))  # a check may be too short for the machine
+        microseconds = cost.microseconds if cost is not None and not strategy.problems else None
+        checked.append(Checked(strategy, problems, deterministic, microseconds))
     return checked
 
 
@@ -83,11 +91,12 @@ def _sizes(game: str | RepeatedGame) -> list[RepeatedGame]:
 
 @dataclass(frozen=True)
 class _Played:
-    """Moves ``(twice, strategies, kinds, rounds)``; errors by index, and stopped strategies."""
+    """Moves ``(twice, strategies, kinds, rounds)``, errors by index, stopped strategies, and costs by way."""
 
     actions: NDArray[Any]
     errors: dict[int, list[str]]
     stopped: set[int]
+    costs: dict[str, Cost]
 
 
 def _played(workers: Workers, game: RepeatedGame, strategies: Sequence[Loaded], seed: int) -> _Played:
@@ -106,7 +115,7 @@ def _played(workers: Workers, game: RepeatedGame, strategies: Sequence[Loaded], 
             stopped |= {index} if error.stopped else set()
     shape = 2, len(strategies), _KINDS, game.n_rounds
     actions = np.concatenate([result.actions for result in results]) if results else np.empty(0, np.uint8)
-    return _Played(actions.reshape(shape), errors, stopped)
+    return _Played(actions.reshape(shape), errors, stopped, total_costs(results))
 
 
 def _error_text(error: Errors, game: RepeatedGame) -> str:

@@ -17,7 +17,7 @@ from labmates.util.seeds import derive
 from labmates_populations.engine.attitudes import falls_back_to_cooperation
 from labmates_populations.engine.library import Gene, Population
 from labmates_populations.engine.structure import Structure
-from labmates_populations.engine.workers import Batch, Errors, Result, chunks, merged
+from labmates_populations.engine.workers import Batch, Cost, Errors, Result, chunks, merged, total_costs
 from labmates_populations.repeated import RepeatedGame
 
 PlayBatches = Callable[[Sequence[Batch]], list[Result]]
@@ -88,6 +88,7 @@ class Generation:
     payoffs: NDArray[np.float64]
     cooperation: float
     errors: Mapping[int, Errors]
+    costs: Mapping[str, Cost]
 
 
 class Evolution:
@@ -137,12 +138,13 @@ class Evolution:
         games = np.bincount(seats.reshape(-1))
         payoffs = np.bincount(seats.reshape(-1), weights=earned.reshape(-1)) / games
         cooperated = sum(int(rules.game.cooperates(result.actions).sum()) for result in results)
-        return Generation(number, agents, payoffs, cooperated / (seats.size * rules.game.n_rounds), merged(results))
+        cooperation = cooperated / (seats.size * rules.game.n_rounds)
+        return Generation(number, agents, payoffs, cooperation, merged(results), total_costs(results))
 
     def games(self, number: int, agents: NDArray[np.int64], broken: frozenset[int]) -> tuple[NDArray[np.int64], Batch]:
         """The games of a generation: the agent on each seat, ``(groups, players)``, and the batch."""
         seats = self._groups(len(agents), self._chance("groups", number))
-        seed = derive(self._seed, "play", number)
+        seed = derive(self._seed, "play", number, self._population.digest)
         cooperate = self._population.cooperate & {*np.unique(agents).tolist()}
         return seats, Batch(self.rules.game, agents[seats], seed, cooperate=frozenset(cooperate), broken=broken)
 
@@ -194,7 +196,8 @@ class Evolution:
             likely = 1 / (1 + np.exp(-self.rules.strength * lead))
         copies = (chance.random(count) < likely) & updated
         genes[copies] = genes[others][copies]
-        return self._replaced(agents, genes, copies, updated, chance)
+        # A copier of its own gene keeps its strategy, as in the published program.
+        return self._replaced(agents, genes, np.zeros(count, bool), updated, chance)
 
     def _born(self, generation: Generation, chance: np.random.Generator) -> NDArray[np.int64]:
         rules, agents = self.rules, generation.agents
@@ -284,7 +287,7 @@ def invasion(
     groups = residents[chance.integers(len(residents), size=(2 * samples, game.n_players))]
     invaders = np.array(population.genes[invader])
     groups[samples:, 0] = invaders[chance.integers(len(invaders), size=samples)]
-    batch = Batch(game, groups, derive(seed, "play"), cooperate=population.cooperate)
+    batch = Batch(game, groups, derive(seed, "play", population.digest), cooperate=population.cooperate)
     results = play(list(chunks(batch)))
     actions = np.concatenate([result.actions for result in results])
     errors = sum(error.count for result in results for error in result.errors.values())

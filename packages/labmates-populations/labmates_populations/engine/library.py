@@ -23,6 +23,7 @@ from labmates.util.display_names import labels_apart
 from labmates_populations.engine.attitudes import falls_back_to_cooperation
 from labmates_populations.engine.checks import Checked
 from labmates_populations.engine.kernel.source import Found
+from labmates_populations.engine.kernel.ways import PROCESSES
 from labmates_populations.engine.reference import PREFIX, class_name, reference_source
 from labmates_populations.engine.verdicts import known_verdicts
 from labmates_populations.engine.workers import Loaded, Reading, Workers
@@ -60,6 +61,17 @@ class Gene:
 
     def __str__(self) -> str:
         return f"{self.model}/{self.set_name}"
+
+
+def only_gene(genes: Iterable[Gene], name: str) -> Gene:
+    """The gene with an attitude, or with an attitude and a variant; UsageError if there is none, or more than one."""
+    found = [gene for gene in genes if name in (gene.attitude, gene.set_name)]
+    if not found:
+        raise UsageError(f"there are no strategies with the attitude '{name}'")
+    if len(found) > 1:
+        sets = " or ".join(f"'{gene.set_name}'" for gene in found)
+        raise UsageError(f"strategies with the attitude '{name}' form several sets: choose one, {sets}")
+    return found[0]
 
 
 @dataclass(frozen=True)
@@ -221,15 +233,24 @@ class Population:
         Indices of strategies that fall back to cooperation.
     refused
         Problems of strategies excluded by the static checks, by name.
+    digest
+        Of the files. No strategy can know it, so from its random numbers none finds out its group and seat.
     faulty
         Problems of included strategies from an earlier check, by name.
+    ways
+        The number of strategies by how they are played (see `kernel.ways`).
+    slow
+        The reasons for which strategies have a process for each of their players, by name.
     """
 
     genes: Mapping[Gene, tuple[int, ...]]
     names: Mapping[int, str]
     cooperate: frozenset[int]
     refused: Mapping[str, tuple[str, ...]]
+    digest: str
     faulty: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    ways: Mapping[str, int] = field(default_factory=dict)
+    slow: Mapping[str, str] = field(default_factory=dict)
 
 
 def load_population(
@@ -257,12 +278,14 @@ def load_population(
     names: dict[int, str] = {}
     refused: dict[str, tuple[str, ...]] = {}
     faulty: dict[str, tuple[str, ...]] = {}
+    ways: Counter[str] = Counter()
+    slow: dict[str, str] = {}
     files = files_for(folder, game, models)
     begun = ahead((workers.reading(file.path.name, read_text(file.path)) for file in files), workers.processes)
     for file, reading in zip(files, begun, strict=True):
         loaded = workers.loaded_from(reading)
         provenance = _provenance(file)
-        variants = _variants(_written_as(provenance), loaded)
+        variants = _variants(_written_as(provenance), {strategy.name: strategy.attitude for strategy in loaded})
         for strategy in loaded:
             gene = Gene(file.model, strategy.attitude or "", variants.get(strategy.name, ""))
             if not strategy.attitude or (attitudes and not {strategy.attitude, gene.set_name} & set(attitudes)):
@@ -273,6 +296,8 @@ def load_population(
                 continue
             genes.setdefault(gene, []).append(strategy.index)
             names[strategy.index] = name
+            ways[strategy.way] += 1
+            slow |= {name: strategy.why} if strategy.way == PROCESSES else {}
             if problems := provenance.get(strategy.name, {}).get("problems"):
                 faulty[name] = tuple(map(str, problems))
     for attitude in attitudes:
@@ -282,14 +307,15 @@ def load_population(
         raise UsageError(f"{folder} holds no strategies named Strategy_ATTITUDE_NUMBER that can be played")
     cooperate = {n for gene, members in genes.items() if falls_back_to_cooperation(gene.attitude) for n in members}
     by_gene = {gene: tuple(members) for gene, members in genes.items()}
-    return Population(by_gene, names, frozenset(cooperate), refused, faulty)
+    digest = library_digest(folder, game, models)
+    return Population(by_gene, names, frozenset(cooperate), refused, digest, faulty, ways, slow)
 
 
-def _variants(settings: Mapping[str, Mapping[str, Any]], loaded: Sequence[Loaded]) -> dict[str, str]:
-    """The differences in authoring between strategies of the same attitude, by class."""
+def _variants(settings: Mapping[str, Mapping[str, Any]], attitudes: Mapping[str, str]) -> dict[str, str]:
+    """The differences in authoring between classes of the same attitude, by class; `attitudes` are by class, too."""
     variants: dict[str, str] = {}
-    for attitude in dict.fromkeys(strategy.attitude for strategy in loaded):
-        names = [strategy.name for strategy in loaded if strategy.attitude == attitude]
+    for attitude in dict.fromkeys(attitudes.values()):
+        names = [name for name, other in attitudes.items() if other == attitude]
         variants |= zip(names, labels_apart([settings.get(name, {}) for name in names]), strict=True)
     return variants
 
@@ -334,9 +360,12 @@ def files_for(folder: Path, game: str, models: Sequence[str] = ()) -> list[Strat
     return [file for file in fitting if not models or file.model in models]
 
 
-def written_counts(file: StrategyFile) -> Counter[str]:
-    """Number of strategies in a file by attitude, read without execution; checks may exclude some."""
-    return Counter(attitude.lower() for attitude, _ in set(_CLASS.findall(read_text(file.path))))
+def written_sets(file: StrategyFile) -> Counter[Gene]:
+    """Number of strategies in a file by gene, read without execution; checks may exclude some."""
+    found = dict.fromkeys(_CLASS.findall(read_text(file.path)))
+    attitudes = {f"Strategy_{attitude}_{number}": attitude.lower() for attitude, number in found}
+    variants = _variants(_written_as(_provenance(file)), attitudes)
+    return Counter(Gene(file.model, attitude, variants[name]) for name, attitude in attitudes.items())
 
 
 def library_digest(folder: Path, game: str, models: Sequence[str] = ()) -> str:
@@ -360,7 +389,8 @@ def import_strategies(
 
     Published descriptions and the verdicts of an earlier check become part of the provenance. `game` is required
     unless the folder's name specifies it. Yields a row for each file, with the number of its `strategies`, of those
-    `refused` by static checks and, if it was checked before, of those with `problems`.
+    `refused` by static checks, of those played in each of the `ways` and, if it was checked before, of those with
+    `problems`.
 
     Raises
     ------
@@ -392,7 +422,8 @@ def import_strategies(
             write_provenance(target, _imported(file, found, problems))
         refused = sum(bool(strategy.problems) for strategy in found)
         row: dict[str, Any] = {"file": str(target.path), "game": target.game, "model": target.model}
-        row |= {"strategies": len(found), "refused": refused}
+        ways = Counter(strategy.way for strategy in found if not strategy.problems)
+        row |= {"strategies": len(found), "refused": refused, "ways": dict(ways)}
         yield row if verdicts is None else {**row, "problems": sum(map(bool, problems))}
 
 
@@ -446,6 +477,8 @@ def _imported(
             **({} if description is None else {"description": description}),
             "form": "paper" if strategy.paper else "current",
             "random": strategy.random,
+            "way": strategy.way,
+            **({"why": strategy.why} if strategy.why else {}),
             "imported_from": file.path.name,
             "sha256": digest,
             "problems": list(own_problems),

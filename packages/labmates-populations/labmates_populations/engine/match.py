@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from labmates_populations.engine.attitudes import falls_back_to_cooperation
+from labmates_populations.engine.kernel.ways import slower
 from labmates_populations.engine.library import load_players
 from labmates_populations.engine.workers import Batch, Loaded, Result, Workers
 from labmates_populations.repeated import RepeatedGame
@@ -30,6 +31,8 @@ class Match:
     errors
         Failures by player's name: ``count``, ``what`` and ``round`` of the first, and the same for each of its
         ``seats``. Rounds start at 0; -1 is the player's creation.
+    slow
+        How players are played that are not compiled, and why, by name.
     """
 
     game: RepeatedGame
@@ -37,6 +40,7 @@ class Match:
     actions: NDArray[Any]
     payoffs: NDArray[np.float64]
     errors: dict[str, dict[str, Any]]
+    slow: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def moves(self) -> list[list[str]]:
@@ -59,6 +63,7 @@ class Match:
             "actions": [list(row) for row in zip(*self.moves, strict=True)],
             "total_payoffs": self.payoffs.sum(axis=0).tolist(),
             "errors": self.errors,
+            "slow": dict(self.slow),
         }
 
     def lines(self) -> Iterator[str]:
@@ -68,6 +73,8 @@ class Match:
         for player, error in self.errors.items():
             where = "before the first round" if error["round"] < 0 else f"in round {error['round']}"
             yield f"{player}: {error['count']} errors, first {where}: {error['what']}"
+        for player, how in self.slow.items():
+            yield f"{player}: {how}"
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Table rows: one per player and round."""
@@ -126,7 +133,9 @@ def play_match(workers: Workers, game: RepeatedGame, players: Sequence[str], *, 
     )
     batch = Batch(game, np.array([[player.index for player in loaded]]), seed=seed, cooperate=cooperate)
     refused = {player.index: "; ".join(player.problems) for player in loaded if player.problems}
-    return match_of(batch, workers.play([batch])[0], 0, players, refused)
+    match = match_of(batch, workers.play([batch])[0], 0, players, refused)
+    named = zip(players, loaded, strict=True)
+    return replace(match, slow={name: f"{slower(one.way)} ({one.why})" for name, one in named if one.why})
 
 
 def _attitude(player: Loaded) -> str:

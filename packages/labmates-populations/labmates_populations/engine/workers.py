@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from multiprocessing.connection import Connection, wait
@@ -21,13 +21,13 @@ from pathlib import Path
 
 from labmates.errors import LabmatesError, UsageError
 from labmates.sandboxes.interpreter import FLAGS, this_interpreter
-from labmates_populations.engine.kernel.batches import Batch, Errors, Result, merged
+from labmates_populations.engine.kernel.batches import Batch, Cost, Errors, Result, chunks, merged, total_costs
 from labmates_populations.engine.kernel.forking import fork
 from labmates_populations.engine.kernel.source import Found, Source, lines_of, program_of, received_sources
 from labmates_populations.engine.kernel.wire import ClosedError, receive, send
 from labmates_populations.machine import installed_machine
 
-__all__ = ["Batch", "Errors", "Loaded", "Result", "Workers", "chunks", "merged"]
+__all__ = ["Batch", "Cost", "Errors", "Loaded", "Result", "Workers", "chunks", "merged", "total_costs"]
 DECISION_SECONDS = 1.0
 """Limit of processor time per decision; the limit for all decisions of a player is twice as high."""
 MEMORY_BYTES = 512 << 20
@@ -326,15 +326,3 @@ def _environment(machine: str) -> dict[str, str]:
         "LANG": "C.UTF-8",
         **dict.fromkeys(threads, "1"),
     }
-
-
-def chunks(batch: Batch, seats: int = 1024) -> Iterator[Batch]:
-    """Split a batch into batches of about `seats` players, independent of the number of processes."""
-    step, opponents = max(1, seats // batch.groups.shape[1]), batch.opponents
-    repeated = 1 if opponents is None or len(opponents) >= len(batch.groups) else len(opponents)
-    step = max(step // repeated, 1) * repeated
-    for start in range(0, len(batch.groups), step):
-        if batch.opponents is not None and repeated == 1:
-            opponents = batch.opponents[start : start + step]
-        groups = batch.groups[start : start + step]
-        yield replace(batch, groups=groups, opponents=opponents, numbers=batch.group_numbers[start : start + step])

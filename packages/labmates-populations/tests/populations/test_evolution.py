@@ -212,10 +212,10 @@ def test_the_best_keep_their_strategies_and_zero_payoffs_give_equal_chances(
     agents = evolution.first()
     assert evolution.shares(agents) == {"one/collective": 0.5, "one/exploitative": 0.5}
     payoffs = np.arange(40.0)
-    after = evolution.next(Generation(0, agents, payoffs, 0.0, {}))
+    after = evolution.next(Generation(0, agents, payoffs, 0.0, {}, {}))
     assert np.array_equal(after[-5:], agents[-5:])
-    assert np.array_equal(after, evolution.next(Generation(0, agents, payoffs, 0.0, {}))), "the same seed, the same"
-    assert len(evolution.next(Generation(0, agents, np.zeros(40), 0.0, {}))) == 40
+    assert np.array_equal(after, evolution.next(Generation(0, agents, payoffs, 0.0, {}, {}))), "the same seed, the same"
+    assert len(evolution.next(Generation(0, agents, np.zeros(40), 0.0, {}, {}))) == 40
 
 
 @pytest.mark.parametrize("gene", [0, 1])
@@ -224,7 +224,7 @@ def test_with_one_model_alone_all_mutations_are_of_the_attitude(population: tupl
     rules = Rules(make_repeated("collective-risk", 4, 2), "paper", 40, 1, 0, 1.0, 1.0)
     evolution = Evolution(rules, strategies, play, seed=1)
     agents = np.full(40, strategies.genes[evolution.genes[gene]][0])
-    after = evolution.next(Generation(0, agents, np.ones(40), 0.0, {}))
+    after = evolution.next(Generation(0, agents, np.ones(40), 0.0, {}, {}))
     assert set(evolution.genes_of(after)) == {1 - gene}
 
 
@@ -234,7 +234,7 @@ def test_under_the_strongest_selection_only_who_does_better_is_imitated(populati
     evolution = Evolution(rules, strategies, play, seed=1)
     agents = evolution.first()
     best = evolution.genes_of(agents) == 1
-    after = evolution.next(Generation(0, agents, 5.0 * best, 0.0, {}))
+    after = evolution.next(Generation(0, agents, 5.0 * best, 0.0, {}, {}))
     assert (evolution.genes_of(after)[best] == 1).all()
     assert (evolution.genes_of(after) == 1).sum() > best.sum()
 
@@ -250,7 +250,7 @@ def test_imitation_selects_by_payoffs_on_the_scale_of_the_game(
     evolution = Evolution(rules, strategies, play, seed=3)
     agents = evolution.first()
     leads = evolution.genes_of(agents) == 1
-    after = evolution.genes_of(evolution.next(Generation(0, agents, 1.0 + leads, 0.0, {})))
+    after = evolution.genes_of(evolution.next(Generation(0, agents, 1.0 + leads, 0.0, {}, {})))
     # Half of those whom an agent compares itself with have the other gene.
     assert (after[~leads] == 1).mean() == pytest.approx(likely / 2, abs=0.008)
     assert (after[leads] == 0).mean() == pytest.approx((1 - likely) / 2, abs=0.008)
@@ -270,7 +270,7 @@ EIGHT = (
 
 def of_genes(rules: Rules, genes: Sequence[Gene]) -> Evolution:
     """An evolution in which nobody plays."""
-    members = Population({gene: (place,) for place, gene in enumerate(genes)}, {}, frozenset(), {})
+    members = Population({gene: (place,) for place, gene in enumerate(genes)}, {}, frozenset(), {}, "")
     return Evolution(rules, members, lambda batches: [], seed=1)
 
 
@@ -296,14 +296,14 @@ def test_another_model_has_to_pay_more_by_the_switching_cost(cost: float, likely
         evolution = of_genes(rules, [Gene("gpt", "collective"), other])
         agents = evolution.first()
         leads = evolution.genes_of(agents) == evolution.genes.index(other)
-        after = evolution.next(Generation(0, agents, 1.0 + leads, 0.0, {}))
+        after = evolution.next(Generation(0, agents, 1.0 + leads, 0.0, {}, {}))
         switched = evolution.genes_of(after)[~leads] == evolution.genes.index(other)
         assert switched.mean() == pytest.approx(expected / 2, abs=0.008)
 
 
 def test_a_duration_follows_from_the_generations_that_were_measured(population: tuple[Population, Any]) -> None:
-    assert Duration(100, (3.0, 1.0, 0.5), generations=10).seconds == 4.5 + 7 * 0.5
-    assert Duration(100, (3.0, 1.0), generations=2).seconds == 4
+    assert Duration(100, (3.0, 1.0, 0.5), generations=10, costs={}).seconds == 4.5 + 7 * 0.5
+    assert Duration(100, (3.0, 1.0), generations=2, costs={}).seconds == 4
     strategies, play = population
     values: dict[str, Any] = {"game": "collective-risk", "strategies": "here", "digest": "0", **SMALL}
     condition = EvolutionCondition(**values, generations=4)

@@ -74,7 +74,9 @@ def test_a_library_is_imported_checked_and_analysed(labmates: Labmates, tmp_path
         "model": "gpt",
         "strategies": 16,
         "refused": 0,
+        "ways": told["ways"],
     }
+    assert sum(told["ways"].values()) == 16
     assert "16 strategies, none with problems" in labmates("strategies", "check", "strategies").out
     found = labmates("analyze", "diversity", "strategies", "--game", "public-goods", "--rounds", "3", "--json").records
     assert [(one["attitude"], one["cooperation"], one["mean_pairwise_distance"]) for one in found] == [
@@ -113,7 +115,9 @@ def test_a_file_is_not_checked_twice_and_its_verdicts_are_imported(labmates: Lab
     _assert_faulty(labmates, imported["file"])
     kept.with_suffix(".old").rename(kept)
     kept.write_text("[{}]")
-    assert labmates("strategies", "check", "downloads").out == first.out, "what can't be read is checked again"
+    again = labmates("strategies", "check", "downloads").out.splitlines()
+    assert again[:-1] == first.out.splitlines()[:-1], "what can't be read is checked again"
+    assert again[-1].startswith("Played 2 ")
     path.write_text(path.read_text().replace("< 19", "< 99"))
     assert "2 strategies, none with problems." in labmates("strategies", "check", "downloads").out
     words = ["--game", "collective-risk", "--sandbox", "unsafe-local"]
@@ -192,7 +196,7 @@ def test_results_under_different_conditions_are_told_apart(labmates: Labmates, t
     assert "gpt, exploitative" not in variants, "it was written in one way"
     own = ["--strategies", "strategies", *words]
     unclear = labmates("run", "selfplay", *own, "--samples", "2")
-    assert (unclear.code, "'collective[prompt=standard]' or 'collective[prompt=brief]'" in unclear.err) == (1, True)
+    assert (unclear.code, "'collective[prompt=standard]' or 'collective[prompt=brief]'" in unclear.err) == (2, True)
     for k in ("2", "3"):
         one_set = ["--collective", "collective[prompt=brief]", "--samples", "2", "--rule", f"k={k}", "--step", "4"]
         assert labmates("run", "selfplay", *own, *one_set).code == 0
@@ -250,7 +254,7 @@ def test_wrong_input_exits_with_2(labmates: Labmates, arguments: tuple[str, ...]
         ),
         (
             ("run", "selfplay", "--game", "public-goods", "--strategies", "s", "--selfish", "greedy"),
-            "gpt has 0 strategies with the attitude 'greedy'",
+            "there are no strategies with the attitude 'greedy'",
         ),
         (("run", "selfplay", "--game", "common-pool", "--strategies", "s"), "holds no strategies for common-pool"),
         (("analyze", "diversity", "s", "--game", "public-goods", "--rounds", "12"), "use fewer rounds"),
@@ -264,6 +268,18 @@ def test_what_can_not_be_run_or_analysed_is_said(labmates: Labmates, arguments: 
     assert done.code == 2
     assert said in done.err
     assert done.out == ""
+
+
+def test_a_self_play_of_two_sets_is_refused_before_it_is_a_run(labmates: Labmates) -> None:
+    folder = library(labmates.folder / "s", "public-goods", gpt=KNOWN) / "public-goods"
+    names = [f"Strategy_{attitude.upper()}_{number}" for attitude in KNOWN for number in range(1, 9)]
+    lines = [{"class": name, "prompt": "brief" if number % 2 else "standard"} for number, name in enumerate(names)]
+    (folder / "gpt.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    words = ["run", "selfplay", "--game", "public-goods", "--strategies", "s"]
+    refused = labmates(*words)
+    assert refused.code == 2
+    assert "form several sets: choose one, 'collective[prompt=standard]' or 'collective[prompt=brief]'" in refused.err
+    assert refused.out == ""
 
 
 def test_matches_of_a_run_are_exported_as_csv_and_json(labmates: Labmates, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from labmates_populations.engine.structure import Structure, make_structure
 from labmates_populations.repeated import make_repeated
 
 RESIDENT, MUTANT = Gene("a", "collective"), Gene("a", "selfish")
-POPULATION = Population({RESIDENT: (0,), MUTANT: (1,)}, {0: "a:R", 1: "a:M"}, frozenset(), {})
+POPULATION = Population({RESIDENT: (0,), MUTANT: (1,)}, {0: "a:R", 1: "a:M"}, frozenset(), {}, "")
 GAME = make_repeated("public-goods", 2, 1, {"k": 1.5})
 LOW, HIGH = GAME.individual_bounds()
 
@@ -63,7 +63,7 @@ def test_births_have_the_probabilities_of_the_moran_process(shape: str) -> None:
     after = []
     for seed in range(runs):
         evolution = Evolution(rules, POPULATION, lambda _: [], seed=seed)
-        after.append(int(evolution.next(Generation(0, agents, payoffs, 0.0, {})).sum()) - mutants)
+        after.append(int(evolution.next(Generation(0, agents, payoffs, 0.0, {}, {})).sum()) - mutants)
     total = mutants + 0.5 * (size - mutants)
     # On the ring, one of two border mutants replaces a resident half of the time, and so does a border resident.
     mutant_replaces = mutants * (size - mutants) / (size - 1) if graph is None else 1
@@ -78,7 +78,7 @@ def test_with_updates_only_so_many_agents_imitate_and_only_neighbours() -> None:
     agents = np.array([1] * 50 + [0] * 50)
     evolution = Evolution(rules, POPULATION, lambda _: [], seed=3)
     for number in range(20):
-        after = evolution.next(Generation(number, agents, np.where(agents == 1, HIGH, LOW), 0.0, {}))
+        after = evolution.next(Generation(number, agents, np.where(agents == 1, HIGH, LOW), 0.0, {}, {}))
         changed = set(np.flatnonzero(after != agents))
         assert changed <= {50, 99}, "the neighbours of who does better"
 
@@ -131,5 +131,5 @@ def test_genes_are_copied_by_the_lead_over_the_least_payoff_where_that_is_negati
     agents = np.arange(size) % 2
     for low, share in ((-1.0, 1.0), (0.0, 2 / 3)):
         payoffs = np.where(agents == 1, 1.0, low)
-        after = evolution.next(Generation(0, agents, payoffs, 0.5, {}))
+        after = evolution.next(Generation(0, agents, payoffs, 0.5, {}, {}))
         assert evolution.shares(after)[str(MUTANT)] == pytest.approx(share, abs=0.03)

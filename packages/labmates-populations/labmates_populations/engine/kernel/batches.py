@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from labmates_populations.engine.kernel.ways import MACHINE
 from labmates_populations.repeated import RepeatedGame
 
 _MOST_SEATS = 64
@@ -110,6 +111,30 @@ class Errors:
 
 
 @dataclass(frozen=True)
+class Cost:
+    """The number of decisions, without those known from before, and the processor time that players took for them."""
+
+    decisions: int = 0
+    seconds: float = 0.0
+
+    @property
+    def microseconds(self) -> float:
+        """Per decision."""
+        return 1e6 * self.seconds / self.decisions if self.decisions else 0.0
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(self.decisions + other.decisions, self.seconds + other.seconds)
+
+
+def total_costs(results: Iterable[Result]) -> dict[str, Cost]:
+    """The costs of several batches."""
+    found: dict[str, Cost] = {}
+    for result in results:
+        found |= {way: found.get(way, Cost()) + cost for way, cost in result.costs.items()}
+    return found
+
+
+@dataclass(frozen=True)
 class Result:
     """The result of a batch.
 
@@ -119,14 +144,26 @@ class Result:
         Of the strategies, ``(groups, rounds, seats)``; True for cooperation, or indices of named actions.
     errors
         By the strategy's index.
-    own_seconds, seconds
-        Processor time of the players' processes, and in total.
+    costs
+        Of the decisions by each way to play (see `ways`).
+    engine_seconds
+        Processor time outside of players' processes.
     """
 
     actions: NDArray[Any]
     errors: Mapping[int, Errors]
-    own_seconds: float
-    seconds: float
+    costs: Mapping[str, Cost]
+    engine_seconds: float
+
+    @property
+    def own_seconds(self) -> float:
+        """Processor time of players' processes; the machine has none."""
+        return sum(cost.seconds for way, cost in self.costs.items() if way != MACHINE)
+
+    @property
+    def seconds(self) -> float:
+        """Processor time in total."""
+        return self.engine_seconds + self.own_seconds
 
 
 def merged(results: Sequence[Result]) -> dict[int, Errors]:
@@ -137,3 +174,16 @@ def merged(results: Sequence[Result]) -> dict[int, Errors]:
             before = found.get(index)
             found[index] = error if before is None else before.joined(error)
     return found
+
+
+def chunks(batch: Batch, seats: int = 1024) -> Iterator[Batch]:
+    """Split a batch into batches of about `seats` players, independent of the number of processes."""
+    step, opponents = max(1, seats // batch.groups.shape[1]), batch.opponents
+    repeated = 1 if opponents is None or len(opponents) >= len(batch.groups) else len(opponents)
+    step = max(step // repeated, 1) * repeated
+    for start in range(0, len(batch.groups), step):
+        if batch.opponents is not None and repeated == 1:
+            opponents = batch.opponents[start : start + step]
+        given = None if batch.given is None else batch.given[start : start + step]
+        groups, numbers = batch.groups[start : start + step], batch.group_numbers[start : start + step]
+        yield replace(batch, groups=groups, opponents=opponents, given=given, numbers=numbers)

@@ -32,9 +32,14 @@ def seed_all(seed: int, group: int, seat: int) -> None:
     random.seed = lambda a=None, version=2: python_seed(random.getrandbits(64) if a is None else a, version)
     random.Random = _Random  # type: ignore[misc, assignment]
     np.random.seed(derive(seed, group, seat, "numpy"))
-    made = {name: getattr(np.random, name) for name in ("default_rng", "RandomState", "seed")}
+    made = {name: getattr(np.random, name) for name in ("default_rng", "seed")}
 
     def with_seed(name: str) -> Any:
         return lambda given=None: made[name](np.random.randint(2**31) if given is None else given)
 
-    vars(np.random).update({name: with_seed(name) for name in made})
+    class State(np.random.RandomState):
+        def __init__(self, seed: Any = None) -> None:
+            super().__init__(np.random.MT19937(0))  # without one, it takes its first seed from the system
+            self.seed(np.random.randint(2**31) if seed is None else seed)
+
+    vars(np.random).update({"RandomState": State, **{name: with_seed(name) for name in made}})

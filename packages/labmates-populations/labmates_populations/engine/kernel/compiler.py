@@ -76,8 +76,8 @@ def compile_class(node: ast.ClassDef, imported: Mapping[str, str], machine: Mach
     return Compiled(code, made.scope.draws, program)
 
 
-def imported_names(statements: Iterable[ast.stmt]) -> dict[str, str] | None:
-    """The meanings of a file's imported names; None if it has other statements."""
+def imported_names(statements: Iterable[ast.stmt]) -> dict[str, str]:
+    """The meanings of a file's imported names; UnfitError if it has other statements."""
     found: dict[str, str] = {}
     for statement in statements:
         match statement:
@@ -90,7 +90,7 @@ def imported_names(statements: Iterable[ast.stmt]) -> dict[str, str] | None:
             case ast.Expr(value=ast.Constant()):
                 pass
             case _:
-                return None
+                raise UnfitError(f"line {statement.lineno}: more than imports beside the strategies")
     return found
 
 

@@ -5,22 +5,25 @@ A player that fails makes the fallback move of its attitude; it does not affect 
 
 from __future__ import annotations
 
+import math
 import socket
 import time
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from multiprocessing.connection import Connection
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from labmates_populations.engine.kernel.batches import Batch, Errors, Result
-from labmates_populations.engine.kernel.hosts import History, Host, HostError, UnreadyError
+from labmates_populations.engine.kernel.batches import Batch, Cost, Errors, Result, chunks, merged, total_costs
+from labmates_populations.engine.kernel.hosts import Failure, History, Host, HostError, UnreadyError
 from labmates_populations.engine.kernel.limits import MOST_SPENT
 from labmates_populations.engine.kernel.players import FAILED, STOPPED, TIMEOUT
 from labmates_populations.engine.kernel.source import Source
 from labmates_populations.engine.kernel.tables import UNKNOWN, Table
+from labmates_populations.engine.kernel.ways import COMPILED, MACHINE, PROCESS, PROCESSES, WAYS
 from labmates_populations.engine.kernel.wire import send
 from labmates_populations.machine import NativePlayers, Programs, Terms, load_machine
 from labmates_populations.repeated import RepeatedGame
@@ -28,10 +31,15 @@ from labmates_populations.repeated import RepeatedGame
 _AT_ONCE = 8
 """Number of players with separate processes that decide at the same time."""
 _MOST_ALONE = 128
-"""Maximum number of these processes; a player whose process was ended repeats its game up to the current round."""
+"""Number of these processes beyond which a batch is played in parts."""
+_MOST_KEPT = 128
+"""Maximum number of processes of single strategies that are kept for the next batch."""
 _MOST_TABLES = 2
-_NOISE = 1
-"""Component of the seed of noise, in contrast to players' random numbers."""
+_NOISE, _ORDER = 1, 2
+"""Components of the seeds of noise and of the order of players, in contrast to players' random numbers."""
+_COMPILED_ONES = -1
+"""In place of a strategy: all compiled ones."""
+_PROCESS = WAYS.index(PROCESS)
 
 
 def serve(connection: socket.socket, settings: dict[str, Any], requests: int) -> None:
@@ -56,15 +64,16 @@ class Engine:
 
     def __init__(self, forks: socket.socket, settings: Mapping[str, Any]) -> None:
         self.sources: list[Source] = []
-        self.alone: set[int] = set()
-        """Compiled strategies that exceeded the shared memory, and have separate processes from then on."""
+        self.greedy: set[int] = set()
+        """Compiled strategies that exceeded the shared memory, and have a process from then on."""
         self._forks = forks
         self._settings = dict(settings)
-        self._together: Host | None = None
+        self._hosts: dict[int, Host] = {}
+        """The processes of players by strategy; `_COMPILED_ONES` is that of all compiled ones."""
         self._tables: dict[Any, Table] = {}
         self._programs: Programs | None = None
         self._learned = 0
-        self._facts = np.zeros((0, 4), bool)
+        self._facts = np.zeros((0, 4), np.int8)
 
     def _programs_for(self, batch: Batch) -> Programs | None:
         """Programs of the machine; None if it is not installed or does not support the batch."""
@@ -77,15 +86,15 @@ class Engine:
             self._learned = len(self.sources)
         return self._programs
 
-    def facts(self, strategies: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Facts of strategies: whether each may be run, is compiled, has the paper's form, and draws random numbers.
+    def facts(self, strategies: NDArray[np.int64]) -> NDArray[np.int8]:
+        """Facts of strategies: whether each may be run, has the paper's form and draws random numbers, and its way.
 
         The shape is ``(4, strategies)``.
         """
         new = self.sources[len(self._facts) :]
         if new:
-            rows = [(source.playable, source.compiled, source.found.paper, source.found.random) for source in new]
-            self._facts = np.concatenate([self._facts, np.array(rows, bool)])
+            rows = [(one.playable, one.found.paper, one.found.random, WAYS.index(one.found.way)) for one in new]
+            self._facts = np.concatenate([self._facts, np.array(rows, np.int8)])
         return self._facts[strategies].T
 
     def play(self, batch: Batch, *, native: bool) -> Result:
@@ -98,43 +107,58 @@ class Engine:
         UnreadyError
             If a process of players can't be started.
         """
+        ways = self.facts(batch.groups.reshape(-1))[3]
+        if len(batch.groups) > 1 and np.count_nonzero(ways == WAYS.index(PROCESSES)) > _MOST_ALONE:
+            return self._play_parts(batch, native=native)
         began = time.process_time()
         play = _Play(batch, self, self._programs_for(batch) if native else None)
         try:
             for t in range(batch.rounds):
                 play.round(t)
         except BaseException:
-            self.end_together()
+            self.end_hosts()
             raise
         finally:
             play.close()
-        if batch.anew:
-            self.end_together()
-        own = play.own_seconds
-        seconds = own + time.process_time() - began
+        self.end_hosts(0 if batch.anew else _MOST_KEPT)
         errors = {strategy: error.trimmed() for strategy, error in play.errors.items()}
-        return Result(play.actions, errors, own, seconds)
+        return Result(play.actions, errors, play.costs, time.process_time() - began)
 
-    def together(self) -> Host:
-        """The process of compiled players."""
-        if self._together is None:
-            self._together = self.host()
-        return self._together
+    def _play_parts(self, batch: Batch, *, native: bool) -> Result:
+        """Play a batch with very many separate processes in parts, one after the other."""
+        results: list[Result] = []
+        for part in chunks(batch, _MOST_ALONE):
+            stopped = {one for one, error in merged(results).items() if error.spent >= MOST_SPENT}
+            results.append(self.play(replace(part, broken=part.broken | stopped), native=native))
+        actions = np.concatenate([result.actions for result in results])
+        seconds = sum(result.engine_seconds for result in results)
+        return Result(actions, merged(results), total_costs(results), seconds)
 
-    def host(self, *, alone: bool = False) -> Host:
-        """A new process of players, or of one player `alone`."""
-        return Host(self._forks, self._settings, alone)
+    def host(self, strategy: int) -> Host:
+        """The process of a strategy's players, or of all compiled ones."""
+        host = self._hosts.pop(strategy, None)
+        if host is None:
+            host = self.new_host(math.inf if strategy == _COMPILED_ONES else 2.0 * MOST_SPENT)
+        self._hosts[strategy] = host  # least recently used first
+        return host
+
+    def new_host(self, most: float) -> Host:
+        """A new process of players; see `Host`."""
+        return Host(self._forks, self._settings, most)
 
     @property
     def most_seconds(self) -> float:
         """Limit of the processor time of a strategy with separate processes in a batch."""
         return float(2 * MOST_SPENT * self._settings["seconds"])
 
-    def end_together(self) -> None:
-        """End the process of compiled players; the next one starts afresh."""
-        if self._together is not None:
-            self._together.close()
-            self._together = None
+    def end_host(self, strategy: int) -> None:
+        """End the process of a strategy's players, or of all compiled ones; the next one starts afresh."""
+        self._hosts.pop(strategy).close()
+
+    def end_hosts(self, kept: int = 0) -> None:
+        """End all processes of players but the `kept` last used ones."""
+        for strategy in list(self._hosts)[: max(0, len(self._hosts) - kept)]:
+            self.end_host(strategy)
 
     def table(self, game: RepeatedGame) -> Table:
         """The cached moves of a game."""
@@ -169,7 +193,9 @@ class _Play:
         self._batch, self._engine, game = batch, engine, batch.game
         self._strategies = batch.groups.reshape(-1)
         places, rounds, others = len(self._strategies), game.n_rounds, game.n_players - 1
-        playable, self._compiled, of_paper, random = engine.facts(self._strategies)
+        facts = engine.facts(self._strategies)
+        playable, of_paper, random = facts[:3].astype(bool)
+        self._way = facts[3]
         paper = bool(of_paper.any())
         kind: Any = np.bool_ if game.is_binary else np.uint8
         theirs = (
@@ -179,7 +205,7 @@ class _Play:
         self.errors: dict[int, Errors] = {}
         self._spent: Counter[int] = Counter()
         """Players of each strategy that exceeded a limit, or ended their process."""
-        self.own_seconds = 0.0
+        self.costs: dict[str, Cost] = {}
         self._stock = game.start(len(batch.groups))
         cooperate = np.isin(self._strategies, list(batch.cooperate))
         self._fallback = cooperate if game.is_binary else np.where(cooperate, 0, len(game.labels) - 1).astype(kind)
@@ -187,11 +213,14 @@ class _Play:
         self._running &= playable
         for place in np.flatnonzero(~self._running).tolist():
             self._fail(place, -1, "is not run", over=True)
-        self._compiled &= ~np.isin(self._strategies, list(engine.alone))
+        self._way[np.isin(self._strategies, list(engine.greedy))] = _PROCESS
         # Players of a strategy are consecutive, so its code stays in the processor's cache.
         self._order = np.empty(places, np.int64)
         self._order[np.argsort(self._strategies, kind="stable")] = np.arange(places)
+        # The order in memory of players that share a process says nothing about their seats.
+        self._shuffled = np.random.default_rng([batch.seed, _ORDER]).permutation(places)
         self._hosts: dict[int, Host] = {}
+        """The processes of single players, by place."""
         self._used: defaultdict[int, float] = defaultdict(float)
         """Processor time of the players of each strategy that have separate processes."""
         self._told = {
@@ -202,14 +231,15 @@ class _Play:
         same = self._running & ~random & ~of_paper
         # With noise, a move does not follow from the player's observations.
         same &= game.is_binary and game.noise == 0 and batch.given is None and not game.sources
-        self._begun = False
+        self._begun: set[int] = set()
+        """The processes, by strategy, that know the batch."""
         self._slips = _slips(batch)
         self._native: NativePlayers | None = None
         payoffs: NDArray[np.float64] = np.zeros((places, rounds))
         by_action = () if game.is_binary else (len(game.labels),)
         counts: NDArray[np.int64] = np.zeros((places, rounds, *by_action), np.int64)
         if programs is not None:
-            able, seats = self._running & self._compiled, batch.groups.shape[1]
+            able, seats = self._running & (self._way < _PROCESS), batch.groups.shape[1]
             numbers = batch.group_numbers
             self._native = programs.players(terms_of(game), self._strategies, able, batch.seed, numbers, seats)
             same &= ~self._native.playing
@@ -228,7 +258,10 @@ class _Play:
         waiting = self._running
         if self._native is not None:
             stocks = None if self._history.stocks is None else self._history.stocks[:, t]
+            began, playing = time.process_time(), int(np.count_nonzero(self._native.playing))
             self._native.decide(t, chosen, stocks)
+            if playing:
+                self._count(MACHINE, playing, time.process_time() - began)
             waiting = waiting & ~self._native.playing
         known = self._table.moves(self._nodes)
         chosen[known != UNKNOWN] = known[known != UNKNOWN]
@@ -284,7 +317,7 @@ class _Play:
         self._table.keep(self._nodes[asked[~failed]], answers[~failed])
         if failed.any():
             # The other players in these nodes are asked too, because each failure counts separately.
-            more = missing[np.isin(missing, asked, invert=True) & failed[which]]
+            more = missing[np.isin(missing, asked, invert=True) & failed[which] & self._running[missing]]
             told = self._answers(t, more)
             chosen[more[told != FAILED]] = told[told != FAILED]
             self._nodes[more[told == FAILED]] = 0
@@ -294,10 +327,11 @@ class _Play:
         """The players' answers; `FAILED` for those that have failed."""
         answers = np.full(len(places), FAILED, np.uint8)
         while True:
-            compiled = self._compiled[places]
-            if not compiled.any() or self._ask_together(t, places, np.flatnonzero(compiled), answers):
+            compiled = np.flatnonzero(self._way[places] < _PROCESS)
+            if not len(compiled) or self._ask_compiled(t, places, compiled, answers):
                 break
-        waiting = np.flatnonzero(~compiled).tolist()
+        self._ask_strategies(t, places, np.flatnonzero(self._way[places] == _PROCESS), answers)
+        waiting = np.flatnonzero(self._way[places] > _PROCESS).tolist()
         while waiting:
             wave = self._wave(places, waiting)
             self._ask_alone(t, places, wave, answers)
@@ -317,39 +351,65 @@ class _Play:
                 break
         return wave
 
-    def _ask_together(
-        self, t: int, places: NDArray[np.int64], which: NDArray[np.int64], answers: NDArray[np.uint8]
-    ) -> bool:
-        """Ask compiled players; False if a strategy gets separate processes from now on, and the others must repeat."""
-        host = self._engine.together()
-        if not self._begun:
+    def _ask(self, t: int, strategy: int, places: NDArray[np.int64]) -> Host:
+        """Ask players in the process of a strategy, or of all compiled ones."""
+        host = self._engine.host(strategy)
+        if strategy not in self._begun:
             facts = self._facts(range(len(self._batch.groups)))
             host.begin(facts, self._batch.group_numbers, np.arange(len(self._strategies)))
-            self._begun = True
+            self._begun.add(strategy)
+        host.ask(t, places, self._strategies[places], self._history, self._engine.sources)
+        return host
+
+    def _ask_compiled(
+        self, t: int, places: NDArray[np.int64], which: NDArray[np.int64], answers: NDArray[np.uint8]
+    ) -> bool:
+        """Ask compiled players; False if a strategy gets a process from now on, and the others must repeat."""
         which = which[np.argsort(self._order[places[which]])]
         asked = places[which]
-        host.ask(t, asked, self._strategies[asked], self._history, self._engine.sources)
+        host = self._ask(t, _COMPILED_ONES, asked)
         try:
-            told, failures = self._taken(host)
-            greedy = {int(self._strategies[asked[failure["index"]]]) for failure in failures if failure["memory"]}
+            told, failures = self._taken(host, COMPILED)
+            greedy = {int(self._strategies[asked[failure.index]]) for failure in failures if failure.memory}
         except HostError as error:
             if error.place < 0:
                 raise
             greedy = {int(self._strategies[error.place])}
         if greedy:
-            self._engine.alone |= greedy
-            self._compiled &= ~np.isin(self._strategies, list(greedy))
-            self._engine.end_together()
-            self._begun = False
+            self._engine.greedy |= greedy
+            self._way[np.isin(self._strategies, list(greedy))] = _PROCESS
+            self._engine.end_host(_COMPILED_ONES)
+            self._begun.remove(_COMPILED_ONES)
             return False
         answers[which] = told
         self._failed(asked, failures)
         return True
 
-    def _taken(self, host: Host) -> tuple[NDArray[np.uint8], list[dict[str, Any]]]:
+    def _ask_strategies(
+        self, t: int, places: NDArray[np.int64], which: NDArray[np.int64], answers: NDArray[np.uint8]
+    ) -> None:
+        """Ask players in processes of their strategies; whatever a process does is the fault of its strategy."""
+        which = which[np.argsort(self._shuffled[places[which]])]
+        numbers = self._strategies[places[which]]
+        asked = [(number, which[numbers == number]) for number in np.unique(numbers).tolist()]
+        hosts = [self._ask(t, number, places[indices]) for number, indices in asked]
+        for (number, indices), host in zip(asked, hosts, strict=True):
+            try:
+                answers[indices], failures = self._taken(host, PROCESS)
+                self._failed(places[indices], failures)
+            except HostError as error:
+                self._engine.end_host(number)
+                self._begun.remove(number)
+                for place in np.flatnonzero(self._running & (self._strategies == number)).tolist():
+                    self._over(place, t, error.what, fatal=True)
+
+    def _taken(self, host: Host, way: str) -> tuple[NDArray[np.uint8], list[Failure]]:
         answers = host.answers()
-        self.own_seconds += answers.seconds
+        self._count(way, len(answers.moves), answers.seconds)
         return answers.moves, answers.failures
+
+    def _count(self, way: str, decisions: int, seconds: float) -> None:
+        self.costs[way] = self.costs.get(way, Cost()) + Cost(decisions, seconds)
 
     def _ask_alone(self, t: int, places: NDArray[np.int64], wave: Sequence[int], answers: NDArray[np.uint8]) -> None:
         """Ask players with separate processes."""
@@ -366,7 +426,7 @@ class _Play:
         for index, place, host in hosts:
             strategy = int(self._strategies[place])
             try:
-                told, failures = self._taken(host)
+                told, failures = self._taken(host, PROCESSES)
                 answers[index] = told[0]
                 self._failed(places[index : index + 1], failures)
                 self._used[strategy] += host.used()
@@ -389,23 +449,19 @@ class _Play:
 
     def _alone(self, place: int) -> Host:
         """The process of one player."""
-        host = self._hosts.pop(place, None)
-        if host is None:
-            if len(self._hosts) >= _MOST_ALONE:
-                self._hosts.pop(next(iter(self._hosts))).close()
-            host = self._engine.host(alone=True)
+        if place not in self._hosts:
+            self._hosts[place] = self._engine.new_host(2.0)
             facts = self._facts([place // self._batch.groups.shape[1]])
-            host.begin(facts, self._batch.group_numbers, np.array([place]))
-        self._hosts[place] = host
-        return host
+            self._hosts[place].begin(facts, self._batch.group_numbers, np.array([place]))
+        return self._hosts[place]
 
-    def _failed(self, places: NDArray[np.int64], failures: Sequence[Mapping[str, Any]]) -> None:
+    def _failed(self, places: NDArray[np.int64], failures: Sequence[Failure]) -> None:
         for failure in failures:
-            over, t = failure["over"], failure["round"]
+            over, t = failure.over, failure.round
             if 0 <= t < self._batch.rounds - 1 and self._batch.given is not None and not over:
                 continue
-            place = int(places[failure["index"]])
-            self._fail(place, t, failure["what"], over=over, spent=failure["spent"])
+            place = int(places[failure.index])
+            self._fail(place, t, failure.what, over=over, spent=failure.spent)
             self._running[place] &= not over
 
     def _is_stopped(self, strategy: int) -> bool:

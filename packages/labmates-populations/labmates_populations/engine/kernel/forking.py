@@ -15,6 +15,7 @@ import socket
 import sys
 from collections import deque
 from functools import partial
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -92,12 +93,15 @@ def _become(role: Any, settings: dict[str, Any], descriptors: list[int]) -> None
 
 
 def _warm_up() -> None:
-    """Trigger numpy's lazy imports, because a confined process can't open files."""
+    """Trigger lazy imports of numpy and of strategies' modules, because a confined process can't open files."""
     values = np.arange(6.0).reshape(2, 3)
     str(values), values.mean(), values.std(), np.median(values), np.percentile(values, 50), values @ values.T
     np.linalg.inv(np.eye(2)), np.linalg.svd(values), np.unique(values), np.random.default_rng(0).random()
     np.random.RandomState(0).rand(), np.polyfit([0.0, 1.0, 2.0], [0.0, 1.0, 2.0], 1), np.corrcoef(values)
     np.isclose(values, values), np.array_equal(values, values), np.histogram(values), np.quantile(values, 0.5)
+    for name in ("heapq", *(f"numpy.{part}" for part in ("char", "fft", "ma", "polynomial", "rec", "strings"))):
+        importlib.import_module(name)
+    sys.modules["strategy"] = ModuleType("strategy")  # where `dataclass` looks up names of a strategy's annotations
     np.seterr(all="ignore")  # warnings have no reader here, and take longer than a decision
 
 

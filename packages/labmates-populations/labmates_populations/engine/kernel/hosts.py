@@ -1,19 +1,20 @@
 """Processes of players, from the engine's side: messages, answers and termination.
 
-Players of compiled strategies share a process, because their code has no access to anything in it. Each other player
-has a separate process for a single game.
+All players of compiled strategies share a process, because their code has no access to anything in it; so do those of
+a strategy whose code has no access to anything that they share. Each other player has a process for a single game.
 """
 
 from __future__ import annotations
 
 import contextlib
+import math
 import mmap
 import os
 import select
 import signal
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,8 @@ _LATE_SECONDS = 1.0
 _SEND_SECONDS = 60.0
 _MOST_BYTES = 4 << 20
 """Maximum size of an answer."""
+_MOST_TOLD = 200
+_MOST_SECONDS = 1e6
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 
@@ -93,6 +96,28 @@ class History:
 
 
 @dataclass(frozen=True)
+class Failure:
+    """The failure of a player to decide.
+
+    Attributes
+    ----------
+    index
+        The player's place among those asked.
+    round
+        The round; -1 if the player could not be made.
+    over, spent, memory
+        Whether the player is not asked again, exceeded a limit, and the limit of memory.
+    """
+
+    index: int
+    round: int
+    what: str
+    over: bool
+    spent: bool
+    memory: bool
+
+
+@dataclass(frozen=True)
 class Answers:
     """The answers of a process of players.
 
@@ -100,13 +125,40 @@ class Answers:
     ----------
     moves
         One for each asked player; see `players`.
+    failures
+        One for each player that failed, in their order.
     seconds
         Processor time.
     """
 
     moves: NDArray[np.uint8]
-    failures: list[dict[str, Any]]
+    failures: list[Failure]
     seconds: float
+
+
+def read_answers(message: bytes | bytearray, asked: int, actions: int, t: int) -> Answers:
+    """The answers of `asked` players in round `t` in an untrusted message; an exception if they are malformed."""
+    told, data = parsed(message)
+    moves, seconds = np.frombuffer(data, np.uint8), told["seconds"]
+    failures = [_failure(one, t) for one in told["failures"]]
+    if [one.index for one in failures] != np.flatnonzero(moves == FAILED).tolist():
+        raise ValueError("not one failure for each player that failed")
+    if len(moves) != asked or not ((moves < actions) | (moves == FAILED)).all():
+        raise ValueError("not one answer for each player")
+    if type(seconds) is not float or not 0 <= seconds <= _MOST_SECONDS:
+        raise ValueError("not a time")
+    return Answers(moves, failures, seconds)
+
+
+def _failure(told: Any, t: int) -> Failure:
+    failure = Failure(**told)
+    numbers, flags = (failure.index, failure.round), (failure.over, failure.spent, failure.memory)
+    if {*map(type, numbers)} != {int} or {*map(type, flags)} != {bool} or type(failure.what) is not str:
+        raise ValueError("a failure of wrong types")
+    # A player that could not be made, or is not run any more, fails in an earlier round than the present one.
+    if not -1 <= failure.round <= t:
+        raise ValueError("a failure in no round")
+    return replace(failure, what=failure.what[:_MOST_TOLD].encode(errors="replace").decode())
 
 
 @dataclass
@@ -119,19 +171,20 @@ class Host:
         Socket to the process that forks.
     settings
         See `players.serve`.
-    alone
-        Whether it has a single player, whose total time limit is twice that of a decision.
+    most
+        Limit of the processor time for one request, in decisions' limits: its code could fake the ticks of the timer.
     """
 
     requests: socket.socket
     settings: Mapping[str, Any]
-    alone: bool = False
+    most: float = math.inf
     pid: int = 0
     _known: set[int] = field(default_factory=set)
     _told: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     _offset: int = 0
     _asked: int = 0
-    _moves: int = 0
+    _actions: int = 0
+    _round: int = 0
     _began: float = 0.0
     _beats: tuple[int, float] = (0, 0.0)
     _asleep: int = 0
@@ -156,7 +209,7 @@ class Host:
         """Start a batch, whose groups have these numbers, with the players at these places."""
         first = int(places[0]) if len(places) == 1 else 0
         size = 1 if len(places) == 1 else int(places.max()) + 1
-        self._offset, self._told, self._moves = first, np.zeros(size, np.int64), game["moves"]
+        self._offset, self._told, self._actions = first, np.zeros(size, np.int64), game["moves"]
         with contextlib.suppress(ClosedError):  # `answers` raises the error
             send(self._connection, {**game, "places": size, "offset": first}, numbers.astype(np.int64).tobytes())
 
@@ -169,7 +222,7 @@ class Host:
         slots = places - self._offset
         rows, packed = history.packed(slots, places, self._told[slots], t)
         self._told[slots] = t
-        self._asked = len(places)
+        self._asked, self._round = len(places), t
         head = {"t": t, "asked": len(places), "rows": rows, "learn": [sources[one].told(one) for one in new]}
         codes = b"".join(sources[one].code for one in new)
         self._began = processor_seconds(self.pid)[0]
@@ -186,13 +239,10 @@ class Host:
                 if message:
                     self._check()
                 message += self._received()
-            told, data = parsed(message)
-            answers = np.frombuffer(data, np.uint8)
-            failures = [_checked(one, self._asked) for one in told["failures"]]
-            if len(answers) != self._asked or not ((answers < self._moves) | (answers == FAILED)).all():
-                raise ValueError("the answer is no answer")
-            return Answers(answers, failures, min(max(0.0, float(told["seconds"])), 1e6))
-        except (ClosedError, OSError, ValueError, KeyError, TypeError) as error:
+            return read_answers(message, self._asked, self._actions, self._round)
+        except HostError:
+            raise
+        except Exception as error:  # whatever is wrong with a message is the fault of those that can send it
             hung = self._marks[BEATS] == HUNG
             raise HostError(self._blamed(), _HANGS if hung else "ended its process") from error
 
@@ -210,9 +260,9 @@ class Host:
         self._asleep += sleeps
         if self._marks[BEATS] != self._beats[0]:
             self._beats = self._marks[BEATS], now
-        most = self.settings["seconds"] + _LATE_SECONDS
-        total = 2 * self.settings["seconds"] + _LATE_SECONDS  # its code could fake the ticks
-        hangs = now - self._beats[1] > most or (self.alone and now > total)
+        seconds = self.settings["seconds"]
+        hangs = now - self._beats[1] > seconds + _LATE_SECONDS
+        hangs |= now - self._began > self.most * seconds + _LATE_SECONDS
         if hangs or self._asleep * _POLL_SECONDS > _ASLEEP_SECONDS:
             raise HostError(self._blamed(), _HANGS)
 
@@ -243,15 +293,6 @@ class UnreadyError(Exception):
     def __init__(self, what: str, *, confined: bool) -> None:
         super().__init__(what)
         self.confined = confined
-
-
-def _checked(told: Any, asked: int) -> dict[str, Any]:
-    """A failure reported by an untrusted process; ValueError, KeyError or TypeError if it is malformed."""
-    index = int(told["index"])
-    if not 0 <= index < asked:
-        raise ValueError("a failure of nobody")
-    flags = {name: bool(told[name]) for name in ("over", "spent", "memory")}
-    return {"index": index, "round": int(told["round"]), "what": str(told["what"])[:200], **flags}
 
 
 def processor_seconds(pid: int) -> tuple[float, bool]:

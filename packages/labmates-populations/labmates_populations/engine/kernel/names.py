@@ -8,7 +8,7 @@ import math
 import random
 import types
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any
 
@@ -53,8 +53,8 @@ def _hashed(item: Any) -> Any:
     """What has a hash that is no address: a number, a text, or a tuple of these; addresses would order a set."""
     for part in item if type(item) is tuple else ():
         _hashed(part)
-    if not isinstance(item, (int, float, str, tuple, np.generic, Enum)) or item != item:
-        raise TypeError("only numbers, texts and tuples of them have a hash here, and can be in a set")
+    if not isinstance(item, (int, float, str, tuple, np.generic, Enum, type(None))) or item != item:
+        raise TypeError("only numbers, texts, None and tuples of them have a hash here, and can be in a set")
     return item
 
 
@@ -173,39 +173,40 @@ def own_names(*, paper: bool) -> dict[str, Any]:
 
     The class of the history depends on the strategy's form, `paper` or current.
     """
-    known = _IMPORTED | _interfaces(paper)
+    known = _IMPORTED | interfaces(interface.BaseStrategy, paper=paper)
 
     def import_(name: str, _globals: Any = None, _locals: Any = None, wanted: Any = (), level: int = 0) -> Any:
-        if level or name not in known:
-            raise ImportError(f"a strategy can't import '{name}'")
+        if name not in known:  # numpy's own code, on behalf of the strategy: its imports have been checked
+            return builtins.__import__(name, _globals, _locals, wanted, level)
         return known[name if wanted else name.partition(".")[0]]
 
     changed = {"__import__": import_, "id": _id, "print": lambda *_, **__: None}
     return {"__builtins__": {**vars(builtins), **changed}, "__name__": "strategy"}
 
 
-def _interfaces(paper: bool) -> dict[str, types.ModuleType]:
-    """Replacements for our modules and the modules of the published program."""
+def interfaces(base: type, *, paper: bool) -> dict[str, types.ModuleType]:
+    """Replacements for our modules and the modules of the published program, with the `base` of strategies."""
     actions = {"Action": interface.Action, "C": interface.C, "D": interface.D}
     history = {
         "PlayerHistory": interface.PaperHistory if paper else interface.PlayerHistory,
         "ActionHistory": interface.ActionHistory,
     }
     states = {"GameDescription": interface.GameDescription, "GameState": interface.GameState}
-    common, players = {**actions, **history, **states}, {"BaseStrategy": interface.BaseStrategy}
+    common, players = {**actions, **history, **states}, {"BaseStrategy": base}
     games = {kind.__name__: kind for kind in (*interface.DESCRIPTIONS.values(), interface.CommonPoolState)}
-    parts = {"players": players, "games": games, "common": common}
-    made = {name: _module(f"emergent_llm.{name}", names) for name, names in parts.items()}
-    ours = _module("labmates.strategies", {**common, **players, **games})
+    parts: dict[str, dict[str, Any]] = {"players": players, "games": games, "common": common}
+    made = {name: module_of(f"emergent_llm.{name}", names) for name, names in parts.items()}
+    ours = module_of("labmates.strategies", {**common, **players, **games})
     return {
         **{f"emergent_llm.{name}": module for name, module in made.items()},
-        "emergent_llm": _module("emergent_llm", made),
+        "emergent_llm": module_of("emergent_llm", made),
         "labmates.strategies": ours,
-        "labmates": _module("labmates", {"strategies": ours}),
+        "labmates": module_of("labmates", {"strategies": ours}),
     }
 
 
-def _module(name: str, names: Any) -> types.ModuleType:
+def module_of(name: str, names: Mapping[str, Any]) -> types.ModuleType:
+    """A module with these names."""
     module = types.ModuleType(name)
     vars(module).update(names)
     return module

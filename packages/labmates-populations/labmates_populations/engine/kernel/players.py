@@ -1,7 +1,7 @@
-"""A process of players that make decisions: many of compiled strategies, or one of any other strategy.
+"""A process of players that make decisions: those of all compiled strategies, of one other strategy, or a single one.
 
 It is confined before it receives any strategy's code, and receives only the players' observations. Its answers are
-untrusted, since the code of a strategy that is not compiled can do anything in it.
+untrusted, since the code of a single player can do anything in it.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from labmates_populations.engine.kernel.chance import player_random, seed_all
 from labmates_populations.engine.kernel.confine import confine
+from labmates_populations.engine.kernel.guarded import guarded_names
 from labmates_populations.engine.kernel.interface import (
     DESCRIPTIONS,
     ActionHistory,
@@ -39,6 +40,7 @@ from labmates_populations.engine.kernel.interface import (
 )
 from labmates_populations.engine.kernel.limits import MARKS, MOST_SPENT, PLACE, DecisionTimeout, Watch
 from labmates_populations.engine.kernel.names import compiled_names, own_names
+from labmates_populations.engine.kernel.ways import COMPILED, MACHINE, PROCESS
 from labmates_populations.engine.kernel.wire import ClosedError, Reader, receive, send
 from labmates_populations.repeated import REPEATED, RepeatedGame
 
@@ -86,6 +88,7 @@ def serve(connection: socket.socket, settings: dict[str, Any], marks: int) -> No
             began = time.thread_time()
             if "game" in head:
                 players = Players(head, np.frombuffer(data, np.int64), known, watch, view)
+                gc.collect()
                 continue
             assert players is not None
             try:
@@ -108,7 +111,7 @@ class Strategy:
     Parameters
     ----------
     told
-        `paper`, `random`, `arguments`, `name`, and whether it is `compiled`.
+        `paper`, `random`, `arguments`, `name`, and its `way`.
     code
         The code before the class, and of the class.
     """
@@ -122,7 +125,7 @@ class Strategy:
 
     def player(self, description: GameDescription, seed: int, group: int, seat: int) -> Any:
         """A new player. Exceptions of the strategy's code are propagated."""
-        if self._told["compiled"]:
+        if self._told["way"] in (MACHINE, COMPILED):
             if self._class is None:
                 made: dict[str, Any] = {}
                 # The code can't change the names, so all share one table, which stays in the processor's cache.
@@ -133,8 +136,11 @@ class Strategy:
                 player.chance = player_random(seed, group, seat)
             player.__init__(description)
             return player
-        seed_all(seed, group, seat)
-        names = own_names(paper=self.paper)
+        if self._told["way"] == PROCESS:
+            names = guarded_names(seed, group, seat, paper=self.paper)
+        else:
+            seed_all(seed, group, seat)
+            names = own_names(paper=self.paper)
         for code in self._codes:
             exec(code, names)  # noqa: S102
         return names[self._told["name"]](description)

@@ -11,6 +11,7 @@ import re
 import resource
 import socket
 from collections.abc import Iterable, Iterator, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property
 from io import StringIO
@@ -19,8 +20,10 @@ from typing import Any, TypeGuard
 
 from labmates_populations.engine.kernel.compiler import Compiled, compile_class, imported_names
 from labmates_populations.engine.kernel.plain import plain
+from labmates_populations.engine.kernel.rewriting.guards import guarded
 from labmates_populations.engine.kernel.rewriting.nodes import UnfitError
 from labmates_populations.engine.kernel.static import MOST_CHARACTERS, draws, names_of_chance, problems_of
+from labmates_populations.engine.kernel.ways import COMPILED, MACHINE, PROCESS, PROCESSES
 from labmates_populations.engine.kernel.wire import Reader, receive, send
 from labmates_populations.machine import Machine, load_machine
 
@@ -55,6 +58,8 @@ class Found:
         Number of a decision's arguments: 1 for the history, 2 with a stock or a state.
     problems
         Problems from the static checks; a class with problems is never run.
+    way, why
+        How it is played (see `ways`), and the line and reason for which it is not played in a faster way.
     """
 
     name: str
@@ -66,6 +71,8 @@ class Found:
     random: bool
     arguments: int
     problems: tuple[str, ...]
+    way: str
+    why: str
 
 
 @dataclass(frozen=True)
@@ -74,18 +81,20 @@ class Source:
 
     Attributes
     ----------
-    compiled
-        Whether its code fits the subset of `compiler`.
     code
-        The code of its class, for `marshal`; empty if there are problems.
+        The code before the class, if any, and of the class, for `marshal`; empty if there are problems.
     program
         The equivalent program for the machine; empty if there is none.
     """
 
     found: Found
-    compiled: bool
     code: bytes
     program: bytes = b""
+
+    @property
+    def compiled(self) -> bool:
+        """Whether its code fits the subset of `compiler`."""
+        return self.found.way in (MACHINE, COMPILED)
 
     @property
     def playable(self) -> bool:
@@ -94,8 +103,8 @@ class Source:
 
     def told(self, number: int) -> dict[str, Any]:
         """The facts for a process of players."""
-        facts = {name: getattr(self.found, name) for name in ("name", "paper", "random", "arguments")}
-        return {"number": number, **facts, "compiled": self.compiled, "bytes": len(self.code)}
+        facts = {name: getattr(self.found, name) for name in ("name", "paper", "random", "arguments", "way")}
+        return {"number": number, **facts, "bytes": len(self.code)}
 
 
 class UnreadableError(Exception):
@@ -114,7 +123,7 @@ def serve(connection: socket.socket, settings: dict[str, Any]) -> None:
     except UnreadableError as error:
         send(connection, {"error": str(error)})
         return
-    sizes = [(source.compiled, len(source.code), len(source.program)) for source in sources]
+    sizes = [(len(source.code), len(source.program)) for source in sources]
     parts = [part for source in sources for part in (source.code, source.program)]
     send(connection, {"found": [vars(source.found) for source in sources], "sizes": sizes}, b"".join(parts))
 
@@ -128,8 +137,8 @@ def received_sources(told: Mapping[str, Any], data: bytes) -> list[Source]:
     """The strategies in a message of `serve`."""
     reader = Reader(data)
     return [
-        Source(found, bool(compiled), reader.bytes(code), reader.bytes(program))
-        for found, (compiled, code, program) in zip(found_in(told["found"]), told["sizes"], strict=True)
+        Source(found, reader.bytes(code), reader.bytes(program))
+        for found, (code, program) in zip(found_in(told["found"]), told["sizes"], strict=True)
     ]
 
 
@@ -201,7 +210,13 @@ class _File:
         self.shared = "".join(piece.text(node) for node in rest if node not in imports)
         self.problems = problems_of(rest, len(self.shared))
         self.code = _compiled(ast.Module(body=rest, type_ignores=[]), name)
-        self.names = imported_names(rest)
+        self.rest = rest
+        self.names: Mapping[str, str] = {}
+        self.why = ""
+        try:
+            self.names = imported_names(rest)
+        except UnfitError as error:
+            self.why = str(error)
 
 
 def _read(pieces: Iterable[str], name: str, machine: Machine | None) -> Iterator[Source]:
@@ -216,36 +231,60 @@ def _read(pieces: Iterable[str], name: str, machine: Machine | None) -> Iterator
             raise _UnsplitError
         for node in strategies:
             found = _found(node, file.problems, before)
-            made = None if found["problems"] else _fitting(file.names, node, piece, machine)
-            if made is None:
-                yield _alone(file, piece.text(node), found)
+            try:
+                made = _fitting(file, node, piece, found, machine)
+            except UnfitError as error:
+                yield _ordinary(file, piece.text(node), found, str(error))
             else:
-                yield Source(Found(**found, random=made.draws), True, marshal.dumps((made.code,)), made.program)
+                way = MACHINE if made.program else COMPILED
+                facts = Found(**found, random=made.draws, way=way, why="")
+                yield Source(facts, marshal.dumps((made.code,)), made.program)
         before += piece.breaks
 
 
 def _fitting(
-    names: Mapping[str, str] | None, node: ast.ClassDef, piece: _Piece, machine: Machine | None
-) -> Compiled | None:
-    """The compiled strategy, rewritten if necessary; None if it does not fit the subset."""
-    if names is None or (piece.size > MOST_CHARACTERS and len(piece.text(node)) > MOST_CHARACTERS):
-        return None
+    file: _File, node: ast.ClassDef, piece: _Piece, found: dict[str, Any], machine: Machine | None
+) -> Compiled:
+    """The compiled strategy, rewritten if necessary; UnfitError if it does not fit the subset."""
+    line = found["line"]
+    if file.why or found["problems"]:
+        raise UnfitError(file.why)
+    if piece.size > MOST_CHARACTERS and len(piece.text(node)) > MOST_CHARACTERS:
+        raise UnfitError(f"line {line}: a class of more than {MOST_CHARACTERS} characters")
     with contextlib.suppress(UnfitError):
-        return compile_class(node, names, machine)
-    [again] = ast.parse(piece.text(node)).body  # `compile_class` has changed the tree
-    with contextlib.suppress(UnfitError, RecursionError):
-        return compile_class(plain(again), names, machine) if isinstance(again, ast.ClassDef) else None
-    return None
+        return compile_class(node, file.names, machine)
+    again = _class_at(piece.text(node), line)  # `compile_class` has changed the tree
+    try:
+        return compile_class(plain(again), file.names, machine)
+    except RecursionError as error:
+        raise UnfitError(f"line {line}: {error}") from error
 
 
-def _alone(file: _File, source: str, found: dict[str, Any]) -> Source:
-    """A strategy that does not fit the subset."""
-    tree = ast.increment_lineno(ast.parse(source), found["line"] - 1)
-    problems = tuple(dict.fromkeys([*found.pop("problems"), *problems_of(tree.body, len(source))]))
-    code = b"" if problems else marshal.dumps((file.code, _compiled(tree, file.name)))
+def _class_at(source: str, line: int) -> ast.ClassDef:
+    """The tree of a class whose first line in its file is `line`."""
+    [node] = ast.parse(source).body
+    assert isinstance(node, ast.ClassDef)
+    ast.increment_lineno(node, line - 1)
+    return node
+
+
+def _ordinary(file: _File, source: str, found: dict[str, Any], why: str) -> Source:
+    """A strategy that does not fit the subset, for the reason `why`."""
+    node = _class_at(source, found["line"])
+    problems = tuple(dict.fromkeys([*found.pop("problems"), *problems_of([node], len(source))]))
+    way, code = PROCESS, b""
+    if not problems:
+        try:
+            before, node = guarded(deepcopy(file.rest), node)
+            codes = [_compiled(ast.Module(before, []), file.name), _compiled(ast.Module([node], []), file.name)]
+        except (UnfitError, RecursionError) as error:
+            way, why = PROCESSES, str(error)
+            codes = [file.code, _compiled(ast.Module([_class_at(source, found["line"])], []), file.name)]
+        code = marshal.dumps(tuple(codes))
     if len(code) > _MOST_CODE:
         code, problems = b"", (f"needs {len(code)} bytes of code; at most {_MOST_CODE} are allowed",)
-    return Source(Found(**found, random=draws(source + file.shared, file.chance), problems=problems), False, code)
+    random = draws(source + file.shared, file.chance)
+    return Source(Found(**found, random=random, problems=problems, way=way, why=why), code)
 
 
 def _compiled(tree: ast.Module, name: str) -> CodeType:

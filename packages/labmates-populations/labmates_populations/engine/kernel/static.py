@@ -43,7 +43,7 @@ def _of(node: ast.AST) -> Iterator[Problem]:
                 yield node.lineno, f"imports everything from '{module}'"
         case ast.Name(id=name) if name in _FORBIDDEN_NAMES:
             yield node.lineno, f"uses '{name}'"
-        case ast.Attribute(attr=name) if name.startswith("__") and name not in _ATTRIBUTES:
+        case ast.Attribute(attr=name) if name.startswith("__") and name.endswith("__") and name not in _ATTRIBUTES:
             yield node.lineno, f"uses the attribute '{name}'"
         case ast.AsyncFunctionDef() | ast.Await() | ast.AsyncFor() | ast.AsyncWith():
             yield node.lineno, "is asynchronous"

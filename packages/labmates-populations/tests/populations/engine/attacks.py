@@ -75,6 +75,21 @@ ESCAPE = {
     "another filter": "assert modules('ctypes').CDLL(None).prctl(22, 0, 0, 0, 0) == 0\nreturn C",
 }
 
+
+def _forged(message: str, move: int = 1) -> str:
+    """Send this message with a move, and end."""
+    return f"""
+        message = {message!r}.encode()
+        for descriptor in range(3, 12):
+            try:
+                sizes = len(message).to_bytes(8, 'little') + bytes([1] + [0] * 7)
+                os.write(descriptor, sizes + message + bytes([{move}]))
+            except OSError:
+                pass
+        os._exit(0)
+        """
+
+
 FORGERY = {
     "the published exploit": """
         look = str.format
@@ -372,6 +387,24 @@ EXHAUSTION = {
 }
 """Ends in time, and the strategy is named if it has made no decision."""
 
+MESSAGES = {
+    "a failure in a far round": _forged(
+        '{"failures":[{"index":0,"round":1000000,"what":"","over":false,"spent":false,"memory":false}],"seconds":0.0}',
+        move=255,
+    ),
+    "failures without an end": _forged(
+        '{"failures":['
+        + ",".join(['{"index":0,"round":0,"what":"","over":false,"spent":false,"memory":false}'] * 2000)
+        + '],"seconds":0.0}',
+        move=255,
+    ),
+    "a message of another form": _forged('{"failures":[],"seconds":0,"own":[]}'),
+    "a time without an end": _forged('{"failures":[],"seconds":' + "9" * 400 + "}"),
+    "a place that is no number": _forged('{"failures":[{"index":Infinity}],"seconds":0.0}'),
+    "brackets without an end": _forged("[" * 10**5),
+}
+"""Messages that no honest process sends."""
+
 AFTER = {
     "escape": ESCAPE,
     "forgery": FORGERY,
@@ -379,6 +412,7 @@ AFTER = {
     "state": STATE,
     "chance": CHANCE,
     "exhaustion": EXHAUSTION,
+    "messages": MESSAGES,
 }
 ATTACKS = {f"{kind}: {name}": body for kind, attacks in AFTER.items() for name, body in attacks.items()}
 """All attacks that pass the static checks."""

@@ -13,7 +13,7 @@ from labmates_populations.engine.checks import Checked
 from labmates_populations.engine.kernel.source import Found
 from labmates_populations.engine.verdicts import _rules
 
-FOUND = Found("Strategy_SELFISH_1", 3, 9, "selfish", 1, False, True, 2, ())
+FOUND = Found("Strategy_SELFISH_1", 3, 9, "selfish", 1, False, True, 2, (), "compiled", "")
 KEPT = [Checked(FOUND, ("took too long",), False)]
 
 

@@ -178,6 +178,8 @@ class Function:
         operator, number, numeric = type(node.op), _is_number(node.right), _is_numeric(node.left)
         if operator in (ast.LShift, ast.MatMult):
             raise UnfitError(f"line {node.lineno}: {operator.__name__}")
+        if operator is ast.Mod and (isinstance(node.left, ast.JoinedStr) or _is_text(node.left)):
+            raise UnfitError(f"line {node.lineno}: formats a text")
         node.left, node.right = self.visit(node.left), self.visit(node.right)
         if operator is ast.Mod and not (number and numeric):
             return call("modulo", [node.left, node.right])
@@ -450,6 +452,10 @@ def _check_places(node: ast.Call, most: int) -> None:
 def _is_number(node: ast.expr) -> bool:
     """Whether an expression is a small literal number."""
     return isinstance(node, ast.Constant) and isinstance(node.value, (int, float)) and abs(node.value) <= 64
+
+
+def _is_text(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
 def _is_numeric(node: Any) -> bool:

@@ -1,0 +1,190 @@
+"""The rewriting of ordinary Python whose players may share a process, and the reasons why other code may not.
+
+Reading an attribute is allowed by its name, if no thing in a player's reach has something shared under it; else, as
+every change of an attribute, it goes through a function of `guarded` that looks at the thing. What can't be judged in
+this way is outside the subset: its players have a process each.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from labmates_populations.engine.kernel.exposed import AMBIGUOUS, EXPOSED, RANDOM, SAFE, words
+from labmates_populations.engine.kernel.guarded import GUARDS
+from labmates_populations.engine.kernel.rewriting.nodes import UnfitError
+
+_OWN, _LOOK, _KIND = GUARDS
+_METHODS = frozenset(
+    f"__{name}__"
+    for name in words(
+        "init call post_init repr str len bool int float index hash eq ne lt le gt ge contains getitem setitem "
+        "delitem iter next reversed add radd iadd sub rsub isub mul rmul imul truediv rtruediv floordiv rfloordiv "
+        "mod rmod pow neg pos abs round and or xor invert enter exit"
+    )
+)
+"""Special methods that a class may have: numpy and the interpreter call them for what they are alone."""
+_TEXTS = frozenset({"__name__", "__doc__", "__qualname__"})
+_HELD = frozenset({"__name__", "__slots__"})
+
+
+def guarded(before: list[ast.stmt], node: ast.ClassDef) -> tuple[list[ast.stmt], ast.ClassDef]:
+    """The code before a strategy's class, and the class, both rewritten; UnfitError with the line and the reason."""
+    guards = _Guards(_own_names([*before, node]))
+    return [guards.visit(one) for one in before], guards.visit(node)
+
+
+def _own_names(statements: Iterable[ast.stmt]) -> set[str]:
+    """The names of attributes that the code itself makes."""
+    found: set[str] = set()
+    for child in (child for statement in statements for child in ast.walk(statement)):
+        match child:
+            case ast.Attribute(attr=name, ctx=ast.Store()):
+                found.add(name)
+            case ast.ClassDef(body=body):
+                found.update(name for one in body for name in _bound(one))
+            case ast.Call(func=ast.Name("namedtuple") | ast.Attribute(attr="namedtuple")):
+                texts = (one.value for one in ast.walk(child) if isinstance(one, ast.Constant))
+                found.update(word for text in texts if isinstance(text, str) for word in text.replace(",", " ").split())
+            case ast.Call(func=ast.Name("setattr"), args=[_, ast.Constant(value=str(name)), *_]):
+                found.add(name)
+    return found
+
+
+def _bound(statement: ast.stmt) -> Iterator[str]:
+    """The names that a statement of a class binds."""
+    if isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
+        yield statement.name
+    else:
+        names = (one for one in ast.walk(statement) if isinstance(one, ast.Name))
+        yield from (one.id for one in names if isinstance(one.ctx, ast.Store))
+
+
+def _is_special(name: str) -> bool:
+    return name.startswith("__") and name.endswith("__")
+
+
+class _Guards(ast.NodeTransformer):
+    """Rewrites code; `names` are the attributes that it makes."""
+
+    def __init__(self, names: set[str]) -> None:
+        self._names = names
+
+    def visit(self, node: ast.AST) -> Any:
+        """The replacement for a node, after a look at the names that it binds or reads."""
+        for field in ("id", "name", "arg", "asname", "rest"):
+            name = getattr(node, field, None)
+            if not isinstance(name, str) or isinstance(node, ast.FunctionDef):
+                continue
+            if name in GUARDS or (_is_special(name) and name not in _HELD):
+                self._refuse(node, f"names {name}")
+        return super().visit(node)
+
+    def _refuse(self, node: ast.AST, why: str) -> None:
+        raise UnfitError(f"line {getattr(node, 'lineno', 0)}: {why}")
+
+    def _call(self, name: str, node: ast.AST, *arguments: ast.expr) -> ast.Call:
+        return ast.fix_missing_locations(
+            ast.copy_location(ast.Call(ast.Name(name, ast.Load()), [*arguments], []), node)
+        )
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        """Allow an attribute by its name, or look at the thing."""
+        name, value = node.attr, node.value
+        node.value = self.visit(value)
+        if isinstance(node.ctx, (ast.Store, ast.Del)):
+            if _is_special(name):
+                self._refuse(node, f"changes {name}")
+            node.value = self._call(_OWN, node, node.value)
+        elif _is_special(name):
+            self._special(node, value)
+            if name == "__class__":
+                return self._call(_KIND, node, node.value)
+        elif name == "format" and isinstance(value, ast.Constant) and isinstance(value.value, str):
+            if set(value.value) & {"[", "."} and _has_paths(value.value):
+                self._refuse(node, "formats a text with attributes")
+        elif name not in SAFE:
+            if name not in self._names:
+                self._refuse(node, f"reads the attribute {name}")
+            if name in AMBIGUOUS:
+                return self._call(_LOOK, node, node.value, ast.Constant(name))
+        return node
+
+    def _special(self, node: ast.Attribute, value: ast.expr) -> None:
+        if node.attr in _METHODS:
+            match value:
+                case ast.Call(func=ast.Name("super"), args=[], keywords=[]):
+                    pass
+                case _:
+                    node.value = self._call(_OWN, node, node.value)
+        elif node.attr not in (*_TEXTS, "__class__"):
+            self._refuse(node, f"reads {node.attr}")
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        """Allow `super` only as a call."""
+        if node.id == "super":
+            self._refuse(node, "super is not called without arguments")
+        return node
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        """Refuse arguments that name memory, or that can't be read here."""
+        for one in node.keywords:
+            if one.arg is None or one.arg in ("where", "out", "buffer", "like"):
+                self._refuse(node, "passes arguments that aren't named" if one.arg is None else f"passes {one.arg}")
+        if isinstance(node.func, ast.Name) and node.func.id == "super" and not node.args and not node.keywords:
+            return node
+        return self.generic_visit(node)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        """Allow the special methods that are listed; annotations are never evaluated."""
+        if _is_special(node.name) and node.name not in _METHODS:
+            self._refuse(node, f"has a method {node.name}")
+        node.returns = None
+        return self.generic_visit(node)
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        """Refuse classes of other classes."""
+        if node.keywords:
+            self._refuse(node, "a class with arguments")
+        return self.generic_visit(node)
+
+    def visit_arg(self, node: ast.arg) -> ast.AST:
+        """Forget an annotation."""
+        node.annotation = None
+        return node
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        """Leave the annotation as it is: it becomes a text."""
+        node.target = self.visit(node.target)
+        node.value = None if node.value is None else self.visit(node.value)
+        return node
+
+    def visit_MatchClass(self, node: ast.MatchClass) -> ast.AST:
+        """Allow the attributes of a pattern by their names."""
+        for name in node.kwd_attrs:
+            if name not in SAFE and (name not in self._names or name in AMBIGUOUS):
+                self._refuse(node, f"reads the attribute {name}")
+        return self.generic_visit(node)
+
+    def visit_Import(self, node: ast.Import) -> ast.AST:
+        """Allow the modules that players share."""
+        for alias in node.names:
+            self.visit(alias)
+        return node
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST:
+        """Allow what is exposed of a module."""
+        known = {**EXPOSED, **RANDOM}
+        for alias in node.names:
+            self.visit(alias)
+            exposed = {*known.get(str(node.module), ()), *known}
+            if node.module in known and not {alias.name, f"{node.module}.{alias.name}"} & exposed:
+                self._refuse(node, f"imports {alias.name} from {node.module}")
+        return node
+
+
+def _has_paths(text: str) -> bool:
+    """Whether a text to be formatted names attributes or items."""
+    fields = (part.partition("}")[0].partition(":")[0] for part in text.replace("{{", "").split("{")[1:])
+    return any(set(field) & {".", "["} for field in fields)

@@ -1,0 +1,227 @@
+"""Ordinary Python plays in one process for each strategy, in which no player reaches anything of another."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from labmates_populations.engine.kernel.exposed import EXPOSED
+from labmates_populations.engine.kernel.names import MODULES
+from labmates_populations.engine.kernel.source import read_source
+from labmates_populations.engine.kernel.ways import PROCESS, PROCESSES
+from labmates_populations.engine.workers import Batch, Errors, Workers
+from labmates_populations.repeated import make_repeated
+from tests.support.strategies import HEAD, strategy
+
+IMPORTS = """
+import functools
+import itertools
+import statistics
+from collections import Counter, OrderedDict, defaultdict, deque, namedtuple
+from functools import lru_cache
+from typing import NamedTuple, Optional
+"""
+ROUNDS = 4
+SHARED = "(lambda: np.lib)\n"
+"""It could reach what players share: a process for each player."""
+
+ORDINARY: dict[str, tuple[str, str, str]] = {
+    "a constant of the file": ("LIMIT = 3", "return C if LIMIT == 3 else D", ""),
+    "a list of the file": ("SEEN = []", "SEEN.append(1)\nreturn C if len(SEEN) == history.round_number + 1 else D", ""),
+    "a global": ("n = 0", "global n\nn += 1\nreturn C if n == history.round_number + 1 else D", ""),
+    "a function of the file": ("def double(x: int) -> int:\n    return 2 * x", "return C if double(2) == 4 else D", ""),
+    "a main program": ("if __name__ == '__main__':\n    print(1)", "return C", ""),
+    "a class of data": (
+        "@dataclass(frozen=False)\nclass Memory:\n    base: int = 0\n    more: Optional[int] = None",
+        "m = Memory()\nm.base += 2\nreturn C if m.base == 2 and m.more is None else D", "",
+    ),
+    "a dict of the class": ("", "return C if self.WEIGHTS['a'] == 1 else D", "WEIGHTS = {'a': 1}"),
+    "two names at once": ("", "return C if self.A < self.B else D", "A, B = 1, 2"),
+    "actions of the class": ("", "return self.MOVES[0]", "MOVES = [C, D]"),
+    "a property": ("", "return C if self.data == 3 else D", "@property\ndef data(self):\n    return 3"),
+    "a method of the class": ("", "return C if self.made() == 'Strategy_SELFISH_1' else D",
+                              "@classmethod\ndef made(cls):\n    return cls.__name__"),
+    "a private method": ("", "return self.__decide()", "def __decide(self):\n    return C"),
+    "a kept value": ("", "return C if self.f(2) == 4 else D",
+                     "@lru_cache(maxsize=None)\ndef f(self, n):\n    return 2 * n"),
+    "names that mean something elsewhere": (
+        "", "self.base, self.flags, self.state = 1, 2, [3]\nself.state += [self.base]\n"
+        "return C if self.state == [3, 1] and self.flags == 2 else D", "",
+    ),
+    "attributes by name": (
+        "", "setattr(self, 'n_3', 1)\nreturn C if getattr(self, f'n_{3}') and hasattr(self, 'n_3') else D", ""),
+    "its own type": ("", "return C if type(self).__name__ == self.__class__.__name__ and type(1) is int else D", ""),
+    "an enumeration of the file": ("class Mode(Enum):\n    A = 1\n    B = 2",
+                                   "return C if Mode(2) is Mode.B and Mode.A.value == 1 else D", ""),
+    "a named tuple": ("Point = namedtuple('Point', 'x base')\nclass Other(NamedTuple):\n    z: int = 4",
+                      "p = Point(1, 2)\nreturn C if p.x + Other().z == 5 else D", ""),
+    "a match": ("", "match history.round_number:\n    case 0 | 1:\n        return C\n    case _: return C", ""),
+    "a finally": ("", "try:\n    x = 1\nfinally:\n    self.x = 2\nreturn C if self.x > x else D", ""),
+    "settings of errors": ("", "with np.errstate(divide='ignore'):\n    x = np.float64(1) / 0\n"
+                           "return C if np.isinf(x) else D", ""),
+    "types of arrays": ("Row = NDArray[np.bool_]", "return C if isinstance(history.my_actions, np.ndarray) else D", ""),
+    "arguments by position": ("", "f = lambda *values: sum(values)\nreturn C if f(*[1, 2]) == 3 else D", ""),
+    "a module within": ("", "import math as m\nreturn C if m.floor(2.5) == 2 else D", ""),
+    "text with a percent sign": ("", "key = '%d:%d' % (1, 2)\nreturn C if key == '1:2' else D", ""),
+    "a formatted text": ("", "return C if '{:.1f} {}'.format(1.25, 'a.b') in ('1.2 a.b', '1.3 a.b') else D", ""),
+    "a generator that ends": ("", "return C if next((x for x in [1] if x > 1), None) is None else D", ""),
+}  # fmt: skip
+"""The code before the class, its decision and more of the class; it cooperates."""
+
+REACHING = {
+    "a private part of a module": "random._os\nreturn C",
+    "a module that is not listed": "np.lib\nreturn C",
+    "the base of an array": "history.my_actions.base\nreturn C",
+    "the data of an array": "history.my_actions.data\nreturn C",
+    "a frame": "(x for x in [1]).gi_frame\nreturn C",
+    "a text's attributes": "return C if str.format('{0.x}', self) else D",
+    "a literal text's attributes": "return C if '{0.x}'.format(self) else D",
+    "memory that is not written": "np.add(1, 2, where=False)\nreturn C",
+    "arguments of any name": "np.add(**{'x1': 1, 'x2': 2})\nreturn C",
+    "an address": "class A:\n    __array_interface__ = {}\nreturn C",
+    "a method for any attribute": "class A:\n    def __getattr__(self, name): return 1\nreturn C",
+    "an end": "class A:\n    def __del__(self): pass\nreturn C",
+    "another class of classes": "class A(metaclass=Enum): pass\nreturn C",
+    "what is behind a class": "super(Enum, self)\nreturn C",
+    "the operating system's chance": "from random import SystemRandom\nreturn C",
+    "a pattern": "match history:\n    case object(_record=x): return C\nreturn D",
+    "a guard": "guarded_own = type(self)\nreturn C",
+}
+
+DENIED = {
+    "a note on a function": "np.mean.note = 1\nreturn C",
+    "a note on an action": "C.note = 1\nreturn C",
+    "a note by name": "setattr(np.mean, 'note', 1)\nreturn C",
+    "a note on a type": "Enum.note = 1\nreturn C",
+    "a note by the base": "BaseStrategy.__init__(np.mean, 1)\nreturn C",
+    "a note by a decorator": "dataclass(Counter)\nreturn C",
+    "a note by another method": "self.note = 1\nPlayerHistory.note\nreturn C",
+    "the description": "self.game_description.k = 2\nreturn C",
+    "the base by name": "getattr(history.my_actions, 'ba' + 'se')\nreturn C",
+    "what it is made of": "getattr(self, '__di' + 'ct__')\nreturn C",
+    "the type of an array": "type(history.my_actions)((2,))\nreturn C",
+    "the type of a function": "type(lambda: 0)\nreturn C",
+    "a type": "type('A', (), {})\nreturn C",
+    "an enumeration of anything": "Enum('A', {'__array_interface__': {}})\nreturn C",
+    "settings of numpy": "np.seterr(over='raise')\nreturn C",
+    "a builtin that is not listed": "return C if compiled else D",
+}
+"""Refused when it happens."""
+
+
+def _file(head: str, body: str, more: str) -> str:
+    members = "".join(f"    {line}\n" for line in more.splitlines())
+    return f"{HEAD}{IMPORTS}{head}\n{strategy(body)}{members}"
+
+
+def _played(texts: list[str]) -> tuple[list[np.ndarray[Any, Any]], list[Errors | None]]:
+    """The moves of three players of each file's strategy, and its errors."""
+    with Workers(processes=1) as workers:
+        loaded = [workers.load("test.py", text)[0] for text in texts]
+        assert [one.problems for one in loaded] == [()] * len(loaded)
+        groups = np.array([[one.index] * 3 for one in loaded])
+        numbers = np.zeros(len(groups), np.int64)  # on which random numbers depend
+        [result] = workers.play([Batch(make_repeated("public-goods", 3, ROUNDS), groups, seed=5, numbers=numbers)])
+    return [*result.actions], [result.errors.get(one.index) for one in loaded]
+
+
+def _ways(texts: list[str]) -> list[tuple[str, str]]:
+    return [(found.way, found.why) for text in texts for found in (read_source(text, "test.py")[0].found,)]
+
+
+def test_ordinary_code_plays_in_one_process_and_does_what_it_does_alone() -> None:
+    texts = [_file(*parts) for parts in ORDINARY.values()]
+    assert {name: why for name, (way, why) in zip(ORDINARY, _ways(texts), strict=True) if way == PROCESSES} == {}
+    moves, errors = _played(texts)
+    assert {name: error for name, error in zip(ORDINARY, errors, strict=True) if error} == {}
+    assert [name for name, move in zip(ORDINARY, moves, strict=True) if not move.all()] == []
+
+
+@pytest.mark.parametrize("body", REACHING.values(), ids=REACHING)
+def test_what_could_reach_another_player_has_a_process_for_each_and_says_why(body: str) -> None:
+    [(way, why)] = _ways([_file("", body, "")])
+    assert way == PROCESSES
+    assert why.startswith("line ")
+
+
+def test_what_is_only_seen_when_it_happens_is_refused_then() -> None:
+    texts = [_file("import collections", body, "") for body in DENIED.values()]
+    assert {way for way, _ in _ways(texts)} == {PROCESS}
+    moves, errors = _played(texts)
+    assert [name for name, error in zip(DENIED, errors, strict=True) if not error] == []
+    assert not np.array(moves).any()
+
+
+def test_chance_is_the_same_in_either_process() -> None:
+    bodies = [
+        "return C if random.random() < 0.5 else D",
+        "random.seed(history.round_number)\nreturn random.choice([C, D])",
+        "random.seed()\nreturn C if random.random() < 0.5 else D",
+        "return C if random.Random().random() < 0.5 else D",
+        "return C if np.random.rand() < 0.5 else D",
+        "return C if np.random.default_rng().random() < 0.5 else D",
+        "return C if np.random.default_rng(history.round_number).choice([0, 1]) else D",
+        "return C if np.random.RandomState(history.round_number).choice([0, 1]) else D",
+        "np.random.seed()\nreturn C if np.random.randint(2) else D",
+    ]
+    texts = [_file("X = 1", start + body, "") for body in bodies for start in ("", SHARED)]
+    assert [way for way, _ in _ways(texts)] == [PROCESS, PROCESSES] * len(bodies)
+    moves, errors = _played(texts)
+    assert errors == [None] * len(texts)
+    for body, one, other in zip(bodies, moves[::2], moves[1::2], strict=True):
+        assert np.array_equal(one, other), body
+    assert not np.array_equal(moves[0][:, 0], moves[0][:, 1]), "each player draws its own"
+
+
+def test_a_process_that_ends_costs_its_own_strategy_alone(workers: Workers) -> None:
+    hanging = _file("X = 1", "if history.round_number == 1: sum(range(10 ** 14))\nreturn C", "")
+    [bad], [good] = workers.load("bad.py", hanging), workers.load("good.py", _file("X = 1", "return C", ""))
+    groups = np.array([[bad.index, bad.index, good.index]] * 2)  # whose players see the same
+    [result] = workers.play([Batch(make_repeated("public-goods", 3, ROUNDS), groups, seed=0)])
+    assert result.actions[:, :, 2].all()
+    assert result.actions[:, 0].all()
+    assert not result.actions[:, 1:, :2].any()
+    assert list(result.errors) == [bad.index]
+    assert (result.errors[bad.index].count, result.errors[bad.index].fatal) == (4 * (ROUNDS - 1), True)
+
+
+EXPRESSIONS = (
+    "Counter('aab').most_common(1)[0][0] == 'a'", "Counter([1, 1, 2])[1] == 2", "deque([1, 2], maxlen=1)[0] == 2",
+    "defaultdict(list)['a'] == []", "OrderedDict([(1, 2)])[1] == 2", "statistics.mode([1, 1, 2]) == 1",
+    "statistics.median([1, 2, 9]) == 2", "statistics.fmean([1, 2]) == 1.5", "statistics.pstdev([1, 1]) == 0",
+    "statistics.quantiles([1, 2, 3]) == [1.0, 2.0, 3.0]", "len(set([None, 1])) == 2", "None in {None: 1}",
+    "'%.2f' % 0.5 == '0.50'", "f'{0.5:.2f}' == '0.50'", "functools.reduce(max, [1, 3, 2]) == 3",
+    "list(itertools.chain([1], [2])) == [1, 2]", "list(itertools.accumulate([1, 2])) == [1, 3]",
+    "math.comb(4, 2) == 6", "math.isclose(math.tau, 2 * math.pi)", "np.polyfit([0, 1], [0, 2], 1).round(6)[0] == 2",
+    "np.polyval([1, 0], 3) == 3", "np.median([1, 2, 9]) == 2", "np.percentile([1, 2, 3], 50) == 2",
+    "np.mean(np.array([[1, 2], [3, 4]]), axis=0).tolist() == [2, 3]", "np.corrcoef([1, 2, 3], [1, 2, 3])[0, 1] > 0.99",
+    "np.convolve([1, 2], [1])[1] == 2", "np.unique([1, 1, 2]).size == 2", "np.linalg.norm([3, 4]) == 5",
+    "np.linalg.solve(np.eye(2), [1, 2])[1] == 2", "np.add.reduce([1, 2]) == 3", "np.histogram([1, 2])[0].sum() == 2",
+    "np.interp(0.5, [0, 1], [0, 2]) == 1", "np.select([True], [1]) == 1", "np.empty(3).shape == (3,)",
+    "np.random.default_rng(1).choice([3, 3]) == 3", "np.random.default_rng(1).integers(2, 3) == 2",
+    "np.random.RandomState(1).permutation(2).sum() == 1", "np.random.choice([4]) == 4", "np.random.randint(1, 2) == 1",
+    "random.Random(1).choice([5]) == 5", "random.choices([6], k=2) == [6, 6]", "random.sample([1, 2], 2)[0] in (1, 2)",
+    "np.array([1.0, np.nan]).any()", "np.nanmean([1, np.nan]) == 1", "np.isin(1, [1, 2]).all()",
+    "np.lexsort([[2, 1]])[0] == 1", "np.einsum('i,i', [1, 2], [1, 2]) == 5", "np.gradient([1, 2])[0] == 1",
+    "str(np.arange(2)) == '[0 1]'", "repr(Action.C) == 'C'", "np.var([1, 1]) == 0 and np.cov([1, 2]) == 0.5",
+    "sorted(['b', 'a'], key=str.lower)[0] == 'a'", "max([1, -2], key=abs) == -2", "bool(np.bool_(True))",
+    "sum(x for x in range(3)) == 3", "np.vectorize(abs)([-1])[0] == 1",
+    "np.apply_along_axis(sum, 0, [[1], [2]])[0] == 3",
+)  # fmt: skip
+ALONE = ("np.fft.fft([1, 1])[0] == 2", "np.polynomial.Polynomial([1, 2])(1) == 3", "np.char.upper('a') == 'A'",
+         "np.strings.upper('a') == 'A'", "np.ma.masked_array([1], [0]).sum() == 1")  # fmt: skip
+"""Of modules that numpy imports when they are first used."""
+
+
+def test_what_modules_offer_works_as_anywhere_else() -> None:
+    assert {*EXPOSED, "random", "numpy.random"} >= {one for one in MODULES if not one.startswith(("labm", "emergent"))}
+    wanted = [("", one) for one in EXPRESSIONS] + [(SHARED, one) for one in (*EXPRESSIONS, *ALONE)]
+    texts = [_file("X = 1", f"{start}return C if {one} else D", "") for start, one in wanted]
+    assert {
+        one: why for (start, one), (way, why) in zip(wanted, _ways(texts), strict=True) if way != PROCESS and not start
+    } == {}
+    moves, errors = _played(texts)
+    assert {pair: error.what for pair, error in zip(wanted, errors, strict=True) if error} == {}
+    assert [pair for pair, move in zip(wanted, moves, strict=True) if not move.all()] == []
