@@ -11,6 +11,7 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 from sitegen.commands import command_pages
+from sitegen.coverage import coverage_page
 from sitegen.examples import example_pages
 from sitegen.gallery import gallery_links, write_gallery
 from sitegen.maths import draw_formulas
@@ -22,7 +23,8 @@ PACKAGES = sorted(Path(__file__).parents[2].glob("packages/*/docs"))
 @cache
 def generated() -> dict[str, str]:
     """Return the Markdown of all generated pages by path."""
-    return dict([*reference_pages(), *command_pages(), *example_pages()])
+    coverage = ("reproduction/coverage.md", coverage_page())
+    return dict([*reference_pages(), *command_pages(), *example_pages(), coverage])
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:

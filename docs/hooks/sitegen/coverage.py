@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Literal
@@ -9,8 +10,8 @@ from typing import Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, TypeAdapter, model_validator
 
-FOLDER = Path(__file__).parents[2] / "reproduction"
-PAGE = FOLDER / "coverage.md"
+DATA = Path(__file__).parents[2] / "reproduction" / "coverage.yaml"
+_PROMPTS = " && labmates show last --prompts --full"
 
 
 class Element(BaseModel):
@@ -24,6 +25,16 @@ class Element(BaseModel):
     code: Literal[0, 2] = 0
     shows: str = ""
     reason: str = ""
+
+    @property
+    def executed(self) -> str:
+        """The command as tests execute it, with the options in brackets, which make it small."""
+        return self.command.replace("[", "").replace("]", "")
+
+    @property
+    def shown(self) -> str:
+        """The command as the page shows it."""
+        return re.sub(r" \[[^]]*\]", "", self.command).replace(_PROMPTS, " …")
 
     @model_validator(mode="after")
     def _says_why(self) -> Element:
@@ -46,34 +57,31 @@ class Paper(BaseModel):
 
 def papers() -> list[Paper]:
     """The data file."""
-    return TypeAdapter(list[Paper]).validate_python(yaml.safe_load((FOLDER / "coverage.yaml").read_text("utf-8")))
+    return TypeAdapter(list[Paper]).validate_python(yaml.safe_load(DATA.read_text("utf-8")))
 
 
 def coverage_page() -> str:
     """The Markdown of the page."""
     parts = [
         "# Coverage of the papers",
-        "Each element of the papers with the command that repeats it. Commands that analyse use the runs of a store. "
-        "This page is generated from `docs/reproduction/coverage.yaml` by `python docs/hooks/sitegen/coverage.py`.",
-        "\n".join(
-            ["| paper | works | differs | out of reach |", "| --- | --- | --- | --- |", *map(_summary, papers())]
-        ),
+        f"Commands that analyse need runs in the store. **Bold**: differs from the paper. …: `{_PROMPTS.strip()}`.",
     ]
     for paper in papers():
-        rows = ["| element | | command | |", "| --- | --- | --- | --- |"]
-        rows += [f"| {one.element} | {one.state} | {_code(one.command)} | {one.reason} |" for one in paper.elements]
-        parts += [f"## {paper.paper}", f"[More]({paper.page})", "\n".join(rows)]
+        parts += [f"## {paper.paper}", _summary(paper), "\n".join(_lines(paper))]
     return "\n\n".join(parts) + "\n"
 
 
 def _summary(paper: Paper) -> str:
     counts = Counter(one.state for one in paper.elements)
-    return f"| {paper.paper} | {counts['works']} | {counts['differs']} | {counts['out of reach']} |"
+    said = f"{counts['works']} work, {counts['differs']} differ, {counts['out of reach']} are out of reach."
+    return f"{said} [More]({paper.page})"
 
 
-def _code(command: str) -> str:
-    return f"`{command}`" if command else ""
-
-
-if __name__ == "__main__":
-    PAGE.write_text(coverage_page(), "utf-8")
+def _lines(paper: Paper) -> list[str]:
+    """One line for each command with all that it repeats, then what needs none, then what is out of reach."""
+    cells: dict[str, list[str]] = {}
+    for one in sorted(paper.elements, key=lambda one: (one.state == "out of reach", not one.command)):
+        first = f"`{one.shown}`" if one.command else "Out of reach" if one.state == "out of reach" else "Also"
+        name = f"**{one.element}**" if one.state == "differs" else one.element
+        cells.setdefault(first, []).append(f"{name}: {one.reason}" if one.reason else name)
+    return [f"- {first}: {'; '.join(names)}" for first, names in cells.items()]

@@ -151,11 +151,23 @@ def test_a_figure_shows_each_arm_and_the_gain_at_each_split() -> None:
     accuracy, gain = figure.axes
     shown = {line.get_label(): [*line.get_ydata()] for line in accuracy.lines}  # type: ignore[misc]
     assert shown == {
-        "oracle": pytest.approx([0.6, 0.7]),
+        "one agent, all data": pytest.approx([0.6, 0.7]),
         "team": pytest.approx([0.6, 0.55]),
-        "restricted": pytest.approx([0.6, 0.15]),
+        "one agent, readings alone": pytest.approx([0.6, 0.15]),
     }
     assert [*gain.lines[0].get_ydata()] == pytest.approx([0.0, 0.4])  # type: ignore[misc]
+
+
+def test_a_figure_of_one_split_shows_each_seed() -> None:
+    [drawing] = arm_figures(compared(arms([0.1, 0.2], [0.5, 0.6], [0.7, 0.7])))
+    figure = drawing.draw()
+    assert figure is not None
+    [ax] = figure.axes
+    assert [label.get_text() for label in ax.get_yticklabels()] == [
+        "one agent, readings alone", "team", "one agent, all data"
+    ]  # fmt: skip
+    assert [*ax.lines[2].get_xdata()] == pytest.approx([0.5, 0.6])  # type: ignore[misc]
+    assert [text.get_text() for text in ax.texts] == ["0.15", "0.55", "0.70"]
 
 
 def test_perfect_wins_tell_from_six_seeds_on_and_splits_are_adjusted_together() -> None:

@@ -34,6 +34,12 @@ if TYPE_CHECKING:
 MUTE: Final = "mute"
 ARMS: Final = ("restricted", "team", "oracle")
 _ALL_ARMS: Final = ("restricted", MUTE, "team", "oracle")
+_LABELS: Final = {
+    "restricted": "one agent, readings alone",
+    MUTE: "team that can't talk",
+    "team": "team",
+    "oracle": "one agent, all data",
+}
 ALL: Final = "all findings"
 LEAST_GAIN: Final = 0.02
 """The index is undefined if the oracle's gain over the restricted agent is smaller."""
@@ -86,12 +92,15 @@ class Necessity:
         conditions, or for all findings of these.
     indices
         By arm; None if the oracle is no better than the restricted agent.
+    credits
+        By arm, the credit of each seed.
     """
 
     head: Mapping[str, Any]
     gains: Sequence[Pair]
     gain: Estimate
     indices: Mapping[str, Estimate | None]
+    credits: Mapping[str, Sequence[float]]
 
     @property
     def verdict(self) -> str:
@@ -164,7 +173,8 @@ def _compared(condition: Mapping[str, Any], cells: Mapping[tuple[str, int], Sequ
             for seed in over[arm]
         }
         spent = {arm: fmean(fmean(play.spent for play in cells[arm, s]) for s in mine) for arm, mine in over.items()}
-        means = {f"{arm}_credit": fmean(credit[arm, seed] for seed in mine) for arm, mine in over.items()}
+        credits = {arm: [credit[arm, seed] for seed in mine] for arm, mine in over.items()}
+        means = {f"{arm}_credit": fmean(values) for arm, values in credits.items()}
         gains = [
             Pair("", str(seed), "", credit["team", seed] - credit["restricted", seed], is_read)
             for seed in seeds
@@ -177,7 +187,7 @@ def _compared(condition: Mapping[str, Any], cells: Mapping[tuple[str, int], Sequ
         }
         dollars = {f"{arm}_spent": value for arm, value in spent.items()}
         row = {**head, "finding": finding, "seeds": len(seeds), **means, **dollars}
-        yield Necessity(row, gains, difference(gains, SHARE.difference()), indices)
+        yield Necessity(row, gains, difference(gains, SHARE.difference()), indices, credits)
 
 
 def index_of(restricted: Sequence[float], team: Sequence[float], oracle: Sequence[float]) -> Estimate | None:
@@ -242,26 +252,48 @@ def arm_figures(compared: Sequence[Necessity]) -> Iterator[Drawing]:
     overall = [each for each in compared if each.head["finding"] == ALL]
     for number, mine in enumerate(grouped((tuple(map(each.head.get, _HEADS)), each) for each in overall).values(), 1):
         title = "{task}, {model}: {team} against one agent".format(**mine[0].head)
-        alt = "Mean accuracy of the arms over the split of the evidence, and the team's gain with its interval."
-        yield Drawing(f"arms-{number}", title, alt, partial(_figure, mine))
+        alt = "Accuracy of the arms by the split of the evidence; the table has the numbers."
+        yield Drawing(
+            f"arms-{number}", title, alt, partial(_over_splits, mine) if mine[1:] else partial(_by_arm, mine[0])
+        )
 
 
-def _figure(mine: Sequence[Necessity]) -> Figure:
+def _by_arm(each: Necessity) -> Figure:
+    """Draw a row per arm: a point per seed, and the mean."""
+    figure, [ax] = new_figure(7.2, 0.8 + 0.4 * len(each.credits))
+    for place, (arm, values) in enumerate(each.credits.items()):
+        colour, marker = look(_ALL_ARMS.index(arm))
+        spread = [place - 0.2 + 0.4 * (at + 0.5) / len(values) for at in range(len(values))]
+        ax.plot(values, spread, marker, color=colour, markersize=5, alpha=0.8, linestyle="")
+        ax.plot([fmean(values)], [place], "|", color="black", markersize=18)
+        ax.annotate(f"{fmean(values):.2f}", (1.08, place), va="center", annotation_clip=False)
+    ax.set_yticks(range(len(each.credits)), [_LABELS[arm] for arm in each.credits])
+    ax.set_ylim(len(each.credits) - 0.5, -0.5)
+    ax.set_xlim(-0.02, 1.04)
+    ax.set_xlabel(f"accuracy of {each.head['task']}, a point per data set; the mean at the line")
+    return figure
+
+
+def _over_splits(mine: Sequence[Necessity]) -> Figure:
     figure, [accuracy, gain] = new_figure(7.2, 3.0, columns=2)
     for place, arm in enumerate(_ALL_ARMS):
         shown = [each.head for each in mine if f"{arm}_credit" in each.head]
         if shown:
             colour, marker = look(place)
             splits, means = [head["split"] for head in shown], [head[f"{arm}_credit"] for head in shown]
-            accuracy.plot(splits, means, marker=marker, color=colour, markersize=4, linewidth=1, label=arm)
+            size = (
+                4 if place % 2 else 8
+            )  # arms that often coincide, mute on restricted and oracle on team, are both seen
+            accuracy.plot(splits, means, marker=marker, color=colour, markersize=size, linewidth=1, label=_LABELS[arm])
     accuracy.set_ylabel("mean accuracy")
     accuracy.set_ylim(-0.02, 1.02)
     gains = [each.gain for each in mine]
     at, values = [each.head["split"] for each in mine], [each.value for each in gains]
     gain.errorbar(at, values, error_bars(gains), color="black", marker="o", markersize=4, capsize=2, linewidth=1)
     gain.axhline(0, color=GREY, linewidth=0.8)
-    gain.set_ylabel("team − restricted, simultaneous 95 % interval")
+    gain.set_ylabel("team − one agent,\nsimultaneous 95 % interval")
     for ax in (accuracy, gain):
-        ax.set_xlabel("split of the evidence")
+        ax.set_xlabel("share of findings that need several instruments")
+        ax.set_xlim(-0.05, 1.05)
     add_legend_beside(accuracy)
     return figure
