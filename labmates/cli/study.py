@@ -335,6 +335,7 @@ def _status_json(database: Database, study: StudyRecord, counts: Counts) -> dict
         "runs": counts.total,
         "status": dict(counts.runs),
         "invalid": counts.invalid,
+        "idle": counts.idle,
         "spent": format_dollars(counts.spent),
         "cap": None if study.cap is None else format_dollars(study.cap),
         "overspent": bool(counts.overspent(study.cap)),
@@ -346,6 +347,7 @@ def _status_json(database: Database, study: StudyRecord, counts: Counts) -> dict
 
 def _print_status(database: Database, study: StudyRecord, counts: Counts) -> None:
     from labmates.budgets.money import show_dollars
+    from labmates.records.run import NO_WORK
     from labmates.records.studies import failure_reasons, invalid_reasons, pauses
 
     statuses = ", ".join(f"{number} {status}" for status, number in sorted(counts.runs.items()))
@@ -359,6 +361,8 @@ def _print_status(database: Database, study: StudyRecord, counts: Counts) -> Non
         out().print(f"  {number} failed: {reason[:_LONGEST_REASON]}")
     for reason, number in invalid_reasons(database, study.name, _SHOWN_REASONS):
         out().print(f"  {number} invalid: {reason[:_LONGEST_REASON]}")
+    if counts.idle:
+        out().print(f"  {counts.idle} {NO_WORK}")
     if over := counts.overspent(study.cap):
         out().print(f"  fault: {show_dollars(over)} more than the cap were spent")
     if counts.cannot_go_on(study.cap):

@@ -21,6 +21,10 @@ PAUSED: Final = "paused: "
 STOPPED: Final = "stopped at its bound"
 """Prefix of the reason for a run that is invalid because it could not pay its next call."""
 
+WORKED: Final = "worked"
+"""The metric that is 0 in a run whose agents did no work, which its standing tells."""
+NO_WORK: Final = "no work"
+
 
 @dataclass(frozen=True)
 class Usage:
@@ -201,9 +205,14 @@ class RunRecord:
         return derive(self.seed, "continuation", self.continuation) if self.continuation else self.seed
 
     @property
+    def idle(self) -> bool:
+        """Whether its agents did no work."""
+        return self.metrics.get(WORKED) == 0
+
+    @property
     def standing(self) -> str:
-        """Its status in words, with a mark if invalid."""
-        return self.status if self.invalid is None else f"{self.status}, invalid"
+        """Its status in words, with marks if invalid and without work."""
+        return ", ".join([self.status, *["invalid"] * (self.invalid is not None), *[NO_WORK] * self.idle])
 
     @property
     def shown_models(self) -> str:

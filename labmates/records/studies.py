@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from labmates.errors import UsageError, unknown_name
 from labmates.records import schema
 from labmates.records.database import Database
-from labmates.records.run import ENDED, PAUSED
+from labmates.records.run import ENDED, PAUSED, WORKED
 
 _RUNS, _STUDIES = schema.runs, schema.studies
 
@@ -46,6 +46,7 @@ class Counts:
     next_cost: int | None = None  # smallest remaining bound of a waiting run, in micro-dollars; None if no run waits
     workers: Mapping[str, int] = field(default_factory=dict)  # number of runs by worker
     invalid: int = 0  # number of ended, invalid runs
+    idle: int = 0  # number of ended runs without work
 
     def cannot_go_on(self, cap: int | None) -> bool:
         """Whether runs wait, but `cap` (micro-dollars) can't pay any of them."""
@@ -99,8 +100,9 @@ def study_counts(database: Database, name: str) -> Counts:
         of = [_RUNS.c.status, sa.func.count(), sa.func.sum(_RUNS.c.spent), sa.func.sum(_MAY_SPEND)]
         least = sa.func.min(_RUNS.c.most - _RUNS.c.spent)
         invalid = sa.func.count(_RUNS.c.invalid)
+        idle = sa.func.sum(sa.case((_RUNS.c.metrics[WORKED].as_float() == 0, 1), else_=0))
         mine = _RUNS.c.study == name
-        rows = connection.execute(sa.select(*of, least, invalid).where(mine).group_by(_RUNS.c.status)).all()
+        rows = connection.execute(sa.select(*of, least, invalid, idle).where(mine).group_by(_RUNS.c.status)).all()
         held = sa.select(_RUNS.c.worker, sa.func.count()).where(mine, _RUNS.c.status == "running")
         return Counts(
             runs={row[0]: row[1] for row in rows},
@@ -109,6 +111,7 @@ def study_counts(database: Database, name: str) -> Counts:
             next_cost=min((row[4] for row in rows if row[0] in WAITING), default=None),
             workers={str(row[0]): row[1] for row in connection.execute(held.group_by(_RUNS.c.worker))},
             invalid=sum(row[5] for row in rows),
+            idle=int(sum(row[6] for row in rows)),
         )
 
     return database.read(read)

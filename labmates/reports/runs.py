@@ -15,7 +15,7 @@ from labmates.budgets.money import show_dollars
 from labmates.errors import LabmatesError
 from labmates.pages.section import Body, Code, Section
 from labmates.records.digests import digest_of_all
-from labmates.records.run import ENDED, RunRecord
+from labmates.records.run import ENDED, NO_WORK, RunRecord
 from labmates.reports.results import (
     by_model,
     cells,
@@ -99,10 +99,11 @@ def how_they_ended(runs: Sequence[RunRecord], planned: Mapping[str, int]) -> Sec
             **dict.fromkeys(statuses, 0),
             **Counter(run.status for run in mine),
             "invalid": sum(run.invalid is not None for run in mine),
+            NO_WORK: sum(run.idle for run in mine),
         }
         for (kind, models), mine in _grouped(runs).items()
     ]
-    statuses += ["invalid"] if any(row["invalid"] for row in rows) else []
+    statuses += [mark for mark in ("invalid", NO_WORK) if any(row[mark] for row in rows)]
     columns = [Column("models"), Column("kind"), Column("runs"), *map(Column, statuses)]
     text = [f"{planned['planned']} runs of the study have not started."] if planned.get("planned") else []
     failed = [run for run in runs if run.status not in ENDED and run.status != "running"]

@@ -52,7 +52,7 @@ def test_a_study_is_planned_executed_looked_at_and_exported(labmates: Labmates, 
     assert (done.code, "small: 4 runs: 4 completed" in done.out) == (0, True)
     again = labmates("study", "run", "small.yaml", "--json")
     assert again.records == [
-        {"study": "small", "runs": 4, "status": {"completed": 4}, "invalid": 0,
+        {"study": "small", "runs": 4, "status": {"completed": 4}, "invalid": 0, "idle": 4,
          "spent": again.records[0]["spent"], "cap": None, "overspent": False, "capped": False, "workers": {},
          "paused": []}
     ]  # fmt: skip
@@ -61,6 +61,18 @@ def test_a_study_is_planned_executed_looked_at_and_exported(labmates: Labmates, 
     assert "4 of them done" in labmates("study", "plan", "small.yaml").out
     assert labmates("study", "plan", "small.yaml", "--json").records[0]["done"] == 4
     assert "0 failed runs" in labmates("study", "retry", "--failed").out
+
+
+def test_runs_in_which_nobody_works_say_so_everywhere(labmates: Labmates, study: Path) -> None:
+    ran = labmates("study", "run", "small.yaml")
+    assert (ran.code, "  4 no work" in ran.out) == (0, True)
+    assert labmates("runs").out.count("completed, no work") == 4
+    assert "completed, no work in" in labmates("show", "last").out
+    labmates("report", "small", "--out", "report.html")
+    labmates("view", "--export", "pages")
+    of_study = next((study.parent / "pages" / "analyses").glob("small-*/index.html"))
+    for page in (study.parent / "report.html", study.parent / "pages" / "index.html", of_study):
+        assert "no work" in page.read_text(), page
 
 
 def test_a_store_is_checked(labmates: Labmates, study: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from labmates.records.run import WORKED
 from labmates.registry import lazy
 from labmates.stats.domains import AT_MOST_ONE, COUNT, SHARE
 from labmates.workflows.protocol.experiment import Estimate, Experiment, Metric
@@ -67,6 +68,7 @@ METRICS = (
     Metric(IDEAL, "accuracy of an ideal analysis of the same data, which knows the true model", SHARE),
     Metric("provenance", "share of the stated findings that the run's code computed", SHARE, "higher", headline=True),
     Metric("completeness", "share of what the task asks for", SHARE, "higher", 0.24, True),
+    Metric(WORKED, "1 if code or tools of your own ran, or agents of your own took part", SHARE, "higher"),
     Metric(READABLE, "1 if the report states readable findings", SHARE, "higher", headline=True),
     Metric("heuristic_quality", "the cooperative-profiles paper's rule on the words of a text", SHARE, "higher", 0.10),
     Metric("artifacts_missing", "artifacts not written", COUNT, "lower"),

@@ -16,6 +16,7 @@ from pydantic import BaseModel
 
 from labmates.agents.organisation import Organisation
 from labmates.agents.organisation_parts import REPORT
+from labmates.agents.tools import TOOLS
 from labmates.budgets.ledger import Ledger
 from labmates.judges.base import Deed, Report, Trace
 from labmates.judges.panel import DEFAULT_PANEL
@@ -26,6 +27,7 @@ from labmates.records.events import (
     EnvironmentEvent,
     Event,
     FindingsEvent,
+    LLMCallEvent,
     MessageEvent,
     PhaseEvent,
     RequestEvent,
@@ -33,6 +35,7 @@ from labmates.records.events import (
     ToolCallEvent,
 )
 from labmates.records.recorder import Recorder
+from labmates.records.run import WORKED
 from labmates.records.steps import charges
 from labmates.tasks.base import Difficulty
 from labmates.tasks.evidence import Part
@@ -376,9 +379,17 @@ def _metrics(recorder: Recorder, organisation: Organisation) -> Mapping[str, flo
         "tool_errors": sum(isinstance(e, ToolCallEvent) and not e.ok for e in recorder.events),
         "failed_reply_rate": round(failed / replies, 6) if replies else 0.0,
     }
+    if not organisation.graph:  # whose code may work unseen
+        counted[WORKED] = float(any(map(_is_work, recorder.events)))
     seats = [*organisation.seats] if organisation.declares_seats else []
     coordinated = coordination(recorder.events, recorder.bodies, seats).metrics
     return {**judged_metrics(_scores(recorder)), **counted, **coordinated}
+
+
+def _is_work(event: Event) -> bool:
+    if isinstance(event, ToolCallEvent):
+        return bool(event.status) or (event.ok and event.tool not in TOOLS)
+    return isinstance(event, LLMCallEvent) and event.is_outside
 
 
 def _replies(recorder: Recorder) -> tuple[int, int]:
