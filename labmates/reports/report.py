@@ -157,7 +157,7 @@ def _analyses(
         try:
             result = analysis.shown(store, ended)
             part = run_parts.section(analysis.title, *result.verdict, *result.figures[:MOST_FIGURES], *result.tables)
-            yield part, result.verdict[: None if analysis.kind == kind else 1]
+            yield part, analysis.leading(result.verdict)
         except TooFewRunsError:
             continue
         except LabmatesError as error:

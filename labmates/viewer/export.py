@@ -22,7 +22,7 @@ from labmates.studies.runs import so_far
 from labmates.viewer.app import ASSETS, asset
 from labmates.viewer.event_items import HIDDEN
 from labmates.viewer.files import NoFileError, figure, file_of
-from labmates.viewer.pages.analyses import analyses_of, analyses_page
+from labmates.viewer.pages.analyses import Computed, analyses_of, analyses_page
 from labmates.viewer.pages.run import event_page, overview, story
 from labmates.viewer.pages.runs import Asked, listed, studies_page
 from labmates.viewer.pages.transcript import pages_by_agent, transcript
@@ -71,8 +71,9 @@ def export_pages(
         for name in sorted(studies):
             watch(f"the analyses of {name}")
             runs = [row.run for row in rows if row.run.study == name]
+            computed = Computed()
             for analysis in ("", *analyses_of(runs)):
-                page = analyses_page(store, name, runs, replace(links, depth=2), analysis)
+                page = analyses_page(store, name, runs, replace(links, depth=2), analysis, computed)
                 writer.write(links.analyses(name, analysis), page)
         for place, row in enumerate(rows, start=1):
             watch(f"run {place:,} of {len(rows):,}: {row.run.id}, {writer.files:,} files")

@@ -55,6 +55,18 @@ def register(monkeypatch: pytest.MonkeyPatch, result: Result | Exception) -> Non
     monkeypatch.setitem(ANALYSES._loaded, "scores", Analysis("scores", "Scores", Params, compute, kind="science"))
 
 
+def test_the_page_of_a_study_begins_with_its_answers(store: Store) -> None:
+    for organisation, skill in (("solo", 0.1), ("pipeline", 0.6), ("hybrid", 0.6)):
+        for seed in range(6):
+            run = fresh_run(seed=seed, study="pilot", organisation=organisation, evidence="split:1")
+            found = {"skill": skill + (seed - 2.5) * (skill - 0.4) / 100, "readable": 1.0}
+            store.create(replace(run, replicate=seed, status="completed", metrics=found))
+    told = page(store).partition('id="answers"')[2].partition("</section>")[0]
+    assert "What makes a difference</a>: organisation: hybrid, pipeline have the best skill (0.60); they are" in told
+    assert "are told from solo (by 0.50)" in told
+    assert 'id="answers"' not in page(store, "compare")
+
+
 def test_a_study_offers_the_analyses_of_its_experiments(store: Store) -> None:
     with served(store) as site:
         assert "/analyses?study=pilot" in site.get("/studies").text

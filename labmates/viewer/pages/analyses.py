@@ -29,6 +29,8 @@ from labmates.workflows.protocol.experiment import EXPERIMENTS
 _log = logging.getLogger(__name__)
 _MOST_CACHED: Final = 64
 """Maximum number of cached results."""
+_MOST_ANSWERED: Final = 1000
+"""The page of a study with more runs has no answers, which would keep it waiting; the analyses' own pages do."""
 
 
 def analyses_page(
@@ -51,11 +53,19 @@ def analyses_page(
         raise unknown_name("analysis of this study", name, offered)
     kinds = offered.get(name, ())
     chosen = [run for run in ended if run.kind in kinds]
-    sections = (computed or Computed()).result(store, offered[name][0], chosen).sections if name else []
+    computed, progress = computed or Computed(), standing(store, study)
+    sections = computed.result(store, offered[name][0], chosen).sections if name else []
+    answered = {} if name or progress["is_live"] or len(ended) > _MOST_ANSWERED else offered
+    answers = {
+        each: analysis.leading(computed.result(store, analysis, [run for run in ended if run.kind in of]).verdict)
+        for each, (analysis, *of) in answered.items()
+        if analysis.answers
+    }
     return render(
         "analyses.html",
         study=study,
-        standing=standing(store, study),
+        standing=progress,
+        answers=answers,
         ended=len(ended),
         has_reports=any(kind in EXPERIMENTS and EXPERIMENTS.get(kind).report for kind in {run.kind for run in ended}),
         analyses={each: (analysis.title, _first_line(analysis)) for each, (analysis, *_) in offered.items()},
@@ -77,10 +87,11 @@ def analyses_of(runs: Sequence[RunRecord]) -> dict[str, tuple[Any, ...]]:
 
 @dataclass(frozen=True)
 class Shown:
-    """A result as sections of a page, and its figures by name."""
+    """A result as sections of a page, its figures by name, and its verdict."""
 
     sections: Sequence[Section]
     figures: Mapping[str, Drawing] = field(default_factory=dict)
+    verdict: Sequence[str] = ()
 
 
 class Computed:
@@ -110,7 +121,7 @@ class Computed:
             if not isinstance(error, LabmatesError):
                 _log.warning("the analysis %s failed", analysis.name, exc_info=True)
             return _reason("The analysis failed", f"{type(error).__name__}: {str(error)[:2000]}")
-        shown = Shown(sections, {drawing.name: drawing for drawing in result.figures})
+        shown = Shown(sections, {drawing.name: drawing for drawing in result.figures}, result.verdict)
         if len(digests) == len(runs):
             with self._lock:
                 self._cache[key] = shown

@@ -50,6 +50,7 @@ def preset(
         kind=kind,
         objects=COMPARE.objects,
         has_figures=True,
+        answers=True,
         shown_for=None if is_shown else (),
     )
 
@@ -63,6 +64,7 @@ COMPARE = Analysis(
     choices=("study", "kind", "task"),
     objects="per pair and outcome",
     has_figures=True,
+    answers=True,
     shown_for=ANY_KIND,
 )
 

@@ -47,6 +47,7 @@ _ROWS: Final = 8
 _MOST_DRAWN: Final = 12
 _MOST_NAMED: Final = 6
 _DEFAULT_MARGIN: Final = 0.05
+_SAME: Final = 0.005
 _SAME_COST: Final = 0.005
 
 
@@ -375,8 +376,9 @@ def _of_many(factor: Factor, results: Sequence[Compared], primary: Sequence[Comp
     if not rows:
         return
     outcome, size = primary[0].outcome, _number(rows[0]["mean"])
-    best = [row["level"] for row in rows if _number(row["mean"]) == size]
-    worse, open_ = ([r for r in rows[len(best) :] if r["is_worse"] is is_worse] for is_worse in (True, False))
+    best = [row["level"] for row in rows if abs(row.get("difference", 0.0)) < _SAME]
+    others = [row for row in rows if row["level"] not in best]
+    worse, open_ = ([row for row in others if row["is_worse"] is is_worse] for is_worse in (True, False))
     told = [f"{row['level']} (by {_number(abs(row['difference']))})" for row in worse]
     has, it_is, it = ("has", "it is", "it") if len(best) == 1 else ("have", "they are", "they")
     text = f"{_listed(best)} {has} the {'best' if outcome.sign else 'highest'} {outcome.text} ({size})"

@@ -255,6 +255,8 @@ class Analysis(Generic[P]):
         Unit of one JSON object, as in "per cell".
     has_figures
         Whether it draws figures.
+    answers
+        Whether its verdict answers what a study asks: the study's page in the viewer begins with it.
     in_report
         Parameters in a report, if they differ from the defaults.
     """
@@ -269,6 +271,7 @@ class Analysis(Generic[P]):
     shown_for: tuple[str, ...] | None = None
     objects: str = "per row"
     has_figures: bool = False
+    answers: bool = False
     in_report: Params | None = None
 
     def is_shown_for(self, kind: str) -> bool:
@@ -284,6 +287,10 @@ class Analysis(Generic[P]):
         except Exception:
             with ANALYSES.guarded(self.name, "failed"):
                 raise
+
+    def leading(self, verdict: Sequence[str]) -> Sequence[str]:
+        """The sentences of a verdict that lead reports and studies' pages: all, or one if every experiment has them."""
+        return verdict[:1] if self.shown_for == ANY_KIND else verdict
 
     def shown_params(self) -> Params:
         """The parameters in reports and the viewer."""

@@ -158,6 +158,7 @@ NECESSITY = Analysis(
     choices=("runs", "study", "task"),
     kind="science",
     has_figures=True,
+    answers=True,
 )
 
 
