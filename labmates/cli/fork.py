@@ -86,7 +86,7 @@ def fork(
         if replicates is not None:
             return _compared(database, run_ids, place, wanted, replicates, {**values, "as_json": as_json})
         code = 0
-        for origin in dict.fromkeys(map(database.run, run_ids)):
+        for origin in {run.id: run for run in map(database.run, run_ids)}.values():
             settings = settings_of(values, origin.settings)
             run = run_async(partial(make, database, origin.id, at=place, changes=wanted, settings=settings))
             code = max(code, execute(database, [run], RunSettings.model_validate(run.settings), as_json=as_json))
