@@ -153,6 +153,23 @@ def test_a_request_without_a_limit_gets_one_that_the_pool_can_pay() -> None:
     assert server.requests[0].body["model"] == "m"
 
 
+def test_of_two_limits_the_lower_one_counts() -> None:
+    with OpenAIServer() as server, served(openai_upstream(server.base_url)) as gateway:
+        assert gateway.ask(CHAT, {**ASKED, "max_completion_tokens": 9})[0] == 200
+    assert {server.requests[0].body[name] for name in ("max_tokens", "max_completion_tokens")} == {9}
+
+
+def test_one_wrong_report_of_usage_costs_no_more_than_the_call_could() -> None:
+    usage = {"prompt_tokens": 10**9, "completion_tokens": 10**9, "total_tokens": 2 * 10**9}
+    with OpenAIServer(Answer(usage=usage)) as server, served(openai_upstream(server.base_url)) as gateway:
+        gateway.ask(CHAT, ASKED)
+        [exchange] = gateway.settled()
+    assert exchange.usage is not None
+    assert (exchange.usage.output_tokens, exchange.uncovered) == (500, 0)
+    assert exchange.usage.input_tokens < 10_000
+    assert "can't have been more" in exchange.note
+
+
 def test_an_empty_pool_refuses_with_402_in_each_protocols_form() -> None:
     with OpenAIServer() as server:
         upstreams = openai_upstream(server.base_url), anthropic_upstream(server.base_url)
