@@ -125,7 +125,8 @@ def texts_of(event: Event, bodies: Mapping[int, Value], *, whole: bool = True) -
         case "llm_call" | "judge_call":
             if event.reasoning is not None:
                 yield Text("reasoning", "prose", as_text(bodies.get(event.reasoning)))
-            yield from message_texts(bodies.get(event.reply), with_calls=whole or event.by == "judge")
+            without_events = event.by == "judge" or event.settings is not None  # of judges, and through the gateway
+            yield from message_texts(bodies.get(event.reply), with_calls=whole or without_events)
             if event.raw is not None:
                 yield Text("the text as sent", "plain", as_text(bodies.get(event.raw)))
         case "tool_call":

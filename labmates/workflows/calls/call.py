@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, Protocol, TypedDict, cast
@@ -59,7 +59,9 @@ class CallOptions(TypedDict, total=False):
     Attributes
     ----------
     tools
-        Available tools, as OpenAI schemas.
+        Listed tools, as OpenAI schemas.
+    usable
+        Names of the tools that the reply may use; by default all. The others are listed for prompt caches.
     response_format
         Format enforced by the server.
     tool_choice
@@ -71,6 +73,7 @@ class CallOptions(TypedDict, total=False):
     """
 
     tools: Sequence[dict[str, Any]]
+    usable: Collection[str]
     response_format: Mapping[str, Any] | None
     tool_choice: str
     state_limit: bool
@@ -100,6 +103,7 @@ class Call:
     name: str
     seed: int
     tools: Sequence[dict[str, Any]] = ()
+    usable: Collection[str] | None = None
     response_format: Mapping[str, Any] | None = None
     tool_choice: str = ""
     state_limit: bool = False
@@ -112,6 +116,11 @@ class Call:
     def where(self) -> dict[str, str]:
         """Step, team and agent of the call's events."""
         return {"step": self.step, "team": self.speaker.team, "agent": self.speaker.agent}
+
+    @property
+    def offered(self) -> list[dict[str, Any]]:
+        """The tools that the reply may use."""
+        return [tool for tool in self.tools if self.usable is None or tool["function"]["name"] in self.usable]
 
     def with_messages(self, messages: list[BaseMessage]) -> Call:
         """The same call with another transcript."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -49,17 +49,14 @@ class Person:
         The link to the page.
     seconds
         Time limit of one reply.
-    tools
-        The tools that may be used for a call's reply, in the form of OpenAI's function calling.
     """
 
     live: Live
     seconds: float
-    tools: Callable[[Call], Sequence[Json]] = lambda call: call.tools
 
     async def reply(self, call: Call) -> Reply:
         """The person's reply to what the page shows; an empty one, with the reason, when the time is over."""
-        turn = turn_of(call, self.tools(call), time.time() + self.seconds)
+        turn = turn_of(call, time.time() + self.seconds)
         try:
             async with asyncio.timeout(self.seconds):
                 given = await self.live.turn(turn, lambda form: reply_of(turn, form))
@@ -102,9 +99,9 @@ def seconds_of(model: str) -> float:
     return parse_model(model).settings.seconds or SECONDS
 
 
-def turn_of(call: Call, tools: Sequence[Json], until: float) -> Json:
+def turn_of(call: Call, until: float) -> Json:
     """The view of a call on a page: its messages, and a form for each way to answer."""
-    forms = [tool["function"] for tool in tools]
+    forms = [tool["function"] for tool in call.offered]
     if call.response_format is not None:
         schema = call.response_format["json_schema"]["schema"]
         forms = [{"name": DECISION, "description": "Your decision.", "parameters": schema}]

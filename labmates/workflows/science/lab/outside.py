@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Protocol, cast
 
@@ -11,7 +11,6 @@ from langgraph.errors import GraphInterrupt
 
 from labmates.agents.organisation import Organisation
 from labmates.agents.organisation_parts import Seat
-from labmates.agents.steps import kinds_by_label, label_of
 from labmates.budgets.money import show_dollars
 from labmates.budgets.visibility import Visibility
 from labmates.errors import UsageError
@@ -104,7 +103,7 @@ class SeatAgents:
         if self._live is None:
             raise UsageError(f"model '{model}': a person can't be asked here")
         _, seat = self._seats.get(name, ("", None))
-        return Person(self._live, seat.seconds if seat and seat.human else seconds_of(model), _forms)
+        return Person(self._live, seat.seconds if seat and seat.human else seconds_of(model))
 
     @asynccontextmanager
     async def step(self, seat: str) -> AsyncIterator[None]:
@@ -159,12 +158,6 @@ def failed_seats(events: Iterable[Event]) -> str | None:
         f"the agent of the seat {first.agent} failed in {times} of {steps} steps ({len(calls)} model calls, {spent}): "
         f"{'; '.join(first.notes) or 'it gave no answer'}"
     )
-
-
-def _forms(call: Call) -> Sequence[dict[str, Any]]:
-    """The tools that a person may use in a reply; the lab also lists them in steps that allow none."""
-    kind = kinds_by_label().get(label_of(call.step))
-    return () if kind is not None and kind.does == "talk" else call.tools
 
 
 def load_function(place: str) -> Callable[[Any], object]:

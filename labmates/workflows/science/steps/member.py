@@ -101,6 +101,7 @@ class _Worker:
             first=self.member["turns"],
             status=self._after,
             tools=ctx.tools,
+            usable=self.tools.held,
         )
 
     async def work(self) -> None:

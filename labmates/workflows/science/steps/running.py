@@ -164,6 +164,7 @@ class StepRun:
                 accept=accept_text,
                 status=lambda: status_text(self.ctx, purse),
                 tools=self.ctx.tools,
+                usable=(),
             )
         except InsufficientFundsError:
             lacking(self.ctx, self.place(seat, part), speaker, "the pool could not pay it")

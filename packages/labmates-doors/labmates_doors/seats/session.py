@@ -120,7 +120,7 @@ class SeatSession:
     opening
         The system prompt and the agent's order.
     tools
-        Its tools, as OpenAI schemas.
+        The tools of its step, as OpenAI schemas.
     step
         What the step is, for instance ``work`` or ``plan``.
     """
@@ -129,7 +129,7 @@ class SeatSession:
         self.place, self.key = place, f"lm-{secrets.token_urlsafe(24)}"
         self.step = label_of(f"{place}/0")
         self.opening, self._past = _opening(call.messages)
-        self.tools = list(call.tools)
+        self.tools = call.offered
         self._caller, self._terms = caller, terms
         self._call: Call | None = None
         self._newest = call
