@@ -40,7 +40,7 @@ from labmates.studies.runs import new_runs, stopped_run
 from labmates.studies.session import Session
 from labmates.studies.settings import APPROVAL, RunSettings, approval_fault
 from labmates.studies.source import find_study
-from labmates.studies.spec import read_spec
+from labmates.studies.spec import mixing, read_spec
 from labmates.studies.study import enter, work_on
 from labmates.studies.until import growing, settled
 from labmates.util.loops import run_async
@@ -142,7 +142,12 @@ async def arun(
 
 
 def resume(
-    runs: Sequence[str] = (), *, store: str | None = None, progress: bool = False, approve: Ask | None = None
+    runs: Sequence[str] = (),
+    *,
+    store: str | None = None,
+    allow_mixed: bool = False,
+    progress: bool = False,
+    approve: Ask | None = None,
 ) -> list[Run]:
     """Resume unfinished runs, each with its recorded condition and settings, and return the ended runs.
 
@@ -152,6 +157,8 @@ def resume(
     ----------
     runs
         Ids; by default all interrupted runs outside studies.
+    allow_mixed
+        Go on with runs that were begun with other prompts, rules or code.
     store, progress, approve
         As for `run`.
 
@@ -169,7 +176,7 @@ def resume(
                 stopped = [run for run in database.runs() if run.status == "interrupted" and run.study is None]
             ended: list[Run] = []
             for run in stopped:
-                chosen = RunSettings.model_validate(run.settings)
+                chosen = RunSettings.model_validate({**run.settings, **({"allow_mixed": True} if allow_mixed else {})})
                 ended += await _execute(database, [run], chosen, progress, approve)
             return ended
 
@@ -181,6 +188,7 @@ def study(
     *,
     store: str | None = None,
     until: Literal["settled"] | None = None,
+    allow_mixed: bool = False,
     progress: bool = False,
 ) -> list[Run]:
     """Execute a study's unfinished runs, and return all of its started runs.
@@ -193,6 +201,8 @@ def study(
         A YAML file, the name of a study that comes with labmates, or a mapping with the contents of a file.
     until
         ``settled`` stops once the comparison of its conditions is told, or will hardly be told.
+    allow_mixed
+        Go on with runs that were begun with other prompts, rules or code.
     store, progress
         As for `run`.
 
@@ -201,7 +211,7 @@ def study(
     UsageError
         If the file is invalid, or its runs can't be executed.
     """
-    source = find_study(study)
+    source = mixing(find_study(study)) if allow_mixed else find_study(study)
     spec = read_spec(source)
 
     async def work(database: Store) -> None:
@@ -537,6 +547,7 @@ def analyze(
     study: str | None = None,
     kind: str | None = None,
     task: str | None = None,
+    allow_mixed: bool = False,
     **params: Any,
 ) -> Result:
     """Analyse the runs in a store.
@@ -551,6 +562,8 @@ def analyze(
         Store, by its URL or file; default ``LABMATES_STORE``, else ``labmates.db``.
     study, kind, task
         Only runs of this study, this experiment, this task.
+    allow_mixed
+        Also if the runs were made with different prompts, rules or code.
     **params
         Parameters of the analysis: its options without the dashes.
 
@@ -569,7 +582,7 @@ def analyze(
         checked = chosen.params.model_validate(params)
     except ValidationError as error:
         raise UsageError(explain(error)) from error
-    selected = Runs(store, runs, study=study, kind=kind, task=task)
+    selected = Runs(store, runs, study=study, kind=kind, task=task, allow_mixed=allow_mixed)
     try:
         return chosen.result(selected, checked)
     finally:
@@ -582,6 +595,7 @@ def compare(
     study: str | None = None,
     kind: str | None = None,
     task: str | None = None,
+    allow_mixed: bool = False,
     **params: Any,
 ) -> Result:
     """Tell whether conditions differ, and by how much.
@@ -591,7 +605,7 @@ def compare(
     conditions
         ``NAME=VALUE``, several joined by commas, such as ``organisation=solo,task=ecology``. Without any, the values of
         parameters are compared (``by=["model"]``).
-    store, study, kind, task
+    store, study, kind, task, allow_mixed
         See `analyze`.
     **params
         The options of ``labmates compare``: ``by``, ``metric``, ``where``, ``over``, ``within``, ``all``.
@@ -601,7 +615,16 @@ def compare(
     UsageError
         If a parameter is unknown, or there is nothing to compare.
     """
-    return analyze("compare", store=store, study=study, kind=kind, task=task, conditions=conditions, **params)
+    return analyze(
+        "compare",
+        store=store,
+        study=study,
+        kind=kind,
+        task=task,
+        allow_mixed=allow_mixed,
+        conditions=conditions,
+        **params,
+    )
 
 
 def load(
@@ -639,7 +662,14 @@ def load(
         return frame(database, what, chosen_runs(database, kind=kind, study=study, model=model))
 
 
-def report(study: str | None = None, *, out: str | Path, kind: str | None = None, store: str | None = None) -> Path:
+def report(
+    study: str | None = None,
+    *,
+    out: str | Path,
+    kind: str | None = None,
+    allow_mixed: bool = False,
+    store: str | None = None,
+) -> Path:
     """Write a study's results as one self-contained HTML page, and return its path.
 
     Parameters
@@ -650,6 +680,8 @@ def report(study: str | None = None, *, out: str | Path, kind: str | None = None
         The page to write, ``.html``; an existing file is replaced.
     kind
         Report on all runs of this kind of experiment instead; ``"all"`` reports on all runs.
+    allow_mixed
+        Also if the runs were made with different prompts, rules or code.
     store
         Store, by its URL or file; default ``LABMATES_STORE``, else ``labmates.db``.
 
@@ -664,9 +696,10 @@ def report(study: str | None = None, *, out: str | Path, kind: str | None = None
     check_report(path)
     with Store(store, must_exist=True) as database:
         if kind is None:
-            made = study_report(database, study)
+            made = study_report(database, study, allow_mixed=allow_mixed)
         else:
-            made = store_report(database, kind=None if kind == "all" else EXPERIMENTS.get(kind).name)
+            kind = None if kind == "all" else EXPERIMENTS.get(kind).name
+            made = store_report(database, kind=kind, allow_mixed=allow_mixed)
     write_report(made, path)
     return path
 

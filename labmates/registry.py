@@ -86,6 +86,11 @@ class Registry(Generic[T]):
             if self.is_own(name) and (ignored := [point for point in points if point.distribution not in _ours()])
         ]
 
+    def module(self, name: str) -> str:
+        """The module that declares an entry; it is not imported for that."""
+        points = self._found(name)
+        return points[0].value.partition(":")[0] if points else str(getattr(self.get(name), "__module__", ""))
+
     def register(self, name: str, entry: T) -> None:
         """Add or replace an entry, in this process."""
         self._loaded[name] = entry
@@ -246,6 +251,11 @@ class lazy:  # noqa: N801 - it reads as a function: run=lazy("module:function")
 
     def __init__(self, where: str) -> None:
         self._where = where
+
+    @property
+    def module(self) -> str:
+        """The module of the object."""
+        return self._where.partition(":")[0]
 
     @cached_property
     def target(self) -> Any:

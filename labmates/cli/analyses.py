@@ -64,7 +64,7 @@ def _command(name: str, analysis: Analysis[Any]) -> click.Command:
         has_store=bool(analysis.choices),
         has_tables=True,
         has_figures=analysis.has_figures,
-        choices=analysis.choices,
+        choices=(*analysis.choices, "allow_mixed") if analysis.choices else (),
         objects=analysis.objects,
     )
     return made(name, command)

@@ -119,6 +119,9 @@ _CHOICES: Final[Mapping[Choice, Callable[[Any], Any]]] = {
     "study": click.option("--study", metavar="NAME", help="Runs of this study."),
     "kind": click.option("--kind", metavar="KIND", help="Runs of this experiment."),
     "task": click.option("--task", metavar="TASK", help="Runs of this task."),
+    "allow_mixed": click.option(
+        "--allow-mixed", is_flag=True, help="Also if the runs were made with different prompts, rules or code."
+    ),
 }
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from labmates.cli.common import store_option
+from labmates.cli.common import choosing, store_option
 from labmates.cli.console import err
 from labmates.errors import UsageError
 
@@ -22,8 +22,9 @@ from labmates.errors import UsageError
 )
 @click.option("--kind", metavar="KIND", help="Report on all runs of this experiment, of any study.")
 @click.option("--all", "every", is_flag=True, help="Report on all runs of the store.")
+@choosing(["allow_mixed"])
 @store_option
-def report(study: str | None, path: Path, kind: str | None, every: bool, store: str | None) -> None:
+def report(study: str | None, path: Path, kind: str | None, every: bool, allow_mixed: bool, store: str | None) -> None:
     """Write a study's results as one self-contained HTML page.
 
     The page shows the design, outcomes, results with intervals, figures, agreement of judges, cost, and the commands
@@ -42,8 +43,9 @@ def report(study: str | None, path: Path, kind: str | None, every: bool, store: 
     check_report(path)
     with Store(store, must_exist=True) as database, err().status("reading runs …"):
         if kind is not None or every:
-            made = store_report(database, kind=kind)
+            made = store_report(database, kind=kind, allow_mixed=allow_mixed)
         else:
-            made = study_report(database, stored_study(database.database, study).name)
+            name = stored_study(database.database, study).name
+            made = study_report(database, name, allow_mixed=allow_mixed)
     write_report(made, path)
     err().print(f"Written to {path}")

@@ -31,7 +31,7 @@ def parsed(model: type[M], values: dict[str, Any]) -> M:
 
 def chosen_runs(values: Mapping[str, Any], **more: Any) -> Runs:
     """The runs chosen by the options of `labmates.cli.common.choosing` and ``--store``."""
-    named = {choice: values[choice] for choice in ("study", "kind", "task") if choice in values}
+    named = {choice: values[choice] for choice in ("study", "kind", "task", "allow_mixed") if choice in values}
     return Runs(values.get("store"), values.get("run_ids", ()), **named, **more)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from labmates.cli.common import SuggestingGroup, json_option, store_option, verbose_option
+from labmates.cli.common import SuggestingGroup, choosing, json_option, store_option, verbose_option
 from labmates.cli.console import complain, err, out, print_json
 from labmates.cli.tables import print_grid
 from labmates.errors import LabmatesError, UsageError
@@ -24,6 +24,7 @@ ROWS = ("runs", "scores", "players", "decisions", "payoffs", "events")
 _SHOWN_REASONS = 5
 _LONGEST_REASON = 200
 _study = click.argument("study", metavar="STUDY")
+_allow_mixed = choosing(["allow_mixed"])
 _batch = click.option("--batch", is_flag=True, help="Use batch APIs for model calls, as connection.batch: true does.")
 
 
@@ -106,6 +107,7 @@ def plan(study: str, store: str | None, batch: bool, as_json: bool) -> None:
     help="Stop once the comparison of its conditions is told, or will hardly be told; its replicates are the most.",
 )
 @_batch
+@_allow_mixed
 @json_option()
 def run(
     study: str,
@@ -115,6 +117,7 @@ def run(
     ray_address: str | None,
     until: str | None,
     batch: bool,
+    allow_mixed: bool,
     as_json: bool,
 ) -> int:
     """Execute a study's missing runs.
@@ -125,13 +128,14 @@ def run(
     from labmates.records.store import Store
     from labmates.records.studies import study_counts
     from labmates.studies.source import find_study
-    from labmates.studies.spec import in_batches, read_spec
+    from labmates.studies.spec import in_batches, mixing, read_spec
     from labmates.studies.study import enter
     from labmates.studies.until import growing, settled
     from labmates.util.ray_cluster import check_executor
 
     check_executor(executor, ray_address)
     source = find_study(study)
+    source = mixing(source) if allow_mixed else source
     spec = read_spec(in_batches(source) if batch else source)
     with Store(store) as database:
         for part in growing(database, spec) if until else [spec]:
@@ -328,7 +332,8 @@ def _show_status(database: Database, study: StudyRecord, as_json: bool) -> Count
 
 def _status_json(database: Database, study: StudyRecord, counts: Counts) -> dict[str, Any]:
     from labmates.budgets.money import format_dollars
-    from labmates.records.studies import pauses
+    from labmates.records.made import study_mixtures
+    from labmates.records.studies import pauses, uncertain_cost
 
     return {
         "study": study.name,
@@ -337,22 +342,27 @@ def _status_json(database: Database, study: StudyRecord, counts: Counts) -> dict
         "invalid": counts.invalid,
         "idle": counts.idle,
         "spent": format_dollars(counts.spent),
+        "uncertain": format_dollars(uncertain_cost(database, study.name)),
         "cap": None if study.cap is None else format_dollars(study.cap),
         "overspent": bool(counts.overspent(study.cap)),
         "capped": counts.cannot_go_on(study.cap),
         "workers": dict(counts.workers),
+        "mixed": study_mixtures(database, study.name),
         "paused": [reason for reason, _ in pauses(database, study.name)],
     }
 
 
 def _print_status(database: Database, study: StudyRecord, counts: Counts) -> None:
     from labmates.budgets.money import show_dollars
+    from labmates.records.made import study_mixtures
     from labmates.records.run import NO_WORK
-    from labmates.records.studies import failure_reasons, invalid_reasons, pauses
+    from labmates.records.studies import failure_reasons, invalid_reasons, pauses, uncertain_cost
 
     statuses = ", ".join(f"{number} {status}" for status, number in sorted(counts.runs.items()))
     of_cap = "" if study.cap is None else f" of {show_dollars(study.cap)}"
-    out().print(f"{study.name}: {counts.total} runs: {statuses}; {show_dollars(counts.spent)}{of_cap} spent")
+    uncertain = uncertain_cost(database, study.name)
+    lost = f", up to {show_dollars(uncertain)} of it for attempts without a reply" if uncertain else ""
+    out().print(f"{study.name}: {counts.total} runs: {statuses}; {show_dollars(counts.spent)}{of_cap} spent{lost}")
     for worker, number in counts.workers.items():
         out().print(f"  {worker} executes {number}")
     for reason, number in pauses(database, study.name):
@@ -363,6 +373,8 @@ def _print_status(database: Database, study: StudyRecord, counts: Counts) -> Non
         out().print(f"  {number} invalid: {reason[:_LONGEST_REASON]}")
     if counts.idle:
         out().print(f"  {counts.idle} {NO_WORK}")
+    for mixture in study_mixtures(database, study.name):
+        out().print(f"  made with different {mixture}")
     if over := counts.overspent(study.cap):
         out().print(f"  fault: {show_dollars(over)} more than the cap were spent")
     if counts.cannot_go_on(study.cap):

@@ -55,8 +55,9 @@ def warn_of_thinking(store: Store, runs: Iterable[RunRecord]) -> None:
 
 
 def show_bill(run: RunRecord) -> str:
-    """The providers' bill for a run."""
-    return "unknown" if run.bill is None else show_dollars(parse_dollars(run.bill))
+    """The providers' bill for a run, and apart from it what lost attempts may have cost."""
+    bill = "unknown" if run.bill is None else show_dollars(parse_dollars(run.bill))
+    return f"{bill} + up to {show_dollars(run.usage.uncertain)}" if run.usage.uncertain else bill
 
 
 def _sources(events: Iterable[Event]) -> str:
@@ -68,6 +69,11 @@ def _sources(events: Iterable[Event]) -> str:
     }
     known = [text for source, text in _BILL_SOURCES.items() if source in sources]
     return f" ({', partly '.join(known)})" if known else ""
+
+
+def _lost(usage: Usage) -> str:
+    """For what a bill is uncertain, in words."""
+    return f" for {usage.uncertain_attempts} attempts without a reply" if usage.uncertain else ""
 
 
 def _parts(usage: Usage) -> str:
@@ -96,7 +102,7 @@ def print_run(store: Store, run: RunRecord) -> None:
     out().print(
         f"\nRun {run.id} ({settings}): {run.standing} in {run.seconds:.1f} s, "
         f"{usage.llm_calls} calls, {usage.input_tokens + usage.output_tokens:,} tokens{_parts(usage)}, "
-        f"bill {show_bill(run)}{_sources(events)}, "
+        f"bill {show_bill(run)}{_sources(events)}{_lost(usage)}, "
         f"{usage.failed_replies} failed replies{code}",
     )
     if run.invalid:

@@ -23,8 +23,9 @@ from labmates.records.bodies import Body, Unpacker, UnreadableBodyError, content
 SEALED: Final = (
     "id", "kind", "key", "replicate", "seed", "condition", "models", "status", "study", "error", "invalid", "settings",
     "metrics", "usage", "budget", "sandbox", "started", "seconds", "version", "attempt", "origin",
+    "made",
 )  # fmt: skip
-"""Columns of a run's row in its digest."""
+"""Columns of a run's row in its digest; ``made`` only if known, as digests of older runs lack it."""
 NOT_SEALED: Final = {
     "chain": "the digest covers it as the heads of the chains",
     "digest": "this is the digest",
@@ -98,7 +99,8 @@ def stored_digests(bodies: Iterable[Body], unpacker: Unpacker | None = None) -> 
 
 def run_digest(row: Mapping[str, Any], *, late: bool = False) -> str:
     """The digest of an ended run, from its columns `SEALED` and ``chain``; `late` if computed long after its end."""
-    sealed = {name: row[name] for name in SEALED} | {"started": float(row["started"]), "seconds": float(row["seconds"])}
+    sealed = {name: row[name] for name in SEALED if name != "made" or row["made"] is not None}
+    sealed |= {"started": float(row["started"]), "seconds": float(row["seconds"])}
     return _digest({**sealed, "chain": row["chain"], "late": late}, late=late)
 
 

@@ -139,7 +139,9 @@ class Recorder:
         """
         charges = [event for event in self.events if event.type == "charge"]
         calls = [event for event in self.events if event.type == "llm_call"]
-        paid = [call.step for call in calls if not call.cached and not call.model.startswith("scripted:")]
+        lost = {event.step for event in charges if event.uncertain and event.estimated}
+        asked = (call for call in calls if not call.cached and not call.model.startswith("scripted:"))
+        paid = [call.step for call in asked if call.step not in lost]
         bills = {event.step: event.bill for event in charges}
         # Attempts without a reply whose usage the server reported.
         failed = [event.bill for event in charges if event.uncertain and not event.estimated]
@@ -181,4 +183,7 @@ def usage_of(events: Sequence[Event]) -> Usage:
         cached_tokens=sum(call.cached_tokens for call in calls),
         cache_write_tokens=sum(call.cache_write_tokens for call in calls),
         uncertain_attempts=sum(event.type == "charge" and event.uncertain for event in events),
+        uncertain=sum(
+            event.real_cost for event in events if event.type == "charge" and event.uncertain and event.estimated
+        ),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, Literal
 
@@ -48,6 +48,8 @@ class Usage:
         See `RunRecord.bill`.
     uncertain_attempts
         Attempts without a reply that may be billed; each is charged with its maximum cost.
+    uncertain
+        Charges for those of them whose bill is unknown, in micro-dollars; `bill` leaves them out.
     """
 
     llm_calls: int = 0
@@ -60,6 +62,7 @@ class Usage:
     cache_write_tokens: int = 0
     bill: str | None = None
     uncertain_attempts: int = 0
+    uncertain: int = 0
 
 
 def usage_sum(usages: Iterable[Usage]) -> Usage:
@@ -108,6 +111,8 @@ class RunRecord:
         Duration of all attempts together.
     version
         Version of labmates.
+    made
+        Hashes of its prompts, rules and code, by part (`labmates.records.made`); None before they were recorded.
     settings
         Settings for resuming beyond the condition (model connection, sandbox); never a secret.
     bill
@@ -150,6 +155,7 @@ class RunRecord:
     started: float = 0.0
     seconds: float = 0.0
     version: str = ""
+    made: Mapping[str, str] | None = None
     attempt: int = 0
     worker: str | None = None
     origin: str | None = None

@@ -24,7 +24,7 @@ from sqlalchemy import (
     Text,
 )
 
-VERSION = "0010"
+VERSION = "0011"
 """The newest migration; older stores must be upgraded."""
 OLDEST = "0009"
 """The oldest version that can be upgraded."""
@@ -67,6 +67,8 @@ runs = Table(
     Column("started", Float, nullable=False),
     Column("seconds", Float, nullable=False),
     Column("version", String(40), nullable=False),
+    # Hashes of prompts, rules and code by part; NULL in older runs.
+    Column("made", JSON(none_as_null=True)),
     # The claim: the number of the attempt fences off workers without a lease.
     Column("attempt", Integer, nullable=False, server_default="0"),
     Column("worker", String(200)),

@@ -34,7 +34,7 @@ _STEP = (
         _RUNS.c.attempt == sa.bindparam("held_attempt"),
         _RUNS.c.status == "running",
     )
-    .values(spent=_RUNS.c.spent + sa.bindparam("cost"), chain=sa.bindparam("new_chain"))
+    .values(spent=_RUNS.c.spent + sa.bindparam("cost"), chain=sa.bindparam("new_chain"), made=sa.bindparam("new_made"))
 )
 _END = _STEP.values({column.name: sa.bindparam(f"new_{column.name}") for column in (*RUN_COLUMNS, _RUNS.c.lease)})
 
@@ -152,7 +152,7 @@ def _held(step: Step) -> dict[str, Any]:
     """The parameters of the statement that updates a step's run."""
     held = {"held_run": step.run.id, "held_attempt": step.run.attempt, "cost": costs(step.events)}
     if not step.ends:
-        return {**held, "new_chain": step.chain}
+        return {**held, "new_chain": step.chain, "new_made": step.run.made}
     row = {**run_row(step.run), "worker": None, "lease": None}
     return {**held, **{f"new_{name}": value for name, value in row.items()}}
 

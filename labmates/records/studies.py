@@ -66,6 +66,12 @@ class Counts:
         return sum(self.runs.get(status, 0) for status in statuses)
 
 
+def uncertain_cost(database: Database, name: str) -> int:
+    """The part of a study's cost for attempts whose bill is unknown, in micro-dollars, without runs in progress."""
+    query = sa.select(sa.func.sum(_RUNS.c.usage["uncertain"].as_integer())).where(_RUNS.c.study == name)
+    return int(database.read(lambda connection: connection.execute(query).scalar()) or 0)
+
+
 def study_record(database: Database, name: str | None) -> StudyRecord:
     """A study in the store; without a name, the only one.
 

@@ -10,6 +10,7 @@ from typing import Any
 from labmates.budgets.money import show_dollars
 from labmates.errors import LabmatesError, UsageError
 from labmates.pages.section import Section
+from labmates.records.made import MixedRunsError, mixtures_of
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
 from labmates.records.studies import study_counts, study_record
@@ -53,10 +54,11 @@ def write_report(report: Report, path: Path) -> None:
         raise UsageError(f"can't write a report to '{path}': {error.strerror or error}") from error
 
 
-def study_report(store: Store, name: str | None = None) -> Report:
+def study_report(store: Store, name: str | None = None, *, allow_mixed: bool = False) -> Report:
     """The report of a study; without a name, of the only one in the store.
 
-    Raises `UsageError` if the study is unknown or has no started runs.
+    Raises `UsageError` if the study is unknown or has no started runs; `MixedRunsError` if runs were made with
+    different prompts, rules or code, unless `allow_mixed`.
     """
     study = study_record(store.database, name)
     spec = StudySpec.model_validate(study.spec)
@@ -67,16 +69,26 @@ def study_report(store: Store, name: str | None = None) -> Report:
         )
     counts = dict(study_counts(store.database, study.name).runs)
     written = {"name": spec.name, "kind": spec.kind, **spec.model_dump(mode="json", exclude_defaults=True)}
+    _refuse_mixed(runs, allow_mixed)
     return _report(store, f"Study {study.name}", spec.description, runs, counts, written, study.name)
 
 
-def store_report(store: Store, *, kind: str | None = None) -> Report:
-    """The report of all runs in a store but forks, or of a kind's. Raises `UsageError` if there are no runs."""
+def store_report(store: Store, *, kind: str | None = None, allow_mixed: bool = False) -> Report:
+    """The report of all runs in a store but forks, or of a kind's.
+
+    Raises `UsageError` if there are no runs; `MixedRunsError` as for `study_report`.
+    """
     runs = [run for run in store.runs(kind=kind) if run.origin is None]
     if not runs:
         raise UsageError(f"the store {store.shown_url} has no run{f' of the kind {kind}' if kind else ''}")
+    _refuse_mixed(runs, allow_mixed)
     title = f"All runs of the kind {kind}" if kind else "All runs of the store"
     return _report(store, title, "", runs, {}, None, None)
+
+
+def _refuse_mixed(runs: Sequence[RunRecord], allowed: bool) -> None:
+    if not allowed and (mixed := mixtures_of(runs)):
+        raise MixedRunsError("this report", mixed)
 
 
 def _report(
@@ -128,11 +140,7 @@ def _warnings(runs: Sequence[RunRecord], planned: dict[str, int]) -> list[str]:
             f"{invalid} of the runs that have ended are invalid, for the reasons under “{run_parts.ENDS}”. Their "
             "results stand in the tables that count every run; ratings and profiles leave out what was not played."
         )
-    versions = {run.version for run in runs}
-    if len(versions) > 1:
-        warnings.append(
-            f"The runs come from {len(versions)} versions of labmates, which may differ: {', '.join(sorted(versions))}."
-        )
+    warnings += [f"The runs were made with different {mixture}." for mixture in mixtures_of(runs)]
     models = {model for run in runs for model in run.models}
     if models and all(map(run_parts.is_baseline, models)):
         warnings.append(

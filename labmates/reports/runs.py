@@ -72,6 +72,10 @@ def what_was_run(runs: Sequence[RunRecord]) -> Section:
         {"what": "first run started", "value": date(min(run.started for run in runs))},
         {"what": "last run started", "value": date(max(run.started for run in runs))},
         {"what": "labmates", "value": _names(run.version for run in runs)},
+        {
+            "what": "prompts, rules and code",
+            "value": _names(f"{part} {known}" for run in runs for part, known in (run.made or {}).items()),
+        },
         {"what": "agents' code ran in", "value": _names(run.sandbox or "no sandbox" for run in runs)},
         {
             "what": "judges that are models",
@@ -157,10 +161,12 @@ def _without_result(runs: Sequence[RunRecord]) -> Iterator[str]:
 
 
 def shown_bill(runs: Sequence[RunRecord]) -> str:
-    """The providers' bill for runs, in dollars; unknown if a price is unknown."""
+    """The providers' bill for runs, in dollars, and apart from it what lost attempts may have cost."""
     bills = [run.bill for run in runs if run.usage.llm_calls]
     known = [Decimal(bill) for bill in bills if bill is not None]
-    return f"${sum(known, Decimal()):.4f}" if len(known) == len(bills) else "unknown"
+    bill = f"${sum(known, Decimal()):.4f}" if len(known) == len(bills) else "unknown"
+    uncertain = sum(run.usage.uncertain for run in runs)
+    return f"{bill} + up to {show_dollars(uncertain)}" if uncertain else bill
 
 
 def usage_table(runs: Sequence[RunRecord], costs: Mapping[str, int]) -> Table:
@@ -195,7 +201,8 @@ def usage_table(runs: Sequence[RunRecord], costs: Mapping[str, int]) -> Table:
     notes = [
         "The cost counts against a study's cap: the bill where it is known, else credits at the price list of the "
         "conditions, also for baselines; judges are included. The bill is what the providers charge for the teams' "
-        "calls. Exhausted runs spent their budget before they ended."
+        "calls; “up to” is for attempts without a reply, which may have been billed. Exhausted runs spent their budget "
+        "before they ended."
     ]
     return Table("use", "Usage of the runs", columns, rows, notes)
 

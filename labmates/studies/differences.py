@@ -40,7 +40,8 @@ def differences_of_run(recorded: RunRecord, now: RunRecord, *, metrics: bool = T
 
 def _summary(run: RunRecord, metrics: bool) -> dict[str, Any]:
     numbers = {f"metrics.{name}": value for name, value in run.metrics.items()} if metrics else {}
-    usage = {f"usage.{name}": value for name, value in asdict(run.usage).items()}
+    # Records of earlier versions lack the uncertain part, which follows from the charges.
+    usage = {f"usage.{name}": value for name, value in asdict(run.usage).items() if name != "uncertain"}
     ended = {name: getattr(run, name) for name in ("status", "invalid", "key", "models", "budget")}
     return {**ended, **numbers, **usage}
 

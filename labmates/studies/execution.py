@@ -23,6 +23,7 @@ from labmates.records.run import PAUSED, RunRecord
 from labmates.records.steps import LeaseLostError, Writer, charges
 from labmates.records.store import Store
 from labmates.sandboxes.folders import own_folder
+from labmates.studies.made import made_in
 from labmates.studies.runs import accounted, invalid_of
 from labmates.studies.salted import check_salt
 from labmates.studies.settings import RunSettings
@@ -152,6 +153,7 @@ class OpenSession:
     async def _carry_out(self, run: RunRecord, lease: Lease) -> RunRecord:
         check_salt(run)
         condition = condition_of(run)
+        run = replace(run, made=await asyncio.to_thread(made_in, run))
         kind = EXPERIMENTS.get(run.kind)
         start = time.time()
         recorder = await in_thread(lambda: self._recorder(run), unless=run.attempt == 1)

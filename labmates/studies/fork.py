@@ -24,6 +24,7 @@ from labmates.records.recorder import NewStepError, Recorder
 from labmates.records.run import RunRecord, new_run_id
 from labmates.records.store import Store
 from labmates.sandboxes.pool import SandboxPool
+from labmates.studies.made import made_of
 from labmates.studies.rerun import NoModels, NoSandboxes, rerun
 from labmates.studies.salted import check_salt
 from labmates.studies.session import checked
@@ -125,6 +126,7 @@ async def branch(
         settings=settings.model_dump(mode="json"),
         started=time.time(),
         version=__version__,
+        made=made_of(condition),
         attempt=1,
         origin=f"{run_id}@{len(first)}{f'#{origin.continuation}' if origin.continuation else ''}",
     )

@@ -129,14 +129,21 @@ class StudyLab(ABC):
         self, conditions: Sequence[Condition], replicates: int, *, seed: int = 0, at_once: int, part_of: str
     ) -> list[RunRecord]:
         """The ended runs of conditions; runs missing in the store are executed first."""
+        from labmates.studies.made import check_together
+
         settings = self._settings.resolved(self.catalog)
         if "max_concurrent_runs" not in settings.model_fields_set:
             at_once = max(at_once, settings.max_concurrent_runs)
             settings = settings.model_copy(update={"max_concurrent_runs": at_once})
-        if missing := missing_runs(self.store, conditions, replicates, settings, seed=seed):
-            self.execute(missing, settings, part_of)
-        # The first ended replicates of each condition, in the order of the conditions.
         keys = [condition.key for condition in conditions]
+        missing = missing_runs(self.store, conditions, replicates, settings, seed=seed)
+        check_together([*self._ended(keys, replicates), *missing], allow=settings.allow_mixed)
+        if missing:
+            self.execute(missing, settings, part_of)
+        return self._ended(keys, replicates)
+
+    def _ended(self, keys: Sequence[str], replicates: int) -> list[RunRecord]:
+        """The first ended replicates of each condition, in the order of the conditions."""
         ended: dict[tuple[str, int], RunRecord] = {}
         for run in self.store.runs(keys=keys):
             if run.status in ENDED and run.origin is None and run.replicate < replicates:

@@ -26,6 +26,7 @@ from labmates.records.store import Store
 from labmates.sandboxes.choose import choose_backend
 from labmates.sandboxes.pool import SandboxPool, default_sandboxes
 from labmates.studies.execution import Leases, OpenSession, SharedResources, Watch
+from labmates.studies.made import check_made
 from labmates.studies.salted import check_salt
 from labmates.studies.settings import RunSettings
 from labmates.util.garbage import rare_collection
@@ -115,6 +116,7 @@ class Session:
         """
         for run in runs:
             check_salt(run)
+        check_made(runs, allow=self._settings.allow_mixed)
         conditions = {run.key: condition_of(run) for run in runs}
         async with self.opened(conditions.values()) as lab:
             places = asyncio.Semaphore(self._settings.max_concurrent_runs)

@@ -81,6 +81,10 @@ class RunSettings(BaseModel):
         gt=0,
         description="Seconds until an unanswered request for approval counts as refused; by default no limit.",
     )
+    allow_mixed: bool = Field(
+        False,
+        description="Go on with runs that were begun with other prompts, rules or code.",
+    )
     salt: str | None = Field(
         None,
         description="Fingerprint of the private salt (LABMATES_SALT) of the data sets; recorded, never set.",

@@ -107,6 +107,7 @@ class StudySpec(_Part):
     extractor: str | None = RunSettings.model_fields["extractor"]  # type: ignore[assignment]
     sandbox: str = RunSettings.model_fields["sandbox"]  # type: ignore[assignment]
     cache: bool = RunSettings.model_fields["cache"]  # type: ignore[assignment]
+    allow_mixed: bool = RunSettings.model_fields["allow_mixed"]  # type: ignore[assignment]
     approve_all: bool = RunSettings.model_fields["approve_all"]  # type: ignore[assignment]
     approve_in_viewer: bool = RunSettings.model_fields["approve_in_viewer"]  # type: ignore[assignment]
     approval_timeout: float | None = RunSettings.model_fields["approval_timeout"]  # type: ignore[assignment]
@@ -191,6 +192,11 @@ def read_spec(source: Source) -> StudySpec:
     if faults:
         raise source.error(faults)
     return _with_named(spec)
+
+
+def mixing(source: Source) -> Source:
+    """The study, allowed to go on with runs that were begun with other prompts, rules or code."""
+    return replace(source, data={**source.data, "allow_mixed": True})
 
 
 def in_batches(source: Source) -> Source:

@@ -29,6 +29,7 @@ from labmates.records.steps import LeaseLostError
 from labmates.records.store import Store
 from labmates.records.studies import StudyRecord, study_counts, study_record
 from labmates.studies.execution import OpenSession, Watch
+from labmates.studies.made import check_study_made
 from labmates.studies.runs import new_runs
 from labmates.studies.salted import check_study_salt
 from labmates.studies.session import Session
@@ -68,8 +69,8 @@ def enter(
     """Insert a study into the store, extend it, or complete an interrupted insertion.
 
     `watch` receives the number of runs examined. Raises `UsageError` if the study is invalid, its cap can't pay one
-    run, its bound can't pay a run's budget, its runs were started with another seed or salt, or another study holds
-    runs of an unnamed study.
+    run, its bound can't pay a run's budget, its runs were started with another seed or salt or with other prompts,
+    rules or code, or another study holds runs of an unnamed study.
     """
     cells = _Cells(spec, source)
     if faults := list(_money_faults(spec, cells)):
@@ -81,6 +82,7 @@ def enter(
     runs, new = enter_study(
         store.database, record, cells.first, cells.planned(), cells.wants, seed=spec.seed, watch=watch
     )
+    check_study_made(store, spec.name, allow=spec.allow_mixed)
     return Entered(spec, len(cells.keys), runs, new)
 
 
@@ -275,6 +277,7 @@ async def work_on(
     """
     await asyncio.to_thread(check_study_salt, store, spec.name)
     settings = settings or spec.settings()
+    await asyncio.to_thread(check_study_made, store, spec.name, allow=settings.allow_mixed)
     stop_signal = stop_signal or StopSignal()
     session = Session(store, settings, watch=watch, notify=notify, stop_signal=stop_signal)
     async with session.opened(checked_conditions(spec, None, spec.catalog())) as lab:

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
+import sqlalchemy as sa
 
+from labmates.records import schema
 from labmates.records.bodies import Bodies
 from labmates.records.events import MessageEvent
 from labmates.records.notes import add_note
+from labmates.records.run import Usage
 from labmates.records.store import Store
 from tests.support.command_line import Labmates
 from tests.support.recorded import a_record, add
@@ -54,6 +58,20 @@ def test_runs_are_found_by_their_texts(labmates: Labmates, store: Store) -> None
     assert listed(labmates, "--search", "leaks -forest") == []
     done = labmates("runs", "--search", '"random forest')
     assert (done.code, "quotation mark is missing" in done.err) == (2, True)
+
+
+def test_what_may_have_been_billed_stands_apart_from_the_bill(labmates: Labmates, store: Store) -> None:
+    usage = Usage(llm_calls=2, bill="0.01", uncertain_attempts=3, uncertain=1_500)
+    plan = {"name": "lossy", "spec": {"name": "lossy", "kind": "game"}, "cap": None, "created": 0.0}
+    store.database.write(lambda connection: connection.execute(sa.insert(schema.studies), plan))
+    store.create(replace(a_record(id="lossy", key="fifth", study="lossy", started=4_000.0), usage=usage))
+    apart = "$0.0100 + up to $0.0015"
+    assert apart in labmates("runs").out
+    assert f"bill {apart} for 3 attempts without a reply" in labmates("show", "lossy").out
+    assert "up to $0.0015 of it for attempts without a reply" in labmates("study", "status", "lossy").out
+    assert labmates("study", "status", "lossy", "--json").records[0]["uncertain"] == "0.0015"
+    assert labmates("report", "lossy", "--out", "lossy.html").code == 0
+    assert (labmates.folder / "lossy.html").read_text().count(apart) == 2
 
 
 def test_a_list_without_runs_says_why(labmates: Labmates, store: Store) -> None:

@@ -53,8 +53,8 @@ def test_a_study_is_planned_executed_looked_at_and_exported(labmates: Labmates, 
     again = labmates("study", "run", "small.yaml", "--json")
     assert again.records == [
         {"study": "small", "runs": 4, "status": {"completed": 4}, "invalid": 0, "idle": 4,
-         "spent": again.records[0]["spent"], "cap": None, "overspent": False, "capped": False, "workers": {},
-         "paused": []}
+         "spent": again.records[0]["spent"], "uncertain": "0", "cap": None, "overspent": False,
+         "capped": False, "workers": {}, "paused": [], "mixed": []}
     ]  # fmt: skip
     assert labmates("study", "status").out == labmates("study", "status", "small.yaml").out
     assert labmates("study", "export", "--out", "runs.csv").err == "4 rows in runs.csv\n"

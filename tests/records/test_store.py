@@ -167,7 +167,7 @@ def test_the_json_of_a_run_has_the_documented_keys(store: Store) -> None:
     assert data["scores"] == [{"judge": "verified", "metric": "accuracy", "value": None, "reason": "no block"}]
     assert set(data["usage"]) == {
         "llm_calls", "input_tokens", "output_tokens", "reasoning_tokens", "tool_calls", "failed_replies",
-        "cached_tokens", "cache_write_tokens", "uncertain_attempts",
+        "cached_tokens", "cache_write_tokens", "uncertain_attempts", "uncertain",
     }  # fmt: skip
     store.close()
 

@@ -31,7 +31,7 @@ import sqlalchemy as sa
 from alembic import op
 from labmates.records.migrations import watched
 
-revision, down_revision = "0011", "0010"
+revision, down_revision = "0012", "0011"
 
 
 def upgrade():
@@ -85,15 +85,15 @@ def test_an_older_store_is_refused_until_it_is_upgraded_and_keeps_its_runs(
 ) -> None:
     _set_version(store_url, schema.VERSION)
     folder = shutil.copytree(Path(migrations.__file__).parent, tmp_path / "migrations")
-    (folder / "versions" / "0011_colour.py").write_text(NEXT)
+    (folder / "versions" / "0012_colour.py").write_text(NEXT)
     monkeypatch.setattr(migrations, "__file__", str(folder / "__init__.py"))
-    monkeypatch.setattr(schema, "VERSION", "0011")
-    with pytest.raises(UsageError, match=r"version 0010.*labmates store upgrade"):
+    monkeypatch.setattr(schema, "VERSION", "0012")
+    with pytest.raises(UsageError, match=r"version 0011.*labmates store upgrade"):
         Store(store_url)
     seen: list[tuple[int, int]] = []
-    assert upgrade_store(store_url, watch=lambda *counts: seen.append(counts)) == ("0010", "0011")
+    assert upgrade_store(store_url, watch=lambda *counts: seen.append(counts)) == ("0011", "0012")
     assert seen == [(0, 1), (1, 1)]
-    assert upgrade_store(store_url) == ("0011", "0011")
+    assert upgrade_store(store_url) == ("0012", "0012")
     with Store(store_url) as store:
         [run] = store.runs()
         colours = store.database.read(lambda reading: reading.execute(sa.text("select id, colour from runs")).all())
@@ -101,7 +101,7 @@ def test_an_older_store_is_refused_until_it_is_upgraded_and_keeps_its_runs(
         assert list(unproven(store, run.id)) == []
 
 
-def test_a_study_of_before_has_the_names_of_now_after_the_upgrade(store_url: str) -> None:
+def test_a_store_of_before_has_the_names_and_columns_of_now_after_the_upgrade(store_url: str) -> None:
     concurrency = {"runs": 3, "calls": 4, "sandboxes": None, "processes": 2}
     plan = {"name": "s", "kind": "game", "grid": {"game": ["o-ring"]}, "concurrency": concurrency}
     with Store(store_url) as store:
@@ -110,6 +110,7 @@ def test_a_study_of_before_has_the_names_of_now_after_the_upgrade(store_url: str
     _set_version(store_url, "0009")
     upgrade_store(store_url)
     with Store(store_url) as store:
+        assert (store.run("one").made, list(unproven(store, "one"))) == (None, [])
         [study] = study_records(store.database)
         assert study.spec == plan | {
             "concurrency": {"max_concurrent_runs": 3, "max_concurrent_calls": 4, "max_sandboxes": None, "workers": 2}
@@ -145,3 +146,5 @@ def _set_version(url: str, version: str) -> None:
         add(store, "science", [WarningEvent(text="slow")], Bodies(), id="one", key="one")
         number = sa.update(schema.version).values(version_num=version)
         store.database.write(lambda connection: connection.execute(number))
+        if version < "0011":
+            store.database.write(lambda connection: connection.exec_driver_sql("ALTER TABLE runs DROP COLUMN made"))

@@ -2,8 +2,8 @@
 
 To change the tables:
 
-1. Change `labmates.records.schema`, which creates new stores, and set its ``VERSION`` to the next number, say 0011.
-2. Add ``versions/0011_NAME.py`` with ``revision = "0011"``, ``down_revision = "0010"`` and a function ``upgrade`` that
+1. Change `labmates.records.schema`, which creates new stores, and set its ``VERSION`` to the next number, say 0012.
+2. Add ``versions/0012_NAME.py`` with ``revision = "0012"``, ``down_revision = "0011"`` and a function ``upgrade`` that
    makes the same change with ``alembic.op``. It states its tables and columns itself, since ``schema`` changes further.
    If it works run by run, it loops over `watched(run_ids)`, which reports progress.
 3. If the change touches a column that digests cover (`labmates.records.digests.SEALED`), keep the value as it was: an

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
+from labmates.budgets.money import MICRO
 from labmates.pages.links import Links
 from labmates.pages.rendering import render
 from labmates.records.event_text import artifact_text
@@ -70,8 +71,8 @@ def _settings(run: RunRecord) -> dict[str, Any]:
 def _numbers(reader: RunReader) -> dict[str, Any]:
     run = reader.run
     scores = {_name(score): score.value for score in reader.all("score")}
-    bill = None if run.bill is None else float(run.bill)
-    usage = {name.replace("_", " "): value for name, value in {**asdict(run.usage), "bill": bill}.items()}
+    money = {"bill": None if run.bill is None else float(run.bill), "uncertain": run.usage.uncertain / MICRO}
+    usage = {name.replace("_", " "): value for name, value in {**asdict(run.usage), **money}.items()}
     first = {name: run.metrics[name] for name in headline(run.kind) if name in run.metrics}
     return {**first, **run.metrics, **scores, **usage, "seconds": run.seconds}
 

@@ -185,6 +185,7 @@ def comparison(runs: Runs, params: CompareParams, among: int = 1) -> Comparison:
     everything = with_blocks(chosen(params.where, observed(counted, scores)))
     if not everything:
         raise TooFewRunsError(f"no ended run matches --where {' --where '.join(params.where)}")
+    runs.together(each.run for each in everything)
     factors = list(_factors(runs, everything, params))
     matches = [Matched.of(factor, *pair) for factor in factors for pair in combinations(factor.levels, 2)]
     paired = [match for match in matches if match.cells]

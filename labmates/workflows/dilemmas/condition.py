@@ -18,6 +18,7 @@ from labmates.workflows.play.wordings import AblatedCondition
 if TYPE_CHECKING:
     from labmates.games.normal_form import NormalForm
     from labmates.mechanisms.base import Mechanism
+    from labmates.registry import Registry
 
 MOST_MATCHES = 1_000_000
 
@@ -163,6 +164,14 @@ class DilemmaCondition(AblatedCondition):
         from labmates.mechanisms.registry import make_mechanisms
 
         return make_mechanisms(self.mechanism, self.terms)
+
+    def parts(self) -> list[tuple[Registry[Any], str]]:
+        """The game and the mechanisms."""
+        from labmates.games.dilemmas import DILEMMAS
+        from labmates.mechanisms.registry import MECHANISMS
+
+        mechanisms = [(MECHANISMS, mechanism.name) for mechanism in self.mechanisms()]
+        return [(DILEMMAS, self.table.name), *mechanisms]
 
     def names(self) -> list[str]:
         """Unique names of the entrants."""

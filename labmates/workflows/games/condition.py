@@ -12,6 +12,7 @@ from labmates.workflows.play.wordings import WordedCondition
 
 if TYPE_CHECKING:
     from labmates.games.base import Game
+    from labmates.registry import Registry
 
 Reasoning = Literal["none", "cot", "tom"]
 
@@ -107,6 +108,12 @@ class GameCondition(WordedCondition):
         if not self.model_for:
             return [self.model]
         return list(dict.fromkeys(self.model_of(group, player) for group, player in self.seats()))
+
+    def parts(self) -> list[tuple[Registry[Any], str]]:
+        """The game."""
+        from labmates.games.registry import GAMES
+
+        return [(GAMES, self.game)]
 
     def doubts(self) -> list[str]:
         """Reasons why the game is degenerate with these rules."""

@@ -6,8 +6,8 @@ An `Analysis` defines ``labmates analyze NAME`` with its options, `labmates.anal
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 
@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from labmates.records.frames import Rows
     from labmates.records.store import Store
 
-Choice = Literal["runs", "study", "study_argument", "kind", "task"]
-"""Ways to choose runs: an argument RUN..., an option or argument for a study, options for an experiment and a task."""
+Choice = Literal["runs", "study", "study_argument", "kind", "task", "allow_mixed"]
+"""Ways to choose runs: an argument RUN..., an option or argument for a study, options for an experiment and a task, and
+one for runs that were made with different prompts, rules or code."""
 
 
 ANY_KIND: Final = ("*",)
@@ -51,8 +52,14 @@ class Runs:
         Ids of runs; without any, all runs of the store count.
     study, kind, task
         Restrict the runs to a study, an experiment, a task.
+    allow_mixed
+        Analyse runs that were made with different prompts, rules or code.
     watch
         Called with the steps of a long analysis.
+    pools
+        Whether an analysis takes the runs together.
+    mixtures
+        What differs between these runs, if `allow_mixed`.
     """
 
     url: str | None = None
@@ -61,14 +68,17 @@ class Runs:
     study: str | None = None
     kind: str | None = None
     task: str | None = None
+    allow_mixed: bool = False
     watch: Callable[[str], None] = lambda _: None
+    pools: bool = field(default=False, init=False)
+    mixtures: list[str] = field(default_factory=list, init=False)
     _records: list[RunRecord] | None = field(default=None, init=False)
     _opened: bool = field(default=False, init=False)
 
     @classmethod
     def given(cls, store: Store, records: Sequence[RunRecord]) -> Runs:
-        """Chosen runs of an open store."""
-        runs = cls(store.url, [record.id for record in records])
+        """Chosen runs of an open store, also mixed ones."""
+        runs = cls(store.url, [record.id for record in records], allow_mixed=True)
         runs._records = list(records)
         runs.__dict__["store"] = store
         return runs
@@ -98,12 +108,14 @@ class Runs:
         kind
             Default experiment, if no runs were named.
         forks
-            Whether forks count.
+            Whether forks are among them; whoever asks for these chooses, and calls `together`.
 
         Raises
         ------
         UsageError
             If there are no runs.
+        MixedRunsError
+            See `together`.
         """
         from labmates.records.listing import select_runs
 
@@ -111,7 +123,24 @@ class Runs:
             kind = self.kind or (None if self.ids else kind)
             self._records = select_runs(self.store, self.ids, study=self.study, kind=kind, task=self.task)
         whole = [record for record in self._records if record.origin is None]
-        return self._records if forks or self.ids or not whole else whole
+        return self._records if forks else self.together(self._records if self.ids or not whole else whole)
+
+    def together(self, records: Iterable[RunRecord]) -> list[RunRecord]:
+        """Runs that an analysis takes together.
+
+        Raises
+        ------
+        MixedRunsError
+            If they were made with different prompts, rules or code, unless that is allowed.
+        """
+        from labmates.records.made import MixedRunsError, mixtures_of
+
+        chosen = list(records)
+        mixed = mixtures_of(chosen) if self.pools else []
+        if mixed and not self.allow_mixed:
+            raise MixedRunsError("this analysis", mixed)
+        self.mixtures = list(dict.fromkeys([*self.mixtures, *mixed]))
+        return chosen
 
     def ended(self, kind: str | None = None) -> list[RunRecord]:
         """The records of ended runs; see `records`."""
@@ -280,8 +309,11 @@ class Analysis(Generic[P]):
 
     def result(self, runs: Runs, params: Params) -> Result:
         """The result of runs; a plug-in's error that is not a `LabmatesError` names the analysis and its package."""
+        runs.pools = True
         try:
-            return self.compute(runs, params)
+            result: Result = self.compute(runs, params)
+            mixed = (f"The runs were made with different {mixture}." for mixture in runs.mixtures)
+            return replace(result, warnings=[*mixed, *result.warnings])
         except LabmatesError:
             raise
         except Exception:

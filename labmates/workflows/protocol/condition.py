@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -15,6 +15,7 @@ from labmates.models.settings import Thoughts
 
 if TYPE_CHECKING:
     from labmates.models.check import Ability
+    from labmates.registry import Registry
 
 ThoughtsSent = Annotated[
     Thoughts,
@@ -68,6 +69,10 @@ class Condition(BaseModel, ABC):
 
     def doubts(self) -> Sequence[str]:
         """Reasons why results under this condition mean little, for people; told at the start and recorded."""
+        return ()
+
+    def parts(self) -> Iterable[tuple[Registry[Any], str]]:
+        """Entries whose rules a run follows, such as its task or game, beside its experiment and its models."""
         return ()
 
     def needs(self) -> tuple[Ability, ...]:

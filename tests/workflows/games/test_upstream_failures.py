@@ -77,6 +77,7 @@ class Played:
     calls: int
     failed: int
     uncertain: int
+    lost: bool
 
 
 async def play(store: str, dress: Answer, repair_turns: int) -> Played:
@@ -99,7 +100,7 @@ async def play(store: str, dress: Answer, repair_turns: int) -> Played:
     usage = run.usage
     failed = sum(event.failed for event in events)
     replies, lost = usage.failed_replies, usage.uncertain_attempts
-    return Played(decisions, failed, replies, run.bill, usage.llm_calls, failing.failed, lost)
+    return Played(decisions, failed, replies, run.bill, usage.llm_calls, failing.failed, lost, usage.uncertain > 0)
 
 
 PLAIN = ("502", "finish error, null usage", "error in the choice", "error in the body", "empty choices", "cut body")
@@ -124,7 +125,8 @@ async def test_a_failure_of_the_server_has_the_same_consequences_in_any_dress(
     assert usual.failed >= 8
     for name, game in played.items():
         assert game.uncertain == (game.failed if name in LOST_ON_THE_WAY else 0)
-        assert replace(game, uncertain=0) == usual, name
+        assert game.lost == (game.uncertain > 0), name
+        assert replace(game, uncertain=0, lost=False) == usual, name
 
 
 async def test_a_filter_that_blocks_a_prompt_costs_its_player_a_reply(

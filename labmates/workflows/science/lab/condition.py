@@ -33,6 +33,7 @@ from labmates.workflows.science.lab.instruments import READINGS, dead_end, holdi
 
 if TYPE_CHECKING:
     from labmates.models.check import Ability
+    from labmates.registry import Registry
 
 TEAM_FIELDS = ("model_for", "team_size", "theory_of_mind", "deliberation_rounds", "max_requests", "output_excerpt")
 """Parameters of teamwork, which have no effect on a single agent."""
@@ -336,6 +337,14 @@ class ScienceCondition(Condition):
         crew = self.organisation.of_size(size or self.team_size)
         held = holdings(crew, len(self.instruments))
         return dead_end(crew, held, self.instruments, requests=self.max_requests)
+
+    def parts(self) -> list[tuple[Registry[Any], str]]:
+        """The task and the steps of the organisation."""
+        from labmates.agents.steps import STEPS
+        from labmates.tasks.registry import TASKS
+
+        steps = dict.fromkeys(name for phase in self.organisation.flow for name in phase.names)
+        return [(TASKS, self.task), *((STEPS, name) for name in steps)]
 
     def check(self) -> None:
         """Check that the task and the models are known."""

@@ -90,12 +90,12 @@ def read_material(
     if not (games_file and lab_file):
         store, study = runs.store, runs.study
         if not games_file:
-            levels, levels_left = levels_of_runs(store.runs(kind="game"), variant)
+            levels, levels_left = levels_of_runs(runs.together(store.runs(kind="game")), variant)
             sources.insert(0, f"profiles of {store.shown_url}")
         if not lab_file:
             if study is not None:
                 study_record(store.database, study)
-            lab_runs = runs.records("science") if runs.ids else store.runs(kind="science", study=study)
+            lab_runs = runs.records("science") if runs.ids else runs.together(store.runs(kind="science", study=study))
             observations, observations_left = observations_of_runs(store, lab_runs)
             sources.append(f"lab runs of {store.shown_url}" + (f", study {study}" if study else ""))
             if not observations:
