@@ -25,6 +25,7 @@ STUDY = """
 kind: game
 models: [scripted:random]
 fixed: {game: o-ring, rounds: 1, groups: 1}
+grid: {framing: [standard, alternate]}
 replicates: N
 """
 
@@ -107,19 +108,19 @@ def test_a_study_goes_on_with_other_rules_only_if_told_and_everything_says_so(
     file = tmp_path / "mixed.yaml"
     file.write_text(STUDY.replace("N", "1"))
     assert labmates("study", "run", "mixed.yaml").code == 0
-    rules = {"report": ["report", "mixed", "--out", "r.html"], "compare": ["compare", "--by", "seed"]}
+    rules = {"report": ["report", "mixed", "--out", "r.html"], "compare": ["compare", "--by", "framing"]}
     rules |= {"analyze": ["analyze", "profiles"]}
     remade(monkeypatch)
     file.write_text(STUDY.replace("N", "2"))
     refused = labmates("study", "run", "mixed.yaml")
     assert (refused.code, "0ther000" in refused.err, "--allow-mixed" in refused.err) == (2, True, True)
-    assert "1 planned" in labmates("study", "status").out
+    assert "2 planned" in labmates("study", "status").out
     assert labmates("study", "run", "mixed.yaml", "--allow-mixed").code == 0
     assert labmates("study", "run", "mixed.yaml").code == 0  # nothing is left to mix
-    assert "made with different game o-ring (1 run with" in labmates("study", "status").out
+    assert "made with different game o-ring (2 runs with" in labmates("study", "status").out
     assert len(labmates("study", "status", "--json").records[0]["mixed"]) == 1
     for name, command in rules.items():
-        assert "game o-ring (1 run with" in labmates(*command).err, name
+        assert "game o-ring (2 runs with" in labmates(*command).err, name
         allowed = labmates(*command, "--allow-mixed")
         told = (tmp_path / "r.html").read_text() if name == "report" else allowed.err
         assert (allowed.code, "made with different game o-ring" in told) == (0, True), (name, allowed)
