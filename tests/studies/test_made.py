@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,8 +20,8 @@ from labmates.workflows.protocol.experiment import make_condition
 from tests.support.command_line import Labmates
 
 PACKAGE = Path(labmates.__file__).parent
-LAB = {"task": "ecology", "model": "scripted:silent"}
-GAME = {"game": "o-ring", "model": "scripted:random"}
+LAB: dict[str, Any] = {"task": "ecology", "model": "scripted:silent"}
+GAME: dict[str, Any] = {"game": "o-ring", "model": "scripted:random"}
 STUDY = """
 kind: game
 models: [scripted:random]

@@ -33,7 +33,7 @@ class Choice(BaseModel):
 def turn(**call: Any) -> dict[str, Any]:
     messages = [SystemMessage("You are Ann."), HumanMessage("Choose.")]
     made = Call("A/0", Speaker("A", "A1", "human:ann"), messages, Purse(Ledger(0), "A", {}), "", 0, **call)
-    return turn_of(made, call.get("tools", ()), 0.0)
+    return turn_of(made, 0.0)
 
 
 DECIDES = turn(response_format=format_of(Choice))
@@ -96,7 +96,7 @@ def test_an_empty_text_and_an_unknown_form_are_refused() -> None:
 def test_a_transcript_that_is_too_long_loses_its_older_messages() -> None:
     messages = [SystemMessage("You are Ann."), *(HumanMessage(f"{n} {'x' * (MOST_BYTES // 4)}") for n in range(6))]
     call = Call("A/0", Speaker("A", "A1", "human:ann"), [*messages], Purse(Ledger(0), "A", {}), "", 0)
-    shown = [message["content"].split(" ")[0] for message in turn_of(call, (), 0.0)["messages"]]
+    shown = [message["content"].split(" ")[0] for message in turn_of(call, 0.0)["messages"]]
     assert shown == ["You", "3", "4", "5"]
 
 
