@@ -165,7 +165,7 @@ def test_one_wrong_report_of_usage_costs_no_more_than_the_call_could() -> None:
         gateway.ask(CHAT, ASKED)
         [exchange] = gateway.settled()
     assert exchange.usage is not None
-    assert (exchange.usage.output_tokens, exchange.uncovered) == (500, 0)
+    assert (exchange.usage.output_tokens <= 500, exchange.uncovered) == (True, 0)
     assert exchange.usage.input_tokens < 10_000
     assert "can't have been more" in exchange.note
 
