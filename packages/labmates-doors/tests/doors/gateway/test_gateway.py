@@ -160,7 +160,7 @@ def test_of_two_limits_the_lower_one_counts() -> None:
 
 
 def test_one_wrong_report_of_usage_costs_no_more_than_the_call_could() -> None:
-    usage = {"prompt_tokens": 10**9, "completion_tokens": 10**9, "total_tokens": 2 * 10**9}
+    usage = {"prompt_tokens": 10**6, "completion_tokens": 10**6, "total_tokens": 2 * 10**6}
     with OpenAIServer(Answer(usage=usage)) as server, served(openai_upstream(server.base_url)) as gateway:
         gateway.ask(CHAT, ASKED)
         [exchange] = gateway.settled()
