@@ -13,7 +13,7 @@ import pytest
 import labmates
 from labmates.records.made import MixedRunsError, joined
 from labmates.records.store import Store
-from labmates.studies import made
+from labmates.studies import fork, made
 from labmates.studies.audit import audit
 from labmates.util import sources
 from labmates.workflows.protocol.experiment import make_condition
@@ -94,7 +94,8 @@ def test_what_a_run_rests_on_changes_its_hash_and_nothing_else_does(
 def remade(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the game's rules be others from now on."""
     before = made.made_of
-    monkeypatch.setattr(made, "made_of", lambda condition: before(condition) | {"game o-ring": "0ther000"})
+    for module in (made, fork):
+        monkeypatch.setattr(module, "made_of", lambda condition: before(condition) | {"game o-ring": "0ther000"})
 
 
 def test_a_run_that_goes_on_with_other_rules_knows_both() -> None:
@@ -141,6 +142,28 @@ def test_a_begun_run_is_resumed_with_other_rules_only_if_told(tmp_path: Path, mo
         [resumed] = labmates.resume(["0123456789"], store=url, allow_mixed=True)
         assert resumed.status == "completed"
         assert store.run(resumed.id).made == joined(whole.made, {**(whole.made or {}), "game o-ring": "0ther000"})
+
+
+def test_a_continuation_is_made_by_the_code_that_runs_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = f"sqlite:///{tmp_path}/runs.db"
+    runs = [labmates.run("game", store=url, **GAME, framing=framing)[0] for framing in ("standard", "alternate")]
+
+    def forked(number: int) -> list[labmates.Run]:
+        return labmates.fork(runs[0].id, at=2, changes={"model": "scripted:cooperate"}, replicates=number, store=url)
+
+    with monkeypatch.context() as patch:
+        remade(patch)
+        forks = forked(2)
+    with Store(url) as store:
+        assert {(store.run(each.id).made or {})["game o-ring"] for each in forks} == {"0ther000"}
+    among_forks: Any = {"store": url, "by": ["model"], "where": [f"origin={runs[0].id}"]}
+    assert not labmates.compare(**among_forks).warnings
+    assert not labmates.compare(store=url, by=["framing"]).warnings, "forks are left out"
+    forked(3)
+    with pytest.raises(MixedRunsError, match=r"game o-ring \(4 runs with 0ther000, 2 runs with"):
+        labmates.compare(**among_forks)
+    [warning] = labmates.compare(**among_forks, allow_mixed=True).warnings
+    assert "made with different game o-ring" in warning
 
 
 def test_an_edit_of_what_a_run_was_made_with_is_found(tmp_path: Path) -> None:
