@@ -19,6 +19,7 @@ from labmates.records.events import ArtifactEvent, ChargeEvent, LLMCallEvent, Wa
 from labmates.records.run import RunRecord
 from labmates.sandboxes.image.names import image_tag
 from tests.support.puppet import dutiful
+from tests.support.seats import listing_usable_tools
 from tests.workflows.science.test_science_lab import Lab
 
 AGENT = Path(__file__).parents[1] / "seat_agent.py"
@@ -61,6 +62,12 @@ class Spent:
 
 PLAIN: dict[str, Spent] = {}
 """What each seat spends where nobody attacks."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def same_tools() -> Iterator[None]:
+    with listing_usable_tools():
+        yield
 
 
 @pytest.fixture

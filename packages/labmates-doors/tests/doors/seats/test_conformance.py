@@ -19,11 +19,17 @@ from labmates.studies.replay import replay
 from labmates_doors.seats.adapters import PythonSeat
 from tests.doors.a2a_agent import a2a_agent
 from tests.support.plays import industrious
-from tests.support.seats import findings, seated
+from tests.support.seats import findings, listing_usable_tools, seated
 from tests.workflows.science.test_science_lab import Lab
 
 PRICES = {"tool_call": "0.001"}
 AGENT = Path(__file__).parents[1] / "seat_agent.py"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def same_tools() -> Iterator[None]:
+    with listing_usable_tools():
+        yield
 
 
 @pytest.fixture
