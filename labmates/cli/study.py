@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from labmates.studies.spec import StudySpec
 
 
-ROWS = ("runs", "scores", "players", "decisions", "payoffs", "events")
+ROWS = ("runs", "scores", "players", "decisions", "payoffs", "messages", "events")
 _SHOWN_REASONS = 5
 _LONGEST_REASON = 200
 _study = click.argument("study", metavar="STUDY")

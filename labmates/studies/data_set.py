@@ -19,7 +19,7 @@ _ABOUT: Final[dict[Rows, str]] = {
     "runs": "a run: every parameter of its condition, status, metrics, usage, and newest scores",
     "scores": "a score of a judge, with its reason",
     "players": "an agent or player of a run: tokens, money, decisions, payoff",
-    "decisions": "a decision in a game, dilemma or tournament",
+    "decisions": "a decision of a player",
     "payoffs": "a player's payoff in a round or match",
     "messages": "a message to or from a model, whole; `step` and `place` tell the call and the place in its transcript",
     "events": "an event of a run's record; `data` is JSON",

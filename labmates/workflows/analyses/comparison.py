@@ -408,7 +408,8 @@ def _level_rows(factor: Factor, results: Sequence[Compared]) -> list[dict[str, A
     if not means:
         return []
     sign = mine[0].outcome.sign or 1
-    places = {name: (sign * mean, -dollars.get(name, 0.0)) for name, mean in means.items()}
+    # Sums of the same numbers in another order differ in their last digits.
+    places = {name: (round(sign * mean, 12), -dollars.get(name, 0.0)) for name, mean in means.items()}
     order = sorted(means, key=lambda name: places[name], reverse=True)
     rows = []
     for name in order:
