@@ -46,13 +46,14 @@ def mixtures(groups: Iterable[tuple[str, Made | None, int]]) -> list[str]:
 
     A group of 0 runs is what would be made now.
     """
-    counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    counts: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     for kind, made, number in groups:
+        # A baseline plays each kind of experiment by other code.
         for part, known in (made or {kind: UNKNOWN}).items():
-            counts[part][known] += number
+            counts[part, kind][known] += number
     return [
         f"{part} ({', '.join(_group(known, number) for known, number in by.items())})"
-        for part, by in sorted(counts.items())
+        for (part, _kind), by in sorted(counts.items())
         if len(by) > 1 or any(" " in known for known in by)
     ]
 

@@ -56,6 +56,9 @@ class Runs:
         Analyse runs that were made with different prompts, rules or code.
     watch
         Called with the steps of a long analysis.
+
+    Attributes
+    ----------
     pools
         Whether an analysis takes the runs together.
     mixtures
