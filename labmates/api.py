@@ -158,7 +158,7 @@ def resume(
     runs
         Ids; by default all interrupted runs outside studies.
     allow_mixed
-        Go on with runs that were begun with other prompts, rules or code.
+        Continue runs that began with other prompts, rules or code.
     store, progress, approve
         As for `run`.
 
@@ -202,7 +202,7 @@ def study(
     until
         ``settled`` stops once the comparison of its conditions is told, or will hardly be told.
     allow_mixed
-        Go on with runs that were begun with other prompts, rules or code.
+        Continue runs that began with other prompts, rules or code.
     store, progress
         As for `run`.
 

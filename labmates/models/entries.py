@@ -83,9 +83,7 @@ class Access(BaseModel):
     threads: int | None = Field(
         None, ge=1, le=1024, description="Of a gguf: model: threads of its server; by default one per processor."
     )
-    persona_text: str | None = Field(
-        None, min_length=1, max_length=MOST_CHARS, description="Text of `persona`, which sets it."
-    )
+    persona_text: str | None = Field(None, max_length=MOST_CHARS, description="Text of `persona`, which sets it.")
 
     @field_validator("base_url")
     @classmethod
@@ -126,7 +124,8 @@ class Entry(Access, ModelSettings):
         given = values.get("persona") if isinstance(values, dict) else None
         if not isinstance(given, str) or is_named(given):
             return values
-        text = given.strip()
+        if not (text := given.strip()):
+            raise ValueError("persona is empty: write its text, or leave it out")
         return {**values, "persona": persona_name(text), "persona_text": text}
 
     @model_validator(mode="after")

@@ -54,7 +54,7 @@ async def seats_of(store: Store, run: RunRecord, model: str | None, settings: Ru
     calls = [(number, event) for number, event in enumerate(events) if event.type == "llm_call" and event.agent]
     seats = list(dict.fromkeys(event.agent for _, event in calls))
     if len(seats) < 2:
-        raise UsageError(f"the run '{run.id}' has fewer than two seats; there is nobody else to blame")
+        raise UsageError(f"the run '{run.id}' has fewer than two seats; blame compares seats")
     make = partial(branch, store, run.id, settings=settings)
     made = []
     for name in seats:

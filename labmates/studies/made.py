@@ -1,4 +1,4 @@
-"""What runs are made with: hashes of prompts, rules and code, and checks that a run or a study goes on with the same.
+"""What runs are made with: hashes of prompts, rules and code, and checks that a run or study continues with the same.
 
 The parts of a run are its experiment, and what its condition names: a task, a game, mechanisms, steps, baselines.
 Judges are no part: each score has its judge's version.
@@ -53,7 +53,7 @@ def made_in(run: RunRecord) -> dict[str, str]:
 
 
 def check_made(runs: Sequence[RunRecord], *, allow: bool) -> None:
-    """Refuse to go on with runs that were begun with other prompts, rules or code, unless allowed."""
+    """Refuse to continue runs that began with other prompts, rules or code, unless allowed."""
     if not allow and (mixed := mixtures((run.kind, made_in(run), 1) for run in runs if run.chain)):
         raise MixedRunsError(f"the run '{runs[0].id}'" if len(runs) == 1 else "these runs", mixed)
 
@@ -66,7 +66,7 @@ def check_together(runs: Sequence[RunRecord], *, allow: bool) -> None:
 
 
 def check_study_made(store: Store, study: str, *, allow: bool) -> None:
-    """Refuse to go on with a study whose runs were begun with other prompts, rules or code, unless allowed."""
+    """Refuse to continue a study whose runs began with other prompts, rules or code, unless allowed."""
     if allow or not study_counts(store.database, study).of("planned", "interrupted", "running"):
         return
     begun = begun_groups(store.database, study)

@@ -83,7 +83,7 @@ class RunSettings(BaseModel):
     )
     allow_mixed: bool = Field(
         False,
-        description="Go on with runs that were begun with other prompts, rules or code.",
+        description="Continue runs that began with other prompts, rules or code.",
     )
     salt: str | None = Field(
         None,

@@ -195,7 +195,7 @@ def read_spec(source: Source) -> StudySpec:
 
 
 def mixing(source: Source) -> Source:
-    """The study, allowed to go on with runs that were begun with other prompts, rules or code."""
+    """The study, allowed to continue runs that began with other prompts, rules or code."""
     return replace(source, data={**source.data, "allow_mixed": True})
 
 

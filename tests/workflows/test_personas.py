@@ -95,3 +95,8 @@ async def test_the_effect_of_a_persona_on_the_lab_is_recovered(store: Store) -> 
     sign = 1 if found["first"] == NAMED else -1
     assert sign * found["difference"] > 0.1
     assert found["p"] < 0.05
+
+
+async def test_an_empty_persona_is_refused_in_plain_words(store: Store) -> None:
+    with pytest.raises(UsageError, match="persona is empty: write its text, or leave it out"):
+        await arun("game", store=store.url, game="public-goods", model="openai:test-model?persona=")

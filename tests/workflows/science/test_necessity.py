@@ -118,6 +118,14 @@ def test_runs_of_shared_evidence_and_failed_scores_have_no_part() -> None:
     assert compared(arms([0.1], [0.5], [])) == []
 
 
+def test_a_team_is_named_by_what_differs_between_teams() -> None:
+    same: dict[str, Any] = {"model_for": {}, "theory_of_mind": False, "max_requests": 2}
+    judged = [run("team", seed, 0.5, **same) for seed in range(2)]
+    assert {play.team for play in plays(judged)} == {"decentralised, size 3"}
+    judged += [run("team", 2, 0.5, **{**same, "max_requests": 1})]
+    assert {play.team for play in plays(judged)} == {f"decentralised, size 3, max requests {n}" for n in (1, 2)}
+
+
 def test_each_split_task_and_team_has_a_row_and_each_finding_its_own() -> None:
     judged = arms([0.1, 0.2], [0.6, 0.7], [0.7, 0.8])
     judged += arms([0.5, 0.4], [0.6, 0.7], [0.7, 0.8], "0.5")

@@ -120,6 +120,8 @@ class Necessity:
 
 def plays(judged: Sequence[Judged]) -> Iterator[Play]:
     """Ended runs with divided evidence and a score of the verified judge."""
+    teams = [each.run.condition for each in judged if each.run.condition.get("arm", "team") in ("team", MUTE)]
+    told = [name for name in TEAM_FIELDS if name == "team_size" or len({str(each.get(name)) for each in teams}) > 1]
     for each in judged:
         condition, evidence = each.run.condition, str(each.run.condition.get("evidence", ""))
         scores = [s for s in each.scores if (s.judge, s.metric) == ("verified", "accuracy") and s.value is not None]
@@ -130,7 +132,7 @@ def plays(judged: Sequence[Judged]) -> Iterator[Play]:
             yield Play(
                 json.dumps(settings, sort_keys=True),
                 float(evidence.removeprefix("split:")),
-                _team(condition) if arm in ("team", MUTE) else "",
+                _team(condition, told) if arm in ("team", MUTE) else "",
                 arm,
                 each.run.seed,
                 {ALL: float(scores[-1].value or 0.0), **credit},
@@ -139,10 +141,11 @@ def plays(judged: Sequence[Judged]) -> Iterator[Play]:
             )
 
 
-def _team(condition: Mapping[str, Any]) -> str:
+def _team(condition: Mapping[str, Any], told: Sequence[str]) -> str:
+    """The organisation's name, and these parameters of its team."""
     organisation = condition.get("organisation", "pipeline")
     name = organisation["name"] if isinstance(organisation, Mapping) else organisation
-    more = [f"{field.replace('_', ' ')} {condition[field]}" for field in TEAM_FIELDS if field in condition]
+    more = [f"{field.replace('_', ' ')} {condition[field]}" for field in told if field in condition]
     return ", ".join([str(name), *more]).replace("team size", "size")
 
 
