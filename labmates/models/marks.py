@@ -11,8 +11,9 @@ import re
 from collections.abc import Collection
 from contextlib import suppress
 
-OPEN = re.compile(r"<think(?:ing)?>|\[THINK\]", re.IGNORECASE)
-CLOSE = re.compile(r"</think(?:ing)?>|\[/THINK\]", re.IGNORECASE)
+_UNQUOTED = r"(?!(?<=([`'\"]))(?:</?think(?:ing)?>|\[/?THINK\])\1)"  # who quotes a mark writes about it
+OPEN = re.compile(_UNQUOTED + r"(?:<think(?:ing)?>|\[THINK\])", re.IGNORECASE)
+CLOSE = re.compile(_UNQUOTED + r"(?:</think(?:ing)?>|\[/THINK\])", re.IGNORECASE)
 
 Written = tuple[str, str]
 """A call in a text: the name of an offered tool, and its arguments as JSON, which may be broken."""

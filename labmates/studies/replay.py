@@ -40,11 +40,13 @@ from labmates.records.events import (
     WarningEvent,
     fields_with_bodies,
 )
+from labmates.records.made import mixtures
 from labmates.records.recorder import NewStepError, Recorder
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.steps import charges
 from labmates.records.store import Store
 from labmates.studies.differences import Difference, apart, differences_of_run
+from labmates.studies.made import made_of
 from labmates.studies.rejudging import rejudge
 from labmates.studies.rerun import rerun
 from labmates.studies.runs import accounted, invalid_of, stop_of
@@ -164,6 +166,8 @@ async def replay(
     first = _first_own_event(run, events)
     if notify and run.version != __version__:
         notify(f"The run was made by labmates {run.version or '?'}; this is {__version__}.")
+    if notify and run.made and (changed := mixtures([(run.kind, run.made, 1), (run.kind, made_of(condition), 0)])):
+        notify(f"What the run was made with has changed since, which differences may come from: {'; '.join(changed)}.")
     settings = RunSettings.model_validate(run.settings)
     panel = make_panel([name for name in settings.judges if ":" not in name])  # judges without a model
     recorder = Recorder(None, None, events=events[:first], bodies=bodies)

@@ -72,6 +72,17 @@ async def test_an_exhausted_run_ends_as_exhausted_again(store: Store) -> None:
     assert found.is_same, found.differences
 
 
+async def test_a_replay_tells_what_has_changed_since_the_run_was_made(store: Store) -> None:
+    run = await played(store, busy_without_code, budget="0.02")
+    told: list[str] = []
+    await replay(store, run, notify=told.append)
+    before = list(told)
+    assert run.made is not None
+    await replay(store, replace(run, made={**run.made, "science": "0123456789abcdef"}), notify=told.append)
+    (changed,) = [text for text in told if text not in before]
+    assert "science (1 run with 0123456789abcdef, now " in changed
+
+
 def running(*cells: str) -> Play:
     """A play whose first agent runs code, one cell a turn."""
 

@@ -205,15 +205,16 @@ class _ErrorOutput(asyncio.Protocol):
 async def _open(server: McpServer, stack: AsyncExitStack, wrote: _ErrorOutput) -> Client:
     from mcp import Client, StdioServerParameters, stdio_client
 
-    if server.url and not server.headers:
-        return await stack.enter_async_context(Client(server.url))
     if server.url:
         import httpx2
         from mcp.client.streamable_http import streamable_http_client
 
+        from labmates.models.clients import transport
+
         values = {header: os.environ[variable] for header, variable in server.headers.items() if variable in os.environ}
         # The session bounds all waits. Redirects, which the client does not follow, could take headers elsewhere.
-        http = await stack.enter_async_context(httpx2.AsyncClient(headers=values, timeout=None))
+        client = httpx2.AsyncClient(headers=values, timeout=None, transport=transport())
+        http = await stack.enter_async_context(client)
         return await stack.enter_async_context(Client(streamable_http_client(server.url, http_client=http)))
     reading, writing = os.pipe()
     with os.fdopen(writing, "w") as log:

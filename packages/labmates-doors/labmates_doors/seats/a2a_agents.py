@@ -26,20 +26,20 @@ async def run_a2a(session: SeatSession, url: str) -> str:
     from a2a.types import Role, SendMessageRequest, TaskState
 
     text = ""
-    # The session limits the time of each reply.
-    async with served(session) as address, httpx.AsyncClient(timeout=None) as http:  # noqa: S113
-        parts = [new_text_part(session.order), new_data_part({"labmates": _way(session, address)})]
-        message = new_message(parts, role=Role.ROLE_USER)
-        try:
+    try:
+        # The session limits the time of each reply.
+        async with served(session) as address, httpx.AsyncClient(timeout=None) as http:  # noqa: S113
+            parts = [new_text_part(session.order), new_data_part({"labmates": _way(session, address)})]
+            message = new_message(parts, role=Role.ROLE_USER)
             client = await create_client(url, ClientConfig(httpx_client=http))
             async for response in client.send_message(SendMessageRequest(message=message)):
                 text = get_stream_response_text(response) or text
                 status = response.status_update.status or response.task.status
                 if TaskState.Name(status.state) in _FAILED:
                     raise SeatError(f"the agent at {url} ended its task: {text or TaskState.Name(status.state)}")
-        except (A2AClientError, httpx.HTTPError, ValueError) as error:
-            reason = one_line(f"{type(error).__name__}: {error}", _MOST_REASON_CHARS)
-            raise SeatError(f"the agent at {url} failed: {reason}") from error
+    except (A2AClientError, httpx.HTTPError, ValueError, OSError) as error:  # the client reads the environment itself
+        reason = one_line(f"{type(error).__name__}: {error}", _MOST_REASON_CHARS)
+        raise SeatError(f"the agent at {url} failed: {reason}") from error
     return text
 
 
