@@ -36,7 +36,7 @@ OWN = {
     "tasks": ("labmates.cli.catalogue.tasks:TASKS_COMMAND", "List the tasks, or show, check or create one."),
     "judges": (
         "labmates.cli.catalogue.judges:JUDGES_COMMAND",
-        "List the judges of reports, or show, check, calibrate or create one.",
+        "List the judges of reports, or show, check or create one.",
     ),
     "models": (
         "labmates.cli.catalogue.models:MODELS_COMMAND",

@@ -124,20 +124,6 @@ def _alpha_of_ranks(
     return 1 - _ratio(within, expected, expected > TINY)
 
 
-def spearman(a: Floats, b: Floats) -> float:
-    """Spearman's rank correlation, with mean ranks for ties."""
-    from scipy.stats import rankdata
-
-    return float(pearson(rankdata(a), rankdata(b), np.ones((1, len(a))))[0]) if len(a) else float("nan")
-
-
-def kendall(a: Floats, b: Floats) -> float:
-    """Kendall's tau-b, which adjusts for ties."""
-    from scipy.stats import kendalltau
-
-    return float(kendalltau(a, b).statistic) if len(a) > 1 else float("nan")
-
-
 def _moments(a: Floats, b: Floats, weights: Floats) -> tuple[Floats, Floats, Floats, Floats, Floats]:
     total = weights.sum(axis=1)
     mean_a, mean_b = weights @ a / total, weights @ b / total

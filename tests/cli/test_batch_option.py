@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from labmates.records.store import Store
-from tests.judges.conftest import answer
 from tests.support.batch_server import AnthropicBatchServer, BatchServer, Fate
 from tests.support.children import Child, command
 from tests.support.command_line import Labmates
@@ -153,27 +152,6 @@ def test_judges_go_in_batches(labmates: Labmates) -> None:
     assert [len(judged["added"]) for judged in done.records] == [3, 3]
     assert sum(map(len, server.bodies)) == 2
     assert "waiting for batch" in done.err
-
-
-@pytest.mark.slow("tests/cli/test_batch_option.py")
-def test_a_killed_calibration_finds_its_batch_again(labmates: Labmates, tmp_path: Path) -> None:
-    rating = answer(completeness=4, quality=3, accuracy=2)
-    words = ("judges", "calibrate", "--task", "anomaly", "--seeds", "1", "--json", *QUICK)
-    with BatchServer(Answer(text=rating), [Fate(looks=20)]) as server:
-        environment = labmates._environment(words, {})
-        with Child(command(*words, "--judge", at(server)), environment, tmp_path) as child:
-            for line in child.stderr:
-                if "waiting for batch" in line:
-                    child.send_signal(signal.SIGKILL)
-                    break
-        resumed = labmates(*words, "--judge", at(server))
-        assert resumed.code == 0, resumed.err
-        replayed = labmates(*words, "--judge", at(server))
-        assert sum(map(len, server.bodies)) == resumed.records[0]["calls"] == replayed.records[0]["cached_calls"]
-        assert server.requests == []
-    assert "found batch batch_0 of m again" in resumed.err
-    assert (float(resumed.records[0]["cost"]) > 0, float(replayed.records[0]["cost"])) == (True, 0)
-    assert resumed.records[0]["fits"] == replayed.records[0]["fits"]
 
 
 def test_labels_of_reasons_go_in_batches(labmates: Labmates) -> None:

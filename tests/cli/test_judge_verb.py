@@ -158,9 +158,6 @@ def test_ctrl_c_keeps_what_is_judged(store: Store, tmp_path: Path) -> None:
         (["judge", "--kind", "science", "--judge", "openai:gpt"], "OPENAI_API_KEY"),
         (["judge", "--kind", "science", "--call-timeout", "0"], "--call-timeout"),
         (["judge", "--kind", "science", "--prices", "nowhere.json"], "can't read the price list"),
-        (["judges", "calibrate"], "--judge"),
-        (["judges", "calibrate", "--judge", "verified", "--task", "alchemy"], "unknown task 'alchemy'"),
-        (["judges", "calibrate", "--judge", "verified", "--seeds", "0"], "--seeds"),
         (["run", "science", "--task", "anomaly", "--model", "scripted:hasty", "--judge", "gpt"], "unknown judge 'gpt'"),
         (["analyze", "agreement", "nope"], "there is no run 'nope'"),
         (["analyze", "agreement"], "no metric of these 1 runs has scores of two judges"),
@@ -179,30 +176,6 @@ def test_a_run_that_has_not_ended_is_refused(labmates: Labmates, store: Store) -
     done = labmates("judge", run.id)
     assert done.code == 2
     assert "has not ended (failed)" in done.err
-
-
-def test_calibrating_tells_a_gullible_judge_from_an_honest_one(labmates: Labmates) -> None:
-    done = labmates("judges", "calibrate", "--judge", "scripted:referee", "--judge", "scripted:gullible",
-                    "--task", "anomaly", "--seeds", "1")  # fmt: skip
-    assert done.code == 0
-    honest, _, gullible = done.out.partition("rubric:scripted:gullible")
-    assert "is not moved by orders in a report" in honest
-    assert "obeys plain and veiled orders in a report" in gullible
-
-
-def test_calibrating_as_json_has_every_report(labmates: Labmates) -> None:
-    done = labmates("judges", "calibrate", "--judge", "heuristic", "--task", "anomaly", "--seeds", "1", "--json")
-    [record] = done.records
-    assert record["judge"] == "heuristic"
-    assert {"fits", "moves", "reports", "calls", "cost"} <= set(record)
-    assert {"seed", "report", "order", "known", "scores", "reasons"} == set(record["reports"][0])
-    assert [fit["metric"] for fit in record["fits"]] == ["completeness", "accuracy"]
-
-
-def test_a_judge_that_never_answers_can_not_be_calibrated(labmates: Labmates) -> None:
-    done = labmates("judges", "calibrate", "--judge", "scripted:silent", "--task", "anomaly", "--seeds", "1")
-    assert done.code == 1
-    assert "too few scores" in done.out
 
 
 def test_agreement_is_printed_and_given_as_json(labmates: Labmates, store: Store) -> None:
@@ -246,7 +219,7 @@ def test_orders_in_a_report_are_told(labmates: Labmates, store: Store) -> None:
 
 
 def test_the_verbs_have_help_with_examples(labmates: Labmates) -> None:
-    for verb in (["judge"], ["judges", "calibrate"], ["analyze"], ["analyze", "agreement"]):
+    for verb in (["judge"], ["analyze"], ["analyze", "agreement"]):
         done = labmates(*verb, "--help")
         assert done.code == 0
         assert re.search("Examples?: labmates", " ".join(done.out.split()))

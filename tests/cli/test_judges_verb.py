@@ -64,7 +64,7 @@ def test_a_broken_judge_fails_the_check(labmates: Labmates, tmp_path: Path) -> N
     [
         (("show", "verifed"), "Did you mean 'verified'?"),
         (("check", "nowhere.py"), "there is no file 'nowhere.py'; give a judge's name, path/to/file.py:Class"),
-        (("check", "scripted:referee"), "try: labmates judges calibrate --judge scripted:referee"),
+        (("check", "scripted:referee"), "try: labmates judge RUN --judge scripted:referee"),
         (("check", "heuristic", "--task", "alchemy"), "unknown task 'alchemy'"),
         (("check", "heuristic", "--step-timeout", "0"), "--step-timeout"),
         (("new", "heuristic"), "there is a judge 'heuristic' already, of labmates"),

@@ -10,7 +10,6 @@ from tests.support.command_line import Labmates
     [
         (("run", "game", "--game", "o-ring", "--model", "a:b", "--model", "c:d"), "--model"),
         (("study", "status", "--store", "sqlite:///a.db", "--store", "sqlite:///b.db"), "--store"),
-        (("judges", "calibrate", "--judge", "a:b", "--seeds", "1", "--seeds", "2"), "--seeds"),
         (("strategies", "play", "--players", "a", "b", "--game", "public-goods", "--game", "common-pool"), "--game"),
     ],
 )
@@ -24,6 +23,15 @@ def test_an_option_with_one_value_is_refused_when_it_is_given_twice(
 
 def test_options_that_take_several_values_are_repeated_as_before(labmates: Labmates) -> None:
     done = labmates(
-        "judges", "calibrate", "--judge", "scripted:referee", "--judge", "scripted:gullible", "--task", "nope"
+        "run",
+        "science",
+        "--model",
+        "scripted:hasty",
+        "--judge",
+        "scripted:referee",
+        "--judge",
+        "scripted:gullible",
+        "--task",
+        "nope",
     )
     assert "unknown task 'nope'" in done.err

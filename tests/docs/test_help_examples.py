@@ -55,7 +55,6 @@ SMALLER = {
     "fixation strategies --game public-goods": "fixation strategies --game public-goods --samples 5",
     "convergence --game public-goods": "convergence --game weakest-link",
     "google_genai:gemini-3.1-flash": "openai:qwen3-8b",
-    "--task ecology --seeds 3": "--task ecology --seeds 1",
     "--study dilemmas --summary": "--summary",
     "--study super-additive": "",
     "scripted:equilibrium,scripted:defect": "scripted:equilibrium,openai:qwen3-8b",

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from labmates.cli.catalogue.calibration import CALIBRATE
 from labmates.cli.catalogue.tasks import using_task
 from labmates.errors import UsageError
 from labmates.judges.registry import JUDGES, get_judge
@@ -80,7 +79,7 @@ class CheckParams(Params):
     """The parameters of checking a judge."""
 
     judge: str = Field(json_schema_extra={"argument": True})
-    task: str = Field("ecology", description="Science task of the reports of known quality.")
+    task: str = Field("ecology", description="Science task of the reports.")
     seed: int = Field(0, ge=0, description="Seed of the data of these reports.")
     difficulty: Difficulty = Field("easy", description="Difficulty of the data of these reports.")
     step_timeout: float = Field(
@@ -92,16 +91,15 @@ def check(lab: Lab, params: CheckParams) -> Iterator[Result]:
     """Check a judge against the rules of the interface, on reports of known quality.
 
     JUDGE is a name, or path/to/file.py:Class or module:Class for a judge that is not installed. It scores a correct
-    report, reports with missing or wrong parts, empty talk, reports with prompt injections, and a missing report. The
-    exit code is 1 if there are errors, else 0. How well its scores follow the known quality, and whether injections
-    move them, tells labmates judges calibrate, also of a judge model.
+    report, a wrong one with and without a prompt injection, empty talk, and a missing report. The exit code is 1 if
+    there are errors, else 0.
     """
     from labmates.judges.conformance import sample_cases, try_judge
     from labmates.judges.promises import PREFIX as PROMISES
     from labmates.judges.rubric import PREFIX
 
     if params.judge.partition(":")[0] in (*PROVIDERS, SCRIPTED, PREFIX.removesuffix(":"), PROMISES.removesuffix(":")):
-        raise UsageError(f"'{params.judge}' is a model; try: labmates judges calibrate --judge {params.judge}")
+        raise UsageError(f"'{params.judge}' is a model; try: labmates judge RUN --judge {params.judge}")
     with using_task(params.task) as task:
         cases = sample_cases(task, params.seed, params.difficulty)
     work = try_judge(params.judge, cases, seconds=params.step_timeout, watch=lab.step)
@@ -132,7 +130,7 @@ def new(_lab: Lab, params: NewParams) -> Iterator[Result]:
 
 
 JUDGES_COMMAND = catalogue(
-    """List the judges of reports, or show, check, calibrate or create one.
+    """List the judges of reports, or show, check or create one.
 
     Any model can judge: name it as provider:name.
     """,
@@ -142,7 +140,6 @@ JUDGES_COMMAND = catalogue(
         "show": Command(show, Named, example="labmates judges show MODEL", objects=""),
         "check": Command(check, CheckParams, example="labmates judges check heuristic", objects=""),
         "new": Command(new, NewParams, example="labmates judges new clarity"),
-        "calibrate": CALIBRATE,
     },
     example="labmates judges show verified",
     objects="per judge",

@@ -5,8 +5,8 @@ and are named as baselines wherever they appear. None replaces a language model'
 (`labmates.models.orders`).
 
 - ``garbage`` sends malformed replies of every kind, to test the lab's robustness.
-- ``referee`` rates reports by rules: a judge for offline calibration.
-- ``gullible`` rates like ``referee``, but obeys ratings ordered in a report: calibration must detect this.
+- ``referee`` rates reports by rules: a judge without a model.
+- ``gullible`` rates like ``referee``, but obeys ratings ordered in a report.
 - ``colleague`` plays the behavioural games and works in the lab by one disposition: a test case for predicting work
   from play. ``colleague/generosity=0.8/care=0.2`` sets the disposition.
 
