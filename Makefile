@@ -42,10 +42,11 @@ test-all: TESTS :=
 test-all: develop .venv-inspect/.ready
 	@$(MAKE) --no-print-directory -j 2 lint tests
 
-# Inspect, which reads exported logs in a test, in an environment of its own: its dependencies are not ours.
+# Inspect and Harbor's models, which read exports in tests, in an environment of their own: their dependencies are not ours.
 .venv-inspect/.ready: .venv/.ready
 	$(BIN)/uv venv --quiet --allow-existing --python $(BIN)/python .venv-inspect
 	$(BIN)/uv pip install --quiet --python .venv-inspect/bin/python inspect-ai==0.3.285
+	$(BIN)/uv pip install --quiet --python .venv-inspect/bin/python --python-version 3.12 --no-deps harbor==0.26.0
 	@touch $@
 
 # The oldest versions that pyproject.toml allows, in an environment of their own, with the tests that need no engine.

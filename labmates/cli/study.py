@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,10 +11,12 @@ import click
 from labmates.cli.common import SuggestingGroup, choosing, json_option, store_option, verbose_option
 from labmates.cli.console import complain, err, out, print_json
 from labmates.cli.tables import print_grid
-from labmates.errors import LabmatesError, UsageError
+from labmates.errors import LabmatesError, UsageError, unknown_name
+from labmates.workflows.protocol.export import EXPORTS, TABLES
 
 if TYPE_CHECKING:
     from labmates.records.database import Database
+    from labmates.records.run import RunRecord
     from labmates.records.store import Store
     from labmates.records.studies import Counts, StudyRecord
     from labmates.studies.plan import Plan
@@ -176,57 +179,67 @@ def status(study: str | None, store: str | None, as_json: bool) -> None:
 @store_option
 @click.option("--rows", "what", type=click.Choice(ROWS), default="runs", show_default=True, help="Content of a row.")
 @click.option("--all", "every", is_flag=True, help="All runs of the store, of any study.")
+@click.option("--run", "run_ids", metavar="RUN", multiple=True, help="This run; repeat it for several.")
 @click.option("--kind", metavar="KIND", help="Only runs of this experiment.")
 @click.option("--model", metavar="MODEL", help="Only runs with this model.")
 @click.option(
-    "--out",
-    "path",
-    type=click.Path(path_type=Path),
-    required=True,
-    help="The file to write: .parquet, .csv or .jsonl; .eval, a log of Inspect with all texts; without an ending, a "
-    "folder with all tables and a card, which datasets.load_dataset opens.",
+    "--format",
+    "form",
+    metavar="FORMAT",
+    help=f"{', '.join(TABLES)}: a table; whole runs: {', '.join(EXPORTS) or 'none installed'}. "
+    "[default: the ending of --out]",
 )
+@click.option("--out", metavar="OUT", required=True, help="The file, folder or address to write to.")
 def export(
     study: str | None,
     store: str | None,
     what: Any,
     every: bool,
+    run_ids: tuple[str, ...],
     kind: str | None,
     model: str | None,
-    path: Path,
+    form: str | None,
+    out: str,
 ) -> None:
-    """Write a study's data as a table: one row per run, score, player, decision, payoff, message or event.
+    """Write a study's data: a table, or whole runs in the format of another program.
 
-    A run's row has the keys of its JSON record, with dots between nested keys. docs/reports describes all columns.
+    A table has one row per run, score, player, decision, payoff, message or event. A run's row has the keys of its JSON
+    record, with dots between nested keys. docs/reports describes all columns.
     """
     from labmates.records.frames import chosen_runs
-    from labmates.studies.data_set import export_data_set
-    from labmates.studies.export import export_rows, format_of
-    from labmates.studies.inspect_log import write_inspect_log
+    from labmates.studies.export import export_rows
 
-    if path.suffix not in ("", ".eval"):
-        format_of(path)
-    elif what != "runs":
-        raise UsageError(
-            f"'{path}' has all that is recorded: leave --rows out, or name a .parquet, .csv or .jsonl file"
-        )
-    if every and study is not None:
-        raise UsageError(f"give the study '{study}' or --all, not both")
+    path = Path(out)
+    ending = path.suffix.removeprefix(".")
+    form = ending if form is None else form
+    if not form:
+        raise UsageError(f"--out: '{out}' has no ending; add --format ({', '.join([*TABLES, *EXPORTS])})")
+    if form not in TABLES and form not in EXPORTS:
+        EXPORTS.refuse_missing(form)
+        raise unknown_name("format", form, [*TABLES, *EXPORTS])
+    if form in TABLES and form != ending:
+        raise UsageError(f"--out: a table as {form} needs a file name that ends in .{form}")
+    if form not in TABLES and what != "runs":
+        raise UsageError(f"--rows: '{form}' has all that is recorded; leave it out, or choose {', '.join(TABLES)}")
+    if every + bool(run_ids) + (study is not None) > 1:
+        raise UsageError("give one STUDY, --run or --all")
     with _open(store) as database:
-        name = None if every else stored_study(database.database, study).name
+        named = [database.run(run_id) for run_id in run_ids]
+        name = None if every or named else stored_study(database.database, study).name
+
+        def runs() -> Iterable[RunRecord]:
+            if named:
+                return [run for run in named if kind in (None, run.kind) and (model is None or model in run.models)]
+            return chosen_runs(database, kind=kind, study=name, model=model)
+
         with err().status("reading …") as shown:
-
-            def watch(number: int) -> None:
-                shown.update(f"{number:,} {what} read")
-
-            chosen: Any = {"kind": kind, "study": name, "model": model}
-            if path.suffix == ".eval":
-                number = write_inspect_log(database, path, chosen_runs(database, **chosen))
-            elif path.suffix:
-                number = export_rows(database, path, what=what, **chosen, watch=watch)
+            if form in TABLES:
+                number = export_rows(
+                    database, path, runs(), what=what, watch=lambda count: shown.update(f"{count:,} {what} read")
+                )
             else:
-                number = sum(export_data_set(database, path, **chosen, watch=watch).values())
-    err().print(f"{number:,} {'runs' if path.suffix == '.eval' else 'rows'} in {path}")
+                number = EXPORTS.get(form)(database, out, runs)
+    err().print(f"{number:,} {'rows' if form in TABLES else 'runs'} in {out}")
 
 
 @study.command(epilog="Example: labmates study retry science-small --failed")

@@ -12,47 +12,36 @@ from pathlib import Path
 from typing import IO, Any
 
 from labmates.errors import MissingExtraError, UsageError
-from labmates.records.frames import COLUMNS, Rows, chosen_runs, rows
+from labmates.records.frames import COLUMNS, Rows, rows
+from labmates.records.run import RunRecord
 from labmates.records.store import Store
 from labmates.util.csv_rows import inert
 
-FORMATS = ("parquet", "csv", "jsonl")
 _CHUNK = 1000
-
-
-def format_of(path: Path) -> str:
-    """The format of a file by its ending. Raises `UsageError` if it is none of `FORMATS`."""
-    form = path.suffix.removeprefix(".")
-    if form not in FORMATS:
-        raise UsageError(f"the format is unknown; give a file name that ends in .{', .'.join(FORMATS)}")
-    return form
 
 
 def export_rows(
     store: Store,
     path: Path,
+    runs: Iterable[RunRecord],
     *,
     what: Rows = "runs",
-    kind: str | None = None,
-    study: str | None = None,
-    model: str | None = None,
     watch: Callable[[int], None] | None = None,
 ) -> int:
-    """Write one row per started run, score, player, decision, payoff, message or event, and return their number.
+    """Write one row per run, score, player, decision, payoff, message or event, and return their number.
 
-    The columns are those of `labmates.records.frames.frame`; the ending of the path, one of `FORMATS`, is the format.
-    The file appears only when complete. `watch` receives the number of rows so far. A text in a CSV cell that a
-    spreadsheet would run as a formula is made inert. Raises `UsageError` if the ending is unknown or the file can't be
-    written; `MissingExtraError` if Parquet is requested and pyarrow is not installed.
+    The columns are those of `labmates.records.frames.frame`; the ending of the path, one of
+    `labmates.workflows.protocol.export.TABLES`, is the format. The file appears only when complete. `watch` receives
+    the number of rows so far. A text in a CSV cell that a spreadsheet would run as a formula is made inert. Raises
+    `UsageError` if the file can't be written; `MissingExtraError` if Parquet is requested and pyarrow is not installed.
     """
     writers = {"csv": _write_csv, "jsonl": _write_jsonl, "parquet": _write_parquet}
-    form = format_of(path)
+    form = path.suffix.removeprefix(".")
     if form == "parquet":
         _pyarrow()
     try:
         with _replacing(path) as target, tempfile.TemporaryFile("w+", encoding="utf-8", dir=path.parent) as spool:
-            stored = rows(store, what, chosen_runs(store, kind=kind, study=study, model=model))
-            columns, number = _spool(stored, COLUMNS[what], spool, watch)
+            columns, number = _spool(rows(store, what, runs), COLUMNS[what], spool, watch)
             writers[form](spool, target, columns)
         return number
     except OSError as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,8 +12,10 @@ from labmates.cli import study as study_verb
 from labmates.records import frames
 from labmates.records.entering import enter_study
 from labmates.records.events import ScoreEvent
+from labmates.records.run import RunRecord
 from labmates.records.store import Store
 from labmates.records.studies import StudyRecord
+from labmates.workflows.protocol.export import EXPORTS
 from tests.studies.ended import ended_run, fresh_run
 from tests.support.command_line import Labmates
 
@@ -76,4 +78,20 @@ def test_rows_of_each_sort_are_exported(labmates: Labmates, store: Store) -> Non
     assert "0 rows" in none.err
     assert (labmates.folder / "n.csv").read_text().startswith("id,kind,study")
     refused = labmates("study", "export", "pilot", "--all", "--out", "x.csv")
-    assert (refused.code, "give the study 'pilot' or --all" in refused.err) == (2, True)
+    assert (refused.code, "give one STUDY, --run or --all" in refused.err) == (2, True)
+
+
+def test_whole_runs_are_exported_in_a_format_of_a_package(labmates: Labmates, store: Store) -> None:
+    def write(_: Store, out: str, runs: Callable[[], Iterable[RunRecord]]) -> int:
+        Path(out).write_text(" ".join(run.id for run in runs()))
+        return len(list(runs()))
+
+    EXPORTS.register("ids", write)
+    [run, *_] = store.runs()
+    done = labmates("study", "export", "--run", run.id[:5], "--format", "ids", "--out", "one")
+    assert (done.code, done.err) == (0, "1 runs in one\n")
+    assert (labmates.folder / "one").read_text() == run.id
+    assert labmates("study", "export", "--all", "--out", "all.ids").code == 0
+    assert (labmates.folder / "all.ids").read_text().split() == [run.id for run in store.runs()]
+    refused = labmates("study", "export", "--all", "--rows", "scores", "--out", "x.ids")
+    assert (refused.code, "--rows: 'ids' has all that is recorded" in refused.err) == (2, True)

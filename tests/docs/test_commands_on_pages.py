@@ -25,6 +25,9 @@ NOT_RUN: dict[str, list[str]] = {
         "asks the server of the block above",
     ],
     "docs/howto/documentation.md": ["tests/docs/test_site.py builds the site"],
+    "packages/labmates-doors/docs/howto/doors.md": [
+        "needs a collector; packages/labmates-doors/tests/doors/exports/test_otlp.py has one",
+    ],
     "packages/labmates-doors/docs/howto/gateway.md": [
         "it serves until it is stopped; packages/labmates-doors/tests/doors/test_gateway_verb.py starts and stops it",
         "needs the gateway of the block above",

@@ -13,8 +13,9 @@ from labmates.errors import MissingExtraError, UsageError
 from labmates.records.events import ScoreEvent
 from labmates.records.store import Store
 from labmates.studies import export
-from labmates.studies.export import FORMATS, export_rows
+from labmates.studies.export import export_rows
 from labmates.util.csv_rows import inert, read_rows
+from labmates.workflows.protocol.export import TABLES
 from tests.studies.ended import ended_run
 
 
@@ -42,10 +43,10 @@ def read(path: Path) -> list[dict[str, Any]]:
     return rows
 
 
-@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("form", TABLES)
 def test_each_run_is_a_row_with_the_keys_of_its_record(store: Store, tmp_path: Path, form: str) -> None:
     path = tmp_path / f"runs.{form}"
-    assert export_rows(store, path) == 2
+    assert export_rows(store, path, store.runs()) == 2
     rows = sorted(read(path), key=lambda row: str(row["seed"]))
     assert [str(row["seed"]) for row in rows] == ["0", "1"]
     for row in rows:
@@ -56,21 +57,21 @@ def test_each_run_is_a_row_with_the_keys_of_its_record(store: Store, tmp_path: P
 
 
 def test_numbers_stay_numbers_in_parquet(store: Store, tmp_path: Path) -> None:
-    export_rows(store, tmp_path / "x.parquet")
+    export_rows(store, tmp_path / "x.parquet", store.runs())
     row, _ = read(tmp_path / "x.parquet")
     assert (type(row["seed"]), type(row["metrics.phases"]), type(row["condition.theory_of_mind"])) == (int, float, bool)
     assert row["error"] is None
 
 
 def test_one_studys_runs_alone_can_be_written(store: Store, tmp_path: Path) -> None:
-    assert export_rows(store, tmp_path / "x.csv", study="s") == 1
+    assert export_rows(store, tmp_path / "x.csv", store.runs(study="s")) == 1
 
 
 def test_what_can_not_be_written_is_told_and_nothing_is_left(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(UsageError, match="can't write"):
-        export_rows(store, tmp_path / "absent" / "x.csv")
+        export_rows(store, tmp_path / "absent" / "x.csv", store.runs())
     (tmp_path / "x.csv").write_text("before")
 
     def full(*_: Any) -> None:
@@ -78,7 +79,7 @@ def test_what_can_not_be_written_is_told_and_nothing_is_left(
 
     monkeypatch.setattr(export, "_write_csv", full)
     with pytest.raises(UsageError, match="No space left"):
-        export_rows(store, tmp_path / "x.csv")
+        export_rows(store, tmp_path / "x.csv", store.runs())
     assert (tmp_path / "x.csv").read_text() == "before"
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
 
@@ -88,13 +89,13 @@ def test_parquet_without_its_library_names_the_extra(
 ) -> None:
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
     with pytest.raises(MissingExtraError, match=r"labmates\[parquet\]"):
-        export_rows(store, tmp_path / "x.parquet")
+        export_rows(store, tmp_path / "x.parquet", store.runs())
 
 
 def test_a_run_without_scores_or_metrics_has_its_row_too(store: Store, tmp_path: Path) -> None:
     run = ended_run(store, "", seed=2)
     store.add(run.id, [], [])
-    assert export_rows(store, tmp_path / "x.jsonl") == 3
+    assert export_rows(store, tmp_path / "x.jsonl", store.runs()) == 3
     assert replace(run).id in {row["id"] for row in read(tmp_path / "x.jsonl")}
 
 
@@ -102,10 +103,10 @@ def test_a_run_without_scores_or_metrics_has_its_row_too(store: Store, tmp_path:
 def test_no_cell_of_a_csv_file_begins_a_formula(store: Store, tmp_path: Path, text: str) -> None:
     score = ScoreEvent(judge="verified", version="1", metric="accuracy", value=-0.5, reason=text)
     ended_run(store, "a paper", seed=7, more=[score])
-    export_rows(store, tmp_path / "x.csv", what="scores")
+    export_rows(store, tmp_path / "x.csv", store.runs(), what="scores")
     [row] = [row for row in read(tmp_path / "x.csv") if float(row["value"] or 0) < 0]
     assert (row["reason"], row["value"]) == (f"'{text}", "-0.5")
-    export_rows(store, tmp_path / "x.jsonl", what="scores")
+    export_rows(store, tmp_path / "x.jsonl", store.runs(), what="scores")
     assert text in [row["reason"] for row in read(tmp_path / "x.jsonl")]
 
 

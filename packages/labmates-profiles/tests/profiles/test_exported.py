@@ -33,7 +33,7 @@ def test_runs_are_as_they_were_with_the_newest_scores(store: Store, tmp_path: Pa
             for one in (0.125, value)
         ]
         ended_run(store, "a paper", seed=seed, status="exhausted", more=scores, theory_of_mind=True, budget="2.50")
-    export_rows(store, tmp_path / "runs.csv")
+    export_rows(store, tmp_path / "runs.csv", store.runs())
     read = exported_runs(read_rows(tmp_path / "runs.csv"), "runs.csv")
     found = sorted(read, key=lambda one: one.record.seed)
     for one, run in zip(found, sorted(store.runs(), key=lambda run: run.seed), strict=True):

@@ -6,14 +6,13 @@ import asyncio
 import json
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from labmates.api import arun, load
+from labmates.api import load
 from labmates.errors import UsageError
 from labmates.records.store import Store
-from labmates.studies.inspect_log import write_inspect_log
+from labmates_doors.exports.inspect_log import write_inspect_log
 from tests.support.plugins import ROOT
 
 INSPECT = ROOT / ".venv-inspect" / "bin" / "python"
@@ -44,19 +43,10 @@ print(json.dumps({"task": log.eval.task, "samples": samples, "means": means}))
 """
 
 
-@pytest.fixture
-async def played(store: Store) -> Store:
-    lab: dict[str, Any] = {"task": "anomaly", "difficulty": "easy", "model": "scripted:hasty", "team_size": 2}
-    game: dict[str, Any] = {"game": "public-goods", "model": "scripted:fair-share", "group_size": 2, "groups": 1}
-    await arun("science", store=store.url, settings={"sandbox": "unsafe-local"}, max_turns=3, **lab)
-    await arun("game", store=store.url, rounds=2, **game)
-    return store
-
-
 @pytest.mark.skipif(not INSPECT.exists(), reason="`make test-all` installs Inspect")
 async def test_inspect_reads_the_numbers_texts_and_spans_of_the_record(played: Store, tmp_path: Path) -> None:
     path = tmp_path / "runs.eval"
-    assert write_inspect_log(played, path, played.runs()) == 2
+    assert write_inspect_log(played, str(path), played.runs) == 2
     log = json.loads(await asyncio.to_thread(lambda: subprocess.check_output([INSPECT, "-c", READ, path])))
     messages = load("messages", store=played.url)
     for run in played.runs():
@@ -83,7 +73,7 @@ async def test_inspect_reads_the_numbers_texts_and_spans_of_the_record(played: S
 
 async def test_an_empty_choice_is_refused_and_leaves_no_file(store: Store, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no started run"):
-        write_inspect_log(store, tmp_path / "x.eval", store.runs())
+        write_inspect_log(store, str(tmp_path / "x.eval"), store.runs)
     with pytest.raises(UsageError, match="can't write"):
-        write_inspect_log(store, tmp_path / "absent" / "x.eval", store.runs())
+        write_inspect_log(store, str(tmp_path / "absent" / "x.eval"), store.runs)
     assert not (tmp_path / "x.eval").exists()

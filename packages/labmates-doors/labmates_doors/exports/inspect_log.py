@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import fmean
@@ -16,28 +16,28 @@ from typing import Any, Final
 
 from labmates._version import __version__
 from labmates.errors import UsageError
-from labmates.records.bodies import Bodies
-from labmates.records.events import ChargeEvent, Event, FailedReplyEvent, LLMCallEvent, ScoreEvent, ToolCallEvent
+from labmates.records.events import Event, FailedReplyEvent, LLMCallEvent, ScoreEvent, ToolCallEvent
 from labmates.records.run import RunRecord
 from labmates.records.store import Store
+from labmates_doors.exports.recorded import MICRO, Recorded, arguments_of
 
 _VERSION: Final = 2
 _ENDS: Final = {"stop": "stop", "length": "max_tokens", "tool_calls": "tool_calls", "content_filter": "content_filter"}
-_MICRO: Final = 1_000_000
 _Data = dict[str, Any]
 
 
-def write_inspect_log(store: Store, path: Path, runs: Iterable[RunRecord]) -> int:
+def write_inspect_log(store: Store, out: str, runs: Callable[[], Iterable[RunRecord]]) -> int:
     """Write runs as one log and return their number.
 
     Raises `UsageError` if there is no run, or the file can't be written.
     """
+    path = Path(out)
     summaries: list[_Data] = []
     written: list[RunRecord] = []
     try:
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
-            for run in runs:
-                sample = _Sample(run, store.events(run.id), Bodies(store.bodies(run.id))).data()
+            for run in runs():
+                sample = _Sample(Recorded(store, run)).data()
                 file.writestr(f"samples/{run.id}_epoch_1.json", json.dumps(sample))
                 summaries.append({name: sample[name] for name in _SUMMARY} | {"completed": True})
                 written.append(run)
@@ -95,13 +95,13 @@ def _header(runs: list[RunRecord], samples: list[_Data]) -> _Data:
 class _Sample:
     """A run as a sample of a log."""
 
-    def __init__(self, run: RunRecord, events: list[Event], bodies: Bodies) -> None:
-        self.run, self.events, self.bodies = run, events, bodies
+    def __init__(self, recorded: Recorded) -> None:
+        self.recorded, self.run = recorded, recorded.run
+        self.events, self.bodies = recorded.events, recorded.bodies
         self.spans: dict[tuple[str, ...], str] = {}
-        self.costs = {e.step: e.bill if e.bill is not None else e.amount for e in events if isinstance(e, ChargeEvent)}
 
     def data(self) -> _Data:
-        run, calls = self.run, [e for e in self.events if isinstance(e, LLMCallEvent) and e.by == "agent"]
+        run, calls = self.run, self.recorded.calls
         usage: dict[str, _Data] = {}
         for call in calls:
             _add(usage.setdefault(call.model, {}), self._usage(call))
@@ -113,7 +113,7 @@ class _Sample:
             "epoch": 1,
             "input": json.dumps(run.condition, indent=1, ensure_ascii=False),
             "target": "",
-            "messages": [*map(self._message, last.messages), self._reply(last)] if last else [],
+            "messages": [*map(_message, self.recorded.messages(last)), self._reply(last)] if last else [],
             "output": self._output(last) if last else {"model": _model(run), "choices": []},
             "scores": self._scores(),
             "metadata": {
@@ -140,7 +140,7 @@ class _Sample:
                 event.at - event.seconds,
                 event,
                 model=event.model,
-                input=[*map(self._message, event.messages)],
+                input=[*map(_message, self.recorded.messages(event))],
                 tools=[],
                 tool_choice="auto",
                 config={"max_tokens": event.output_limit, "seed": event.seed},
@@ -151,14 +151,13 @@ class _Sample:
             )
         elif isinstance(event, ToolCallEvent):
             yield from self._opened(event)
-            arguments = self.bodies[event.arguments]
             yield self._event(
                 "tool",
                 event.at - event.seconds,
                 event,
                 id=event.step,
                 function=event.tool,
-                arguments=arguments if isinstance(arguments, dict) else {"text": arguments},
+                arguments=arguments_of(self.bodies[event.arguments]),
                 result=str(self.bodies[event.result]),
                 failed=not event.ok,
                 completed=_time(event.at),
@@ -185,14 +184,11 @@ class _Sample:
             {"event": sort, "timestamp": _time(at), "working_start": max(0.0, at - self.run.started)} | where | values
         )
 
-    def _message(self, number: int) -> _Data:
-        return _message(self.bodies[number])
-
     def _reply(self, call: LLMCallEvent) -> _Data:
         reply = _message(self.bodies[call.reply])
-        if call.reasoning is None:
+        if (reasoning := self.recorded.reasoning(call)) is None:
             return reply
-        thought = {"type": "reasoning", "reasoning": str(self.bodies[call.reasoning])}
+        thought = {"type": "reasoning", "reasoning": reasoning}
         return {**reply, "content": [thought, {"type": "text", "text": reply["content"]}]}
 
     def _output(self, call: LLMCallEvent) -> _Data:
@@ -207,7 +203,7 @@ class _Sample:
             "output_tokens": call.output_tokens,
             "reasoning_tokens": call.reasoning_tokens,
             "total_tokens": call.input_tokens + call.output_tokens,
-            "total_cost": self.costs.get(call.step, 0) / _MICRO,
+            "total_cost": self.recorded.costs.get(call.step, 0) / MICRO,
         }
 
     def _scores(self) -> _Data:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Final
 
 from labmates._version import __version__
 from labmates.errors import UsageError
 from labmates.records.frames import ROWS, Rows
+from labmates.records.run import RunRecord
 from labmates.records.store import Store
 from labmates.records.studies import study_record
 from labmates.studies.export import export_rows
@@ -26,20 +27,13 @@ _ABOUT: Final[dict[Rows, str]] = {
 }
 
 
-def export_data_set(
-    store: Store,
-    folder: Path,
-    *,
-    kind: str | None = None,
-    study: str | None = None,
-    model: str | None = None,
-    watch: Callable[[int], None] | None = None,
-) -> dict[Rows, int]:
-    """Write all tables that have rows, and a card, into a new folder; return their numbers of rows.
+def export_data_set(store: Store, out: str, runs: Callable[[], Iterable[RunRecord]]) -> int:
+    """Write all tables that have rows, and a card, into a new folder; return the number of runs.
 
     Raises `UsageError` if the folder has content, can't be written or would have no runs; `MissingExtraError` without
     pyarrow.
     """
+    folder = Path(out)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"'{folder}' exists and is no empty folder; give another name")
     try:
@@ -49,16 +43,18 @@ def export_data_set(
     numbers: dict[Rows, int] = {}
     for what in ROWS:
         path = folder / f"{what}.parquet"
-        if number := export_rows(store, path, what=what, kind=kind, study=study, model=model, watch=watch):
+        if number := export_rows(store, path, runs(), what=what):
             numbers[what] = number
         else:
             path.unlink()
     if not numbers:
         folder.rmdir()
         raise UsageError("no started run is chosen, so the data set would be empty")
+    studies = {run.study for run in runs()}
+    study = studies.pop() if len(studies) == 1 else None
     spec = study_record(store.database, study).spec if study else None
     (folder / _CARD).write_text(_card(study or folder.name, spec, numbers), encoding="utf-8")
-    return numbers
+    return numbers["runs"]
 
 
 def _card(name: str, spec: dict[str, Any] | None, numbers: dict[Rows, int]) -> str:

@@ -1,20 +1,16 @@
-"""A study's runs as a data set: each message once and whole, and a folder that ``datasets`` opens."""
+"""Rows of messages: each message of a call once and whole."""
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
-from datasets import load_dataset
 
 from labmates.api import arun, load
-from labmates.errors import UsageError
 from labmates.records.bodies import Bodies
 from labmates.records.events import LLMCallEvent
 from labmates.records.store import Store
-from labmates.studies.data_set import export_data_set
 
 LAB: dict[str, Any] = {
     "task": "anomaly",
@@ -56,25 +52,3 @@ async def test_messages_are_those_of_the_calls_each_once(played: Store) -> None:
         sent = [call for text in rows["tool_calls"].dropna() for call in json.loads(text)]
         tools = [call["name"] for c in calls for call in bodies[c.reply].get("tool_calls", [])]
         assert sorted(call["name"] for call in sent) == sorted(tools)
-
-
-async def test_a_folder_opens_as_a_data_set(played: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HF_HOME", str(tmp_path / "cache"))
-    numbers = export_data_set(played, tmp_path / "runs")
-    assert numbers["runs"] == 2
-    for what, number in numbers.items():
-        opened = load_dataset(str(tmp_path / "runs"), what, split="train", cache_dir=str(tmp_path / "cache"))
-        assert opened.num_rows == number, what
-        assert set(opened.column_names) == set(load(what, store=played.url).columns), what
-    assert "payoffs" in numbers
-    assert "`messages`" in (tmp_path / "runs" / "README.md").read_text(encoding="utf-8")
-
-
-async def test_a_folder_with_content_and_an_empty_choice_are_refused(played: Store, tmp_path: Path) -> None:
-    (tmp_path / "full").mkdir()
-    (tmp_path / "full" / "notes").write_text("mine")
-    with pytest.raises(UsageError, match="no empty folder"):
-        export_data_set(played, tmp_path / "full")
-    with pytest.raises(UsageError, match="no started run"):
-        export_data_set(played, tmp_path / "new", kind="dilemma")
-    assert not (tmp_path / "new").exists()

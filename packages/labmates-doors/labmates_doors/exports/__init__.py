@@ -1,0 +1,1 @@
+"""Formats of ``labmates study export`` for other programs."""
