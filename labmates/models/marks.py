@@ -38,8 +38,8 @@ _GAP = re.compile(r"[\s}]*")
 """What may follow an object: small models close more braces than they opened."""
 _FENCE = re.compile(r"```\w*\s")
 _NAMED = re.compile(r"([\w.-]+)(?:\[ARGS\])?\s*(\{.*)\Z", re.DOTALL)
-_CALLED = re.compile(r"([\w.-]+)\(\s*(\{.*\})\s*\)?", re.DOTALL)
-"""A call as programs write it, with one object; small models forget to close it."""
+_CALLED = re.compile(r"([\w.-]+)[(:]\s*(\{.*\})\s*\)?", re.DOTALL)
+"""A call as programs write it, with one object, or the tool's name as a title; small models forget to close it."""
 _TRIPLE = re.compile(r'(?<=:)(\s*)"""(.*?)"""', re.DOTALL)
 """A text in Python's quotes, in which models like to write code."""
 _BROKEN = re.compile(r'\{\s*"name"\s*:\s*"([^"]+)"\s*,\s*"(?:arguments|parameters)"\s*:\s*(\{.*)\Z', re.DOTALL)
@@ -70,7 +70,7 @@ def written_calls(text: str, offered: Collection[str]) -> tuple[str, list[Writte
 
     Calls between marks may follow other text, but no text follows them: it would make them examples. Without marks, the
     text must be nothing but JSON objects, fenced or not, each with the name of an offered tool and its arguments, or
-    ``tool({…})``. A tag around one may have the tool's name.
+    ``tool({…})``, or ``tool: {…}``. A tag around one may have the tool's name.
     """
     before, *blocks = text.split(_CALL)
     if blocks:
@@ -89,7 +89,7 @@ def written_calls(text: str, offered: Collection[str]) -> tuple[str, list[Writte
     if (tag := _TAG.match(whole)) and tag[1] in offered and whole.endswith(end := f"</{tag[1]}>"):
         whole, offered = whole[tag.end() :].removesuffix(end).strip(), [tag[1]]
     if (called := _CALLED.fullmatch(whole)) and (tool := meant_tool(called[1], offered)):
-        return "", [(tool, called[2])]
+        return "", _call_objects(called[2], [tool]) or [(tool, called[2])]
     calls = _call_objects(whole, offered)
     return ("", calls) if calls else (text, [])
 

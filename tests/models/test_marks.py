@@ -88,6 +88,8 @@ CALLS_IN_TEXT = {
     "between tags of its name": f"<run_code>\n    {TEXT}\n</run_code>",
     "as programs call": f"Run_code({json.dumps(CALL['arguments'])})",
     "as programs call, not closed": f"run_code({json.dumps(CALL['arguments'])}",
+    "after its name": f"Run_code: {json.dumps(CALL['arguments'])}",
+    "whole after its name": f"run_code: {TEXT}",
     "again and again": "\n".join([TEXT] * 4),
     "again and again, until it is cut": "\n".join([TEXT] * 4)[:-9],
     "after thoughts": f"<think>Look first.</think>\n{TEXT}",
