@@ -47,6 +47,7 @@ FACTS: Final = {
 """What each mark says."""
 GIVEN: Final = {
     "plan": "the phase has a plan",
+    "request": "the phase answers another team's request",
     "artifacts": "artifacts stand in the order",
     "artifact_names": "the seat may read an artifact",
     "readers": "a team that the seat may tell has yet to start",

@@ -73,9 +73,11 @@ def order_facts(text: str) -> dict[str, Any]:
         told = tools.removeprefix("all but ")
         names = [] if told == "all" else told.split(", ")
         facts["lacking" if told != tools or not names else "tools"] = names
-    request = _first(r"^This is a further phase of your team.*\n> (.*)$", text)
+    request = _first(r"^The .* team asks your team .*:\n> (.*)$", text)
+    if step == "work":
+        facts["request"] = request
     if step in ("plan", "work"):
-        facts |= {"request": request, "so_far": _said(between(text, "## From the phases before\n", "\n\n"))}
+        facts |= {"so_far": _said(between(text, "## From the phases before\n", "\n\n"))}
     if step == "plan" and (listed := text.rpartition("for exactly these members:")[2]) != text:
         facts["members"] = dict(_MEMBER.findall(listed))
     if step == "work":
@@ -85,8 +87,9 @@ def order_facts(text: str) -> dict[str, Any]:
             facts["artifact"] = _first(r"Next you write `(\w+)`", text)
             facts["also"] = {n: _SECTION.findall(t) for n, t in zip(pieces[1::2], pieces[2::2], strict=True)}
         else:
-            facts["task"] = _first(r"^Your task: (.*)$", text)
-            facts["artifact"] = _first(r"mark_complete with .* `(\w+)` ", text)
+            if not request:
+                facts["task"] = _first(r"^Your task: (.*)$", text)
+                facts["artifact"] = _first(r"mark_complete with .* `(\w+)` ", text)
             if readable := re.findall(r"`(\w+)`", between(text, "Artifacts that you can read:", "\n")):
                 facts["readable"] = readable
             if readers := between(text, "Teams that can still read a message from you:", "\n").strip():

@@ -22,7 +22,7 @@ from labmates.models.tracing import hidden
 from labmates.records.events import PhaseEvent
 from labmates.workflows.science.lab import writing as writing
 from labmates.workflows.science.lab.context import LabContext, warm_up
-from labmates.workflows.science.lab.state import LabState, Phase, TeamState, WorkOrder
+from labmates.workflows.science.lab.state import LabState, Phase, TeamState, WorkOrder, steps_of
 
 # Steps import `member` and `writing` inside their methods, which must not read files in a run's event loop.
 from labmates.workflows.science.steps import member as member
@@ -117,7 +117,7 @@ def end(state: TeamState, agenda: Sequence[Phase], ctx: LabContext) -> Update:
     ctx.recorder.once(PhaseEvent(**where, status="ended", number=phase["number"], reason=phase["reason"]))
     following = next((later for later in agenda[1:] if later["team"] == team), None)
     reopened = following is not None and any(lab_step(name).reopens for name in following["steps"])
-    wrote = lab_step(ctx.organisation.flow[phase["place"]].names[-1]).does == "write"
+    wrote = lab_step(steps_of(ctx.organisation, phase["place"], phase["asked"])[-1]).does == "write"
     earlier = [] if wrote and not reopened else [*state["earlier"].get(team, []), phase]
     over = [next_phase["team"] for next_phase in agenda[1:2]] != [team]
     return {

@@ -311,7 +311,9 @@ async def test_additional_work_is_done_before_the_asking_team_goes_on(lab: Lab) 
     assert "data_lead reports: data_lead is done" in answers[0]
     assert run.metrics["requests"] == 1
     versions = [e.version for e in lab.events(run) if isinstance(e, ArtifactEvent) and e.name == "dataset_description"]
-    assert versions == [1, 2]
+    assert versions == [1]
+    calls = [e.step for e in lab.events(run) if isinstance(e, LLMCallEvent) and e.step.startswith("data/1/")]
+    assert calls == ["data/1/data_lead/work/0"]  # an answer costs one member's work
 
 
 @pytest.mark.parametrize("kind", ["additional", "redo"])
@@ -321,7 +323,7 @@ async def test_the_asked_team_is_told_what_is_wanted_and_whether_to_keep_its_wor
 
     def play(heard: Heard) -> Draft:
         agent, step = agent_of(heard), step_of(heard)
-        if agent == "data_lead" and "further phase" in text_of(heard.messages[-1].content):
+        if agent == "data_lead" and "asks your team" in text_of(heard.messages[-1].content):
             prompts.append(text_of(heard.messages[-1].content))
         if "dataset_description" in step:
             to_write.append(text_of(heard.messages[-1].content))
@@ -334,12 +336,12 @@ async def test_the_asked_team_is_told_what_is_wanted_and_whether_to_keep_its_wor
         return dutiful(heard)
 
     await lab.play(play)
-    assert len(prompts) == 3
+    assert len(prompts) == 1 + (kind == "redo")  # to work, and to write anew
     assert "eval team asks" in prompts[0]
-    assert ("All is said." in prompts[0].split("## Artifacts so far")[0]) == (kind == "additional")
+    assert ("All is said." in prompts[0].split("## Artifacts")[0]) == (kind == "additional")
     assert ("bad" in prompts[0]) == (kind == "redo")
-    assert ("characters left out]" in prompts[0].split("## Artifacts so far")[0]) == (kind == "additional")
-    assert ["The end." in prompt for prompt in to_write] == [False, kind == "additional"]
+    assert ("characters left out]" in prompts[0].split("## Artifacts")[0]) == (kind == "additional")
+    assert ["The end." in prompt for prompt in to_write] == [False] * (1 + (kind == "redo"))
 
 
 async def test_requests_are_capped_per_pair_of_teams(lab: Lab) -> None:

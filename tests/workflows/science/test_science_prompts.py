@@ -265,7 +265,7 @@ async def test_a_team_that_waits_for_another_reads_no_message_until_it_starts_ag
     def play(heard: Heard) -> Draft | None:
         if step_of(heard) != "work":
             return None
-        again = "further phase" in order(heard)
+        again = "asks your team" in order(heard)
         if agent_of(heard) == "ml_engineer" and turn_of(heard) == 0:
             return Draft("", (call("request_additional_work", target_team="data", request="more"),))
         if agent_of(heard) == "data_lead" and again and turn_of(heard) == 0:
@@ -300,9 +300,9 @@ async def test_a_team_that_completes_its_work_is_told_that_its_variables_are_sti
 
     calls = await heard_in(tmp_path, play)
     assert found == ["False", str(kind == "additional")]
-    again = [text for text in orders(calls, "", "data_lead") if "further phase" in text]
-    assert len(again) == 4
-    assert {"variables of your earlier phase are still there" in text for text in again} == {kind == "additional"}
+    again = [text for text in orders(calls, "", "data_lead") if "asks your team" in text]
+    assert len(again) == 2 + (kind == "redo")
+    assert {"variables of your earlier work are still there" in text for text in again} == {kind == "additional"}
     assert {"=== end of dataset_description ===" in text for text in again} == {kind == "additional"}
 
 

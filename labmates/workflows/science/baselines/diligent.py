@@ -76,8 +76,6 @@ def plan_text(step: Step, most: int) -> str:
     fields = ", ".join(step.fields)
     if fields and most >= LEVELS[1]:
         points.append(f"- The paper has to state {fields}: each needs a number and how sure it is.")
-    if step.request and most:
-        points.insert(0, f"- First of all answer the request: {step.request[:200]}")
     lines = [f"{name}: {_short(task_for(name, place), most)}" for place, name in enumerate(step.members())]
     return "\n".join([*points[:5], "", *lines])
 

@@ -114,8 +114,8 @@ class Step:
 
     @property
     def task(self) -> str:
-        """The agent's task."""
-        return str(self.facts.get("task", ""))
+        """The agent's task; a request in its place."""
+        return self.request or str(self.facts.get("task", ""))
 
     @property
     def request(self) -> str:

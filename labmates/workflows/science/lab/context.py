@@ -158,8 +158,9 @@ class LabContext:
         return self.flow(lab).step(step).rounds or self.condition.deliberation_rounds
 
     def workers(self, lab: LabState) -> tuple[Seat, ...]:
-        """The working seats of the current phase."""
-        return self.organisation.workers(self.flow(lab))
+        """The working seats of the current phase; one of them answers a request."""
+        workers = self.organisation.workers(self.flow(lab))
+        return workers[:1] if lab["agenda"][0]["asked"] else workers
 
     def remembered(self, lab: LabState, team: Team, seat: Seat, *, writes: bool = False) -> list[BaseMessage]:
         """The conversation that an agent continues, to write an artifact if `writes`; empty without memory."""

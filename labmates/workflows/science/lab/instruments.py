@@ -163,9 +163,10 @@ class _Route:
             asked = self.crew.teams[name]
             if not self.crew.may("ask", seat, name):
                 continue
-            for member in asked.seats:
+            answering = [member.id for member in self.crew.workers(self.crew.flow[self.crew.place(name)])][:1]
+            for member in answering:
                 self.knows[member] |= self.knows[seat]
-            self._work(asked, [*asked.seats], ())
+            self._work(asked, answering, ())
             self._work(team.model_copy(update={"without": (*team.without, *_REQUESTS)}), [seat], ())
 
     def _publish(self, board: list[tuple[str, frozenset[int]]], seats: Iterable[str]) -> None:

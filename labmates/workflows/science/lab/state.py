@@ -12,6 +12,7 @@ from operator import add, or_
 from typing import Annotated, Literal, TypedDict, TypeVar
 
 from labmates.agents.organisation import Organisation
+from labmates.agents.steps import find_step
 from labmates.agents.workspace import RequestKind
 from labmates.workflows.science.lab.condition import ScienceCondition
 
@@ -245,14 +246,14 @@ def first_state(organisation: Organisation) -> LabState:
 
 
 def new_phase(organisation: Organisation, place: int, number: int, asked: Asked | None = None) -> Phase:
-    """A new phase with the steps at an index of the flow."""
+    """A new phase with the steps at an index of the flow; one that answers a request has only those it needs."""
     return Phase(
         team=organisation.flow[place].team,
         place=place,
         number=number,
         reason=asked["kind"] if asked else "planned",
         asked=asked,
-        steps=organisation.flow[place].names,
+        steps=steps_of(organisation, place, asked),
         started=False,
         plan="",
         chosen=[],
@@ -260,6 +261,13 @@ def new_phase(organisation: Organisation, place: int, number: int, asked: Asked 
         said=[],
         notes=[],
     )
+
+
+def steps_of(organisation: Organisation, place: int, asked: Asked | None) -> list[str]:
+    """The steps of a phase: an answer is one member's work, after which a redone artifact is written."""
+    names = organisation.flow[place].names
+    needed = ("work", "write") if asked and asked["kind"] == "redo" else ("work",)
+    return [name for name in names if asked is None or find_step(name).does in needed] or names
 
 
 def readers(agenda: Sequence[Phase]) -> list[str]:

@@ -101,7 +101,6 @@ def plan_order(run: StepRun, purse: Purse) -> Order:
         {
             **briefs.so_far(ctx, lab, team.lead),
             "team": team.name,
-            "request": briefs.request_value(ctx, lab),
             "artifacts": artifacts_text(shown_artifacts(ctx, lab, team.lead, briefs.PLAN_ARTIFACT_CHARS)),
             "stated": str(briefs.stated_value(ctx, lab, team.lead)),
             "mail": mail_text(ctx, lab, team.lead),
