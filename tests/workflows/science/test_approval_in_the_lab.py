@@ -109,7 +109,7 @@ async def test_what_a_person_refuses_is_improved_and_a_killed_run_asks_nothing_t
     assert ["better" in text for text in texts] == [True] * 2
     assert of_type(events, FailedReplyEvent) == []
 
-    for dies_at in (6, 9):
+    for dies_at in (4, 7):
         code = textwrap.dedent(KILLED).format(store=store.url, dies_at=dies_at)
         assert await asyncio.to_thread(run_child, code) == 9
         [stopped] = [run for run in store.runs() if run.status == "running"]
