@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from pkgutil import extend_path
 from typing import TYPE_CHECKING, Any
 
 from labmates._version import __version__
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from labmates.tasks.base import Task
     from labmates.workflows.protocol.analysis import Analysis, Result
     from labmates.workflows.protocol.experiment import Condition, Experiment
+
+__path__ = extend_path(__path__, __name__)  # other packages may bring modules of this name
 
 __all__ = [
     "Analysis",

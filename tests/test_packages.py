@@ -66,7 +66,7 @@ def declared(source: Path, group: str) -> Mapping[str, str]:
 def test_all_wheels_together_have_the_verbs_of_all(wheels: Path, libraries: Path, tmp_path: Path) -> None:
     command = installed(tmp_path / "all", libraries, *wheels.glob("*.whl"))
     found = subprocess.run(
-        [command.with_name("python"), "-c", "import labmates; print(labmates.__file__)"],
+        [command.with_name("python"), "-c", "import labmates.strategies; print(labmates.__file__)"],
         capture_output=True, text=True, check=True, cwd=tmp_path,
     ).stdout  # fmt: skip
     assert found.startswith(str(tmp_path)), "the wheel is tested, not the checkout"

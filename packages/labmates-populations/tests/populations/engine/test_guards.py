@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+import labmates.strategies
 from labmates_populations.engine.kernel.exposed import EXPOSED
-from labmates_populations.engine.kernel.names import MODULES
+from labmates_populations.engine.kernel.names import MODULES, interfaces
 from labmates_populations.engine.kernel.source import read_source
 from labmates_populations.engine.kernel.ways import PROCESS, PROCESSES
 from labmates_populations.engine.workers import Batch, Errors, Workers
@@ -225,3 +226,10 @@ def test_what_modules_offer_works_as_anywhere_else() -> None:
     moves, errors = _played(texts)
     assert {pair: error.what for pair, error in zip(wanted, errors, strict=True) if error} == {}
     assert [pair for pair, move in zip(wanted, moves, strict=True) if not move.all()] == []
+
+
+def test_the_module_of_strategies_can_be_imported_with_the_names_it_has_in_their_code() -> None:
+    inside = vars(interfaces(labmates.strategies.BaseStrategy, paper=False)["labmates.strategies"])
+    names = {name for name in inside if not name.startswith("__")}
+    assert names == {*labmates.strategies.__all__}
+    assert all(getattr(labmates.strategies, name) is inside[name] for name in names)
