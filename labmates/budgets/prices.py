@@ -6,10 +6,8 @@ import csv
 import json
 import re
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cache, lru_cache
 from importlib.resources import files
-from math import ceil
 from pathlib import Path
 from typing import Final, Literal
 
@@ -17,9 +15,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from labmates.budgets.money import MICRO, Dollars
 from labmates.errors import UsageError
-
-BATCH_SHARE: Final = 0.5
-"""Default price of a call through a provider's batch API, as a share of its usual price."""
 
 
 class Price(BaseModel):
@@ -73,20 +68,6 @@ class Price(BaseModel):
 
 
 FREE: Final = Price.model_validate({"input": "0", "output": "0"})
-
-
-class Charge(Price):
-    """A provider's prices for one model, for single calls and through its batch API."""
-
-    batch: float | None = Field(
-        None, gt=0, le=1, description="Share of these prices that a call through a batch API costs; 0.5 by default."
-    )
-
-    def price(self, *, batch: bool) -> Price:
-        """The prices of single calls or of batch calls, rounded up to micro-dollars."""
-        share = Fraction(str(self.batch or BATCH_SHARE)) if batch else 1
-        amounts = ((name, getattr(self, name)) for name in Price.model_fields)
-        return Price().model_copy(update={n: None if amount is None else ceil(amount * share) for n, amount in amounts})
 
 
 @lru_cache(maxsize=256)
@@ -178,7 +159,7 @@ _DATED = re.compile(r"-\d{4}-?\d{2}-?\d{2}$")
 class Listed:
     """A model of the shipped table: its price, and its context window in tokens if known."""
 
-    price: Charge
+    price: Price
     context_tokens: int | None
 
 
@@ -189,7 +170,7 @@ def price_table() -> dict[str, Listed]:
     table = {}
     for row in csv.DictReader(text.splitlines()):
         prices = {name: row[name] for name in ("input", "cached", "cache_write", "output") if row[name]}
-        table[row["model"]] = Listed(Charge.model_validate(prices), int(row["context_tokens"] or 0) or None)
+        table[row["model"]] = Listed(Price.model_validate(prices), int(row["context_tokens"] or 0) or None)
     return table
 
 

@@ -316,7 +316,7 @@ class SharedBudget(Budget, AgentMiddleware[AgentState[Any], Any, Any]):
             return full, self._prices.models.get(name) or self._prices.of(full)
         price = self._prices.models.get(full) or self._prices.models.get(name)
         if price is None and (row := listed_model(provider, name)) is not None:
-            price = row.price.price(batch=False)
+            price = row.price
         if price is None:
             raise UsageError(f"prices: the shipped table has no price of {full}; add it to prices['models']")
         return full, price

@@ -123,8 +123,7 @@ def _parameter(name: str, field: FieldInfo) -> click.Parameter:
     if field.json_schema_extra == {"folder": True}:
         return click.Option([flag(name)], help=help_, type=click.Path(file_okay=False, path_type=Path), metavar="DIR")
     if kind is bool:
-        is_negatable = field.default is True or field.json_schema_extra == {"negatable": True}
-        negated = f"/--no-{flag(name)[2:]}" if is_negatable else ""
+        negated = f"/--no-{flag(name)[2:]}" if field.default is True else ""
         return click.Option([flag(name) + negated], is_flag=True, default=None, help=help_)
     if _is_many(field):
         names = [name, *_more_flags(field), *dict.fromkeys((flag_of_one(name), flag(name)))]

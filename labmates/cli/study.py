@@ -28,7 +28,6 @@ _SHOWN_REASONS = 5
 _LONGEST_REASON = 200
 _study = click.argument("study", metavar="STUDY")
 _allow_mixed = choosing(["allow_mixed"])
-_batch = click.option("--batch", is_flag=True, help="Use batch APIs for model calls, as connection.batch: true does.")
 
 
 @click.group(cls=SuggestingGroup, epilog="Example: labmates study run science-small")
@@ -65,9 +64,8 @@ def show(study: str) -> None:
 @study.command(epilog="Example: labmates study plan science-sample --json")
 @_study
 @store_option
-@_batch
 @json_option()
-def plan(study: str, store: str | None, batch: bool, as_json: bool) -> None:
+def plan(study: str, store: str | None, as_json: bool) -> None:
     """Estimate a study's cost and time before it spends anything.
 
     Estimates come from runs of the same kind in the store; without any, from the defaults of the kind.
@@ -75,10 +73,10 @@ def plan(study: str, store: str | None, batch: bool, as_json: bool) -> None:
     from labmates.records.store import Store
     from labmates.studies.plan import make_plan
     from labmates.studies.source import find_study
-    from labmates.studies.spec import in_batches, read_spec
+    from labmates.studies.spec import read_spec
 
     source = find_study(study)
-    spec = read_spec(in_batches(source) if batch else source)
+    spec = read_spec(source)
     database = Store.existing(store)
     try:
         made = make_plan(spec, database, source)
@@ -109,7 +107,6 @@ def plan(study: str, store: str | None, batch: bool, as_json: bool) -> None:
     type=click.Choice(["settled"]),
     help="Stop once the comparison of its conditions is told, or will hardly be told; its replicates are the most.",
 )
-@_batch
 @_allow_mixed
 @json_option()
 def run(
@@ -119,7 +116,6 @@ def run(
     executor: str,
     ray_address: str | None,
     until: str | None,
-    batch: bool,
     allow_mixed: bool,
     as_json: bool,
 ) -> int:
@@ -131,7 +127,7 @@ def run(
     from labmates.records.store import Store
     from labmates.records.studies import study_counts
     from labmates.studies.source import find_study
-    from labmates.studies.spec import in_batches, mixing, read_spec
+    from labmates.studies.spec import mixing, read_spec
     from labmates.studies.study import enter
     from labmates.studies.until import growing, settled
     from labmates.util.ray_cluster import check_executor
@@ -139,7 +135,7 @@ def run(
     check_executor(executor, ray_address)
     source = find_study(study)
     source = mixing(source) if allow_mixed else source
-    spec = read_spec(in_batches(source) if batch else source)
+    spec = read_spec(source)
     with Store(store) as database:
         for part in growing(database, spec) if until else [spec]:
             with err().status("entering its runs …") as shown:
@@ -397,7 +393,6 @@ def _print_status(database: Database, study: StudyRecord, counts: Counts) -> Non
 
 def _print_plan(plan: Plan) -> None:
     from labmates.budgets.money import show_dollars
-    from labmates.models.options import BATCH_HOURS
 
     done = f", {plan.done:,} of them done" if plan.done else ""
     replicates = f"{plan.replicates:,} {'run' if plan.replicates == 1 else 'runs'}"
@@ -411,9 +406,6 @@ def _print_plan(plan: Plan) -> None:
         basis = "" if model_plan.model == "all" else model_plan.basis
         rows.append([model_plan.model, *map(_short, counts), *money, f"{model_plan.hours:.1f}", basis])
     print_grid(headings, rows, [heading not in ("model", "as") for heading in headings])
-    if (batches := max((model.batches or 0 for model in plan.models), default=0)) > 0:
-        row = "1 batch" if batches == 1 else f"{batches:,} batches, one after the other"
-        out().print(f"Calls go through batch APIs: up to {row}, each within {BATCH_HOURS} hours.")
     if plan.cap is not None:
         enough = "enough" if plan.spent + plan.total().dollars <= plan.cap else "not enough for all of that"
         out().print(f"The cap of {show_dollars(plan.cap)} is {enough}.")

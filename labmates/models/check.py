@@ -12,7 +12,7 @@ from labmates.models.entries import DEFAULT_ACCESS, named_entries
 from labmates.models.error_bodies import one_line
 from labmates.models.names import ModelName, is_outside, parse_model
 from labmates.models.options import ModelOptions
-from labmates.models.providers import BATCH_PROVIDERS, check_settings
+from labmates.models.providers import check_settings
 from labmates.models.structured import check_structured
 
 Ability = Literal["tools", "json_replies"]
@@ -30,8 +30,8 @@ async def check_models(names: Iterable[str], options: ModelOptions) -> None:
 
     Checks the name, the settings, the persona and the key, and that a server listens at the base URL. A hosted
     service is not contacted; any answer of a server counts, since some don't list their models. Raises `UsageError`
-    if a name or the base URL is invalid, a persona's text or a key is missing, a server is unreachable, a plug-in's
-    scripted baseline can't be made, or batches are requested from a provider without a batch API.
+    if a name or the base URL is invalid, a persona's text or a key is missing, a server is unreachable, or a
+    plug-in's scripted baseline can't be made.
     """
     from labmates.models.scripted import make_baseline
 
@@ -48,12 +48,6 @@ async def check_models(names: Iterable[str], options: ModelOptions) -> None:
             check_capabilities([text], ["json_replies"], options)
         if model.settings.persona and options.entries.get(text, DEFAULT_ACCESS).persona_text is None:
             raise UsageError(f"model '{model}': the text of its persona is not known here; write persona=TEXT instead")
-        if options.batch and model.provider not in BATCH_PROVIDERS:
-            raise UsageError(
-                f"batch: labmates supports no batch API of '{model.provider}', the provider of {model}; "
-                "these have one: "
-                f"{', '.join(BATCH_PROVIDERS)}"
-            )
         endpoint = endpoint_of(model, options, os.environ)
         if endpoint.hosted:
             _check_key(model, endpoint)

@@ -61,14 +61,12 @@ def patience(options: ModelOptions) -> httpx2.Timeout:
     return httpx2.Timeout(None, connect=options.call_timeout)
 
 
-def new_client(
-    options: ModelOptions, kind: type[httpx2.AsyncClient] = httpx2.AsyncClient, *, is_local: bool = False
-) -> httpx2.AsyncClient:
+def new_client(options: ModelOptions, *, is_local: bool = False) -> httpx2.AsyncClient:
     """A client for the running event loop, to be closed by the caller.
 
     It bounds the reply to the current attempt, and refuses pages in HTML. A local one uses no proxy.
     """
-    return kind(
+    return httpx2.AsyncClient(
         transport=DirectTransport(ssl_context) if is_local else transport(),
         timeout=patience(options),
         follow_redirects=True,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from labmates.budgets.prices import FREE, Charge, Listed, Price, listed_model
+from labmates.budgets.prices import FREE, Listed, Price, listed_model
 from labmates.errors import UsageError
 from labmates.models.entries import DEFAULT_ACCESS, check_base_url
 from labmates.models.gguf import GGUF, Weights, weights_of
@@ -80,7 +80,7 @@ def _key(environment: Mapping[str, str], name: str) -> str:
 def listed(model: ModelName, endpoint: Endpoint) -> Listed | None:
     """The price and context of a model file or in the shipped table; None if missing, or for a user's server."""
     if endpoint.weights is not None:
-        return Listed(Charge.model_validate({"input": "0", "output": "0"}), endpoint.weights.context)
+        return Listed(FREE, endpoint.weights.context)
     if not endpoint.hosted:
         return None
     return listed_model(model.provider, model.name)
@@ -90,8 +90,7 @@ def price_of(model: ModelName, endpoint: Endpoint, options: ModelOptions) -> Pri
     """The provider's price of `model`; None if unknown."""
     access = options.entries.get(str(model), DEFAULT_ACCESS)
     entry = listed(model, endpoint)
-    charge = access.price or (entry.price if entry else None)
-    return charge.price(batch=options.batch) if charge else None
+    return access.price or (entry.price if entry else None)
 
 
 def known_price(text: str, options: ModelOptions) -> Price | None:

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from labmates.budgets.prices import Charge
+from labmates.budgets.prices import Price
 from labmates.errors import UsageError, explain
 from labmates.models.gguf import GGUF, named_weights
 from labmates.models.personas import MOST_CHARS, is_named, persona_name
@@ -69,7 +69,7 @@ class Access(BaseModel):
     api_key_env: str | None = Field(
         None, description="Environment variable of the key; a server with a base_url is sent none without it."
     )
-    price: Charge | None = Field(None, description="Prices of the provider, in dollars per million tokens.")
+    price: Price | None = Field(None, description="Prices of the provider, in dollars per million tokens.")
     max_concurrent_calls: int | None = Field(None, ge=1, le=4096, description="Calls of this model in flight at once.")
     requests_per_minute: int | None = Field(None, ge=1, description="Maximum number of requests per minute.")
     tokens_per_minute: int | None = Field(
@@ -95,7 +95,7 @@ class Access(BaseModel):
 
     @field_validator("price")
     @classmethod
-    def _is_whole(cls, value: Charge | None) -> Charge | None:
+    def _is_whole(cls, value: Price | None) -> Price | None:
         # The defaults of a price list are the paper's prices, not a provider's.
         if value is not None and not {"input", "output"} <= value.model_fields_set:
             raise ValueError("a price needs input and output, in dollars per million tokens")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
@@ -50,8 +50,6 @@ from labmates.models.settings import NO_SETTINGS, ModelSettings
 if TYPE_CHECKING:
     import httpx2
 
-    from labmates.models.batches import BatchBook
-
 
 _BIG = 100_000
 
@@ -80,8 +78,7 @@ class ModelHub:
     """Builds chat models by name and calls them; an async context manager, for one event loop.
 
     Every model is built once. All calls to an endpoint share a limit on calls in flight; all scripted models are one
-    endpoint. The HTTP client belongs to the hub and is closed with it. `cache` serves all models except scripted ones;
-    `book` records which batch holds which request, for other processes; `notify` receives the progress of batches.
+    endpoint. The HTTP client belongs to the hub and is closed with it. `cache` serves all models except scripted ones.
 
     Examples
     --------
@@ -95,13 +92,9 @@ class ModelHub:
         *,
         backoff: Backoff | None = None,
         cache: CallCache | None = None,
-        book: BatchBook | None = None,
-        notify: Callable[[str], None] | None = None,
     ) -> None:
         self.options = options
         self._cache = cache
-        self._book = book
-        self._notify = notify
         self._backoff = backoff or Backoff()
         self._connections: dict[str, Connection] = {}
         self._scripted: dict[str, BaseChatModel] = {}
@@ -235,9 +228,8 @@ class ModelHub:
         endpoint = endpoint_of(name, self.options, os.environ)
         redact = Redactor.from_environment(os.environ, endpoint.key)
         send, dialect = self._sender(name, endpoint, redact)
-        # All calls of a batch are in flight together; the provider limits batches separately.
-        access = DEFAULT_ACCESS if self.options.batch else self.options.entries.get(model, DEFAULT_ACCESS)
-        at_once = self.options.calls_at_once if endpoint.weights is None else endpoint.weights.slots
+        access = self.options.entries.get(model, DEFAULT_ACCESS)
+        at_once = self.options.max_concurrent_calls if endpoint.weights is None else endpoint.weights.slots
         slots = Slots(self._slots.setdefault(endpoint.address, asyncio.Semaphore(at_once)), access)
         price = price_of(name, endpoint, self.options)
         self._connections[model] = Connection(
@@ -262,10 +254,9 @@ class ModelHub:
             return per_call(chat), Dialect(LIMITS[endpoint.hosted])
         if endpoint.weights is not None:
             return self._served(name, endpoint, endpoint.weights, redact)
-        streams = not self.options.batch
         if name.provider in OPENAI_FAMILY:
             family = provider_chat(name, endpoint, self.options, redact, client=self._http_client())
-            return per_call(family, request_body(name), may_stream=streams), Dialect("max_tokens")
+            return per_call(family, request_body(name), may_stream=True), Dialect("max_tokens")
         limit = LIMIT_FIELDS.get(name.provider, "max_tokens")
         if name.provider == GIVEN:
             from labmates.models.providers import prepared
@@ -285,7 +276,7 @@ class ModelHub:
         build(1024, None)
         marks = cache_marks(name.provider, name.name)
         watched = name.provider == "anthropic"
-        return per_instance(build, marks, is_watched=watched, may_stream=streams), Dialect(limit)
+        return per_instance(build, marks, is_watched=watched, may_stream=True), Dialect(limit)
 
     def _served(self, name: ModelName, endpoint: Endpoint, weights: Weights, redact: Redactor) -> tuple[Send, Dialect]:
         """The sender of a model file; it knows the server's address from the first call on."""
@@ -303,17 +294,12 @@ class ModelHub:
         return served(per_call(chat), chat, server), Dialect(LIMITS[0])
 
     def _http_client(self) -> httpx2.AsyncClient:
-        from labmates.models.batches import BatchClient, BatchQueue, NoBook
         from labmates.models.clients import new_client
 
         if self._client is None:
             assert self._open is not None
-            options = self.options
-            self._client = new_client(options, BatchClient) if options.batch else new_client(options)
+            self._client = new_client(self.options)
             self._open.push_async_callback(self._client.aclose)
-            if isinstance(self._client, BatchClient):
-                self._client.batches = BatchQueue(self._client, self._book or NoBook(), options, self._notify)
-                self._open.push_async_exit(self._client.batches)
         return self._client
 
 

@@ -89,9 +89,6 @@ class OpenAIChat(DirectChat, KeepsFields, ChatOpenAI):
     ask_stream: bool = False
     """Ask the server to stream. (LangChain's ``streaming`` has its own reader.)"""
 
-    may_stream: bool = True
-    """Stream watched replies; see `labmates.models.watching`."""
-
     body: dict[str, Any] = Field(default_factory=dict)
     """Members of every request, from the model's settings."""
 
@@ -114,7 +111,7 @@ class OpenAIChat(DirectChat, KeepsFields, ChatOpenAI):
         """The reply, without OpenAI's client, which would dominate the cost of a call."""
         stream_usage = kwargs.pop("stream_usage", True)
         payload = self._get_request_payload(messages, stop=stop, **kwargs)
-        if self.ask_stream or (self.may_stream and LISTENER.get()):
+        if self.ask_stream or LISTENER.get():
             payload["stream"] = True
             if stream_usage:
                 payload["stream_options"] = {"include_usage": True}
@@ -190,7 +187,6 @@ def openai_chat(
         output_version="v0",
         disable_streaming=True,
         ask_stream=options.stream,
-        may_stream=not options.batch,
         body=body,
     )
     chat._redact, chat._client = redact, client

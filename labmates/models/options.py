@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from labmates.models.entries import Access
 
-BATCH_HOURS: Final = 24
-"""The providers' time limit for a batch."""
-MOST_BATCHED: Final = 100_000
-"""Maximum number of batched calls in progress."""
+_GONE: Final = ("batch", "batch_window", "batch_poll")
+
+
+def without_batches(data: Any) -> Any:
+    """Settings without those of batch APIs, which older records have; a batch that was asked for stays, as unknown."""
+    if not isinstance(data, dict) or data.get("batch"):
+        return data
+    return {name: value for name, value in data.items() if name not in _GONE}
 
 
 class ModelOptions(BaseModel):
@@ -32,32 +36,13 @@ class ModelOptions(BaseModel):
     )
     max_concurrent_calls: int = Field(32, ge=1, le=4096, description="Model calls in flight at once, per endpoint.")
     stream: bool = Field(False, description="Ask the server to stream its replies.")
-    batch: bool = Field(
-        False,
-        description="Use the providers' batch APIs (openai: and anthropic: models): half the price, "
-        f"replies within {BATCH_HOURS} hours.",
-        json_schema_extra={"negatable": True},
-    )
-    batch_window: float = Field(
-        5.0, gt=0, le=600, description="Submit a batch after this many seconds without a new call."
-    )
-    batch_poll: float = Field(30.0, gt=0, le=3600, description="Seconds between checks of a batch.")
     entries: dict[str, Access] = Field(
         {},
         description="Connections of single models, by name; from the models file or written with the model.",
         json_schema_extra={"recorded": True},
     )
 
-    @model_validator(mode="after")
-    def _is_not_streamed(self) -> Self:
-        if self.batch and self.stream:
-            raise ValueError("stream and batch exclude each other: replies of a batch come whole")
-        return self
-
-    @property
-    def calls_at_once(self) -> int:
-        """Maximum number of calls in progress per endpoint; practically unlimited with batches."""
-        return MOST_BATCHED if self.batch else self.max_concurrent_calls
+    _of_older_records = model_validator(mode="before")(without_batches)
 
     @model_serializer(mode="wrap")
     def _with_given(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:

@@ -54,7 +54,7 @@ async def probe(name: str, options: ModelOptions) -> AsyncIterator[Probe]:
     """
     await check_models([name], options)
     model = parse_model(name)
-    async with ModelHub(options.model_copy(update={"max_retries": 0, "batch": False})) as hub:
+    async with ModelHub(options.model_copy(update={"max_retries": 0})) as hub:
         try:
             reply = await _ask(hub, name, "Answer with the one word: ready")
         except ModelCallError as error:

@@ -29,8 +29,6 @@ OPENAI_FAMILY = {"azure_openai", "deepseek", "together", "upstage", "xai"}
 """Providers whose classes derive from ChatOpenAI: they take OpenAI's parameters with each call, and our HTTP client."""
 OWN_CHAT = ("openai", GGUF)
 """Providers that labmates calls by its own chat model."""
-BATCH_PROVIDERS = ("openai", "anthropic")
-"""Providers whose batch API `labmates.models.batches` supports."""
 BEDROCK = ("bedrock", "bedrock_converse")
 
 _FREE_OF_CHOICE = ("ollama",)

@@ -149,18 +149,6 @@ calls = Table(
 )
 """Cached replies of models by hash of the request; see `records.shared_calls`."""
 
-batches = Table(
-    "batches",
-    metadata,
-    Column("key", String(64), primary_key=True),
-    Column("token", String(32), nullable=False, index=True),
-    # NULL until the provider's answer.
-    Column("batch", String(200)),
-    Column("requests", Integer, nullable=False),
-    Column("at", Float, nullable=False),
-)
-"""Providers' batches by request, until the reply is recorded; see `records.shared_calls`."""
-
 notes = Table(
     "notes",
     metadata,

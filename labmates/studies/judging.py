@@ -24,7 +24,6 @@ from labmates.models.tracing import traced
 from labmates.records.bodies import Bodies
 from labmates.records.events import Event, LLMCallEvent, ScoreEvent
 from labmates.records.run import ENDED, RunRecord
-from labmates.records.shared_calls import StoredBatches
 from labmates.records.store import Store
 from labmates.studies.salted import check_salt
 from labmates.workflows.calls.assessing import (
@@ -151,9 +150,9 @@ async def judge_runs(
     await check_models(panel.models, options)
     if notify and (warning := partial_judges(panel, {model for run in runs for model in run.models})):
         notify(warning)
-    places = asyncio.Semaphore(options.calls_at_once)
+    places = asyncio.Semaphore(options.max_concurrent_calls)
     left = await asyncio.to_thread(money_left, store, runs)
-    async with traced(notify), ModelHub(options, book=StoredBatches(store.database), notify=notify) as hub:
+    async with traced(notify), ModelHub(options) as hub:
         judging = Judging(panel, hub)
 
         async def judged_run(run: RunRecord) -> Judged:

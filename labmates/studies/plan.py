@@ -14,8 +14,7 @@ from typing import Any, Literal
 from labmates.budgets.money import format_dollars
 from labmates.budgets.prices import PriceList, usual_prices
 from labmates.errors import UsageError
-from labmates.models.names import is_own_baseline, parse_model
-from labmates.models.options import BATCH_HOURS
+from labmates.models.names import is_own_baseline
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
 from labmates.records.studies import ended_replicates, study_counts
@@ -47,8 +46,7 @@ class ModelPlan:
     output_tokens: int
     dollars: int  # expected cost, judges excluded, in micro-dollars
     most_dollars: int  # maximum cost, judges included, in micro-dollars
-    hours: float  # duration at the study's concurrency; with batches the maximum, `BATCH_HOURS` per batch
-    batches: int | None  # consecutive batches; None for single calls
+    hours: float  # duration at the study's concurrency
     basis: Basis  # runs of the same model in the store, runs of other models, or the kind's assumption
 
 
@@ -88,8 +86,7 @@ class Plan:
             name: sum(getattr(model, name) for model in self.models)
             for name in ("runs", "calls", "input_tokens", "output_tokens", "dollars", "most_dollars", "hours")
         }
-        batches = [model.batches for model in self.models if model.batches is not None]
-        return ModelPlan(model="all", basis="assumed", batches=sum(batches) if batches else None, **add)
+        return ModelPlan(model="all", basis="assumed", **add)
 
     def as_json(self) -> dict[str, Any]:
         """The plan as JSON data; amounts are dollars as decimal strings."""
@@ -192,13 +189,11 @@ class _Needs:
         self._spec = spec
         self._charged = charged
         self._model = model
-        self._batched = spec.connection.batch and not all(parse_model(name).scripted for name in condition.models())
         runs, self._basis = measured.runs(model, all(map(is_own_baseline, condition.models())))
         self._measured = _mean(runs) if runs else None
         self._alike = _assumed(runs) if runs else None
         self.runs = 0
         self._calls = self._inputs = self._outputs = self._dollars = self._most = self._seconds = 0.0
-        self._in_a_row = 0.0
 
     def add(self, condition: Condition, left: int, bound: int) -> None:
         """Add runs of a condition, each with a bound in micro-dollars."""
@@ -210,13 +205,10 @@ class _Needs:
         self._dollars += left * expected_bill(condition, expected, self._charged)
         self._most += left * bound
         self._seconds += left * expected.seconds
-        if left:
-            self._in_a_row = max(self._in_a_row, expected.in_a_row or expected.calls)
 
     def plan(self) -> ModelPlan:
         """The sum."""
         at_once = min(max(self.runs, 1), self._spec.concurrency.max_concurrent_runs * self._spec.concurrency.workers)
-        batches = math.ceil(self._in_a_row) * math.ceil(self.runs / at_once) if self._batched else None
         return ModelPlan(
             model=self._model,
             runs=self.runs,
@@ -225,8 +217,7 @@ class _Needs:
             output_tokens=round(self._outputs),
             dollars=round(self._dollars),
             most_dollars=round(self._most),
-            hours=self._seconds / at_once / 3600 if batches is None else BATCH_HOURS * batches,
-            batches=batches,
+            hours=self._seconds / at_once / 3600,
             basis=self._basis,
         )
 
@@ -249,7 +240,7 @@ def _expected(condition: Condition, measured: Estimate | None, alike: Estimate |
         scaled = {
             name: getattr(measured, name) * (own / of_runs if of_runs else 1) for name, (own, of_runs) in sizes.items()
         }
-        return replace(measured, **scaled, in_a_row=assumed.in_a_row)
+        return replace(measured, **scaled)
     ratio = assumed.calls / measured.calls
     inputs, outputs, seconds = measured.input_tokens, measured.output_tokens, measured.seconds
     return replace(assumed, input_tokens=inputs * ratio, output_tokens=outputs * ratio, seconds=seconds * ratio)

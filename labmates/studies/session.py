@@ -16,11 +16,10 @@ from labmates.judges.panel import Panel, make_panel, partial_judges
 from labmates.models.check import check_capabilities, check_models, check_thinking
 from labmates.models.hub import ModelHub
 from labmates.models.names import is_own_baseline, parse_model
-from labmates.models.options import BATCH_HOURS
 from labmates.models.tracing import traced
 from labmates.records.claims import Claims
 from labmates.records.run import RunRecord
-from labmates.records.shared_calls import StoredBatches, StoredCalls
+from labmates.records.shared_calls import StoredCalls
 from labmates.records.steps import LeaseLostError, Writer
 from labmates.records.store import Store
 from labmates.sandboxes.choose import choose_backend
@@ -150,22 +149,13 @@ class Session:
         Raises `UsageError` if runs of the conditions can't be executed.
         """
         settings = self._settings
-        in_a_row: list[float] = []
-        models, kinds, panel = await checked(self._answerable(conditions, in_a_row), settings)
-        if self._notify and settings.models.batch and (rounds := max(in_a_row, default=0)) > 1:
-            self._notify(
-                f"A run takes about {rounds:.0f} batches, one after the other, each of up to {BATCH_HOURS} hours: "
-                "its calls wait for one another."
-            )
+        models, kinds, panel = await checked(self._answerable(conditions), settings)
         if self._notify and (warning := partial_judges(panel, models)):
             self._notify(warning)
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(traced(self._notify))
             cache = StoredCalls(self._store.database) if settings.cache else None
-            book = StoredBatches(self._store.database)
-            hub = await stack.enter_async_context(
-                ModelHub(settings.models, cache=cache, book=book, notify=self._notify)
-            )
+            hub = await stack.enter_async_context(ModelHub(settings.models, cache=cache))
             sandbox_pool = await stack.enter_async_context(
                 open_sandbox_pool(
                     kinds,
@@ -191,11 +181,8 @@ class Session:
             stack.enter_context(rare_collection())
             yield OpenSession(self._store, leases, writer, services, shared, self._watch)
 
-    def _answerable(self, conditions: Iterable[Condition], in_a_row: list[float]) -> Iterator[Condition]:
-        """Yield the conditions, and add the largest number of consecutive calls of a run of each.
-
-        Requests for approval without an approver are an error.
-        """
+    def _answerable(self, conditions: Iterable[Condition]) -> Iterator[Condition]:
+        """Yield the conditions; requests for approval without an approver are an error."""
         told: set[str] = set()
 
         def tell_once(text: str) -> None:
@@ -213,8 +200,6 @@ class Session:
                 tell_once("Questions of approval wait on the pages of the runs: labmates view")
             if persons := people_of(condition.models()):
                 tell_once(f"{', '.join(persons)}: answer on the pages of the runs: labmates view")
-            if self._settings.models.batch and (estimate := EXPERIMENTS.get(condition.kind).estimate) is not None:
-                in_a_row[:] = [max(0.0, *in_a_row, estimate(condition).in_a_row)]
             yield condition
 
 

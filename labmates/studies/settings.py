@@ -13,8 +13,6 @@ from labmates.models.options import ModelOptions
 from labmates.sandboxes.choose import SANDBOXES
 from labmates.util.ray_cluster import check_executor
 
-BATCHED_RUNS: Final = 256
-"""Concurrent runs with batched calls: those of one batch."""
 APPROVAL: Final = {"approve_all": False, "approve_in_viewer": False}
 """The settings that choose who approves, without a choice; in old records with both, `approve_all` applies."""
 
@@ -65,9 +63,7 @@ class RunSettings(BaseModel):
         None,
         description="Address of a Ray cluster; by default a local one is started.",
     )
-    max_concurrent_runs: int = Field(
-        8, ge=1, le=1024, description=f"Maximum number of concurrent runs; {BATCHED_RUNS} by default with --batch."
-    )
+    max_concurrent_runs: int = Field(8, ge=1, le=1024, description="Maximum number of concurrent runs.")
     approve_all: bool = Field(
         False,
         description="Approve automatically wherever the organisation asks a person; the record says so.",
@@ -95,13 +91,6 @@ class RunSettings(BaseModel):
     def _address_of_ray(self) -> RunSettings:
         check_executor(self.executor, self.ray_address)
         return self
-
-    @model_validator(mode="before")
-    @classmethod
-    def _runs_of_a_batch(cls, data: Any) -> Any:
-        models = data.get("models") if isinstance(data, dict) else None
-        is_batch = models.get("batch") if isinstance(models, dict) else getattr(models, "batch", False)
-        return {"max_concurrent_runs": BATCHED_RUNS, **data} if is_batch else data
 
     def resolved(self, catalog: Catalog) -> RunSettings:
         """The settings with judges by full name, and with the connections of `catalog`.

@@ -18,8 +18,8 @@ from labmates.errors import UsageError, plain_fault, unknown_name
 from labmates.models.catalog import Catalog
 from labmates.models.endpoints import OPENAI_URL
 from labmates.models.entries import Entry, check_base_url, named_entries
-from labmates.models.options import ModelOptions
-from labmates.studies.settings import BATCHED_RUNS, RunSettings, approval_fault
+from labmates.models.options import ModelOptions, without_batches
+from labmates.studies.settings import RunSettings, approval_fault
 from labmates.util.bounded_yaml import Source
 from labmates.util.safe_text import PLAIN_LETTERS
 from labmates.util.seeds import LARGEST_SEED, MOST_REPLICATES, derive
@@ -71,12 +71,11 @@ class Connection(_Part):
     call_timeout: float = ModelOptions.model_fields["call_timeout"]  # type: ignore[assignment]
     max_retries: int = ModelOptions.model_fields["max_retries"]  # type: ignore[assignment]
     stream: bool = ModelOptions.model_fields["stream"]  # type: ignore[assignment]
-    batch: bool = ModelOptions.model_fields["batch"]  # type: ignore[assignment]
-    batch_window: float = ModelOptions.model_fields["batch_window"]  # type: ignore[assignment]
-    batch_poll: float = ModelOptions.model_fields["batch_poll"]  # type: ignore[assignment]
     models: dict[str, Entry] = Field(
         {}, description="Named models; those of the models file that the study names are added when it is read."
     )
+
+    _of_older_plans = model_validator(mode="before")(without_batches)
 
     @field_serializer("models")
     def _only_given(self, models: dict[str, Entry]) -> dict[str, Any]:
@@ -129,17 +128,6 @@ class StudySpec(_Part):
         le=1000,
         description="Give up a run after this many workers have died in it: it may be the cause.",
     )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _runs_of_a_batch(cls, data: Any) -> Any:
-        connection = data.get("connection") if isinstance(data, dict) else None
-        if not isinstance(connection, dict) or connection.get("batch") is not True:
-            return data
-        concurrency = data.get("concurrency") or {}
-        if not isinstance(concurrency, dict):
-            return data
-        return {**data, "concurrency": {"max_concurrent_runs": BATCHED_RUNS, **concurrency}}
 
     @field_validator("name")
     @classmethod
@@ -197,14 +185,6 @@ def read_spec(source: Source) -> StudySpec:
 def mixing(source: Source) -> Source:
     """The study, allowed to continue runs that began with other prompts, rules or code."""
     return replace(source, data={**source.data, "allow_mixed": True})
-
-
-def in_batches(source: Source) -> Source:
-    """The study with calls through batch APIs."""
-    connection = source.data.get("connection") or {}
-    if not isinstance(connection, dict):
-        return source
-    return replace(source, data={**source.data, "connection": {**connection, "batch": True}})
 
 
 def _with_named(spec: StudySpec) -> StudySpec:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labmates.budgets.prices import Charge, Price, PriceList, read_prices
+from labmates.budgets.prices import Price, PriceList, read_prices
 from labmates.errors import UsageError
 
 tokens = st.integers(0, 10_000_000)
@@ -82,16 +82,3 @@ def test_a_model_with_settings_has_the_price_of_the_model() -> None:
         2_000_000,
         1_000_000,
     ]
-
-
-@pytest.mark.parametrize(
-    ("share", "amounts"),
-    [({}, (1_000_000, 1_500_001)), ({"batch": 0.4}, (800_000, 1_200_001)), ({"batch": 1}, (2_000_000, 3_000_001))],
-)
-def test_a_batch_costs_its_share_rounded_up(share: dict[str, float], amounts: tuple[int, int]) -> None:
-    single = {"input": "2", "output": "3.000001"}
-    charge = Charge.model_validate({**single, **share})
-    batched = charge.price(batch=True)
-    assert (batched.input, batched.output, batched.cached) == (*amounts, None)
-    assert charge.price(batch=False) == Price.model_validate(single)
-    assert "batch" not in batched.model_dump(), "a condition's price list has no batches"

@@ -11,10 +11,8 @@ import pytest
 
 from labmates.records.store import Store
 from labmates.records.studies import study_counts
-from tests.support.batch_server import BatchServer, Fate
 from tests.support.children import Child, command
 from tests.support.command_line import Labmates
-from tests.support.openai_server import Answer
 
 STUDY = """
 kind: science
@@ -23,15 +21,6 @@ fixed: {task: anomaly, difficulty: easy, deliberation_rounds: 0}
 grid: {visibility: [full, hidden]}
 replicates: REPLICATES
 sandbox: unsafe-local
-"""
-
-BATCHES = """
-kind: game
-models: ["openai:m?base_url=URL"]
-fixed: {game: weakest-link, rounds: 1}
-replicates: 2
-connection: {batch: true, batch_window: 0.2, batch_poll: 0.2}
-concurrency: {max_concurrent_runs: 1}
 """
 
 
@@ -85,17 +74,6 @@ def test_a_store_is_checked(labmates: Labmates, study: Path) -> None:
     assert done.code == 1
     assert "model calls were not charged" in done.out
     assert "unknown study 'smal'. Did you mean 'small'?" in labmates("store", "check", "--study", "smal").err
-
-
-def test_worker_processes_share_the_runs_and_tell_how_far_batches_are(labmates: Labmates, tmp_path: Path) -> None:
-    with BatchServer(Answer(text='{"effort": 3}'), [Fate(looks=2)] * 4) as server:
-        (tmp_path / "batches.yaml").write_text(BATCHES.replace("URL", server.base_url))
-        planned = labmates("study", "plan", "batches.yaml")
-        done = labmates.process("study", "run", "batches.yaml", "--workers", "2", "--json")
-    assert "up to 2 batches, one after the other, each within 24 hours" in planned.out
-    assert (done.code, done.records[0]["status"], len(server.bodies)) == (0, {"completed": 2}, 2)
-    assert "waiting for batch batch_0 of m: 1 of 10" in done.err
-    assert "batch batch_1 of m has ended: 10 of 10 replies" in done.err
 
 
 def test_studies_that_come_along_are_listed_and_shown(labmates: Labmates) -> None:

@@ -102,7 +102,7 @@ def test_a_key_in_the_environment_is_never_shown(labmates: Labmates) -> None:
     assert key not in done.out
 
 
-@pytest.mark.parametrize(("option", "value"), [("--max-concurrent-calls", "-1"), ("--batch-window", "0")])
+@pytest.mark.parametrize(("option", "value"), [("--max-concurrent-calls", "-1"), ("--call-timeout", "0")])
 def test_a_wrong_setting_of_models_is_named_by_its_own_option(labmates: Labmates, option: str, value: str) -> None:
     done = labmates("run", "game", "--game", "o-ring", "--model", "scripted:random", option, value)
     assert done.code == 2

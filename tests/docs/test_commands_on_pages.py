@@ -45,7 +45,6 @@ NOT_RUN: dict[str, list[str]] = {
         "needs a graphics card and the weights of a model",
         "needs Ollama and the weights of a model",
         "needs llama.cpp and the weights of a model",
-        "needs a server with a batch API",
     ],
     "docs/howto/shared-budget.md": [
         "tests/docs/test_examples.py runs examples/shared_budget.py",

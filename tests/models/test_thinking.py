@@ -22,7 +22,6 @@ from labmates.models.options import ModelOptions
 from labmates.models.reply import Reply
 from labmates.models.settings import Thoughts
 from labmates.models.watching import listening
-from tests.support.batch_server import AnthropicBatchServer, BatchServer
 from tests.support.openai_server import Answer, Call, Json, OpenAIServer, fault
 from tests.support.thinking import DONE, FAMILIES, NOTE, TOOL, Family
 
@@ -195,20 +194,6 @@ async def test_a_cached_reply_is_sent_back_like_any_other(tmp_path: Path) -> Non
             again, _ = await two_turns(hub, model)
     assert (second.text, again.cached, again.message) == (DONE, True, first.message)
     assert len(server.requests) == 2
-
-
-@pytest.mark.parametrize(("name", "kind"), [("deepseek", BatchServer), ("anthropic", AnthropicBatchServer)])
-async def test_a_batch_brings_back_the_same(name: str, kind: type[BatchServer]) -> None:
-    family = FAMILIES[name]
-    if package := PACKAGES.get(name):
-        pytest.importorskip(package)
-    with kind(family.first) as server:
-        catalog = Catalog(ModelOptions(batch=True, batch_window=0.01, batch_poll=0.01, max_retries=0), {})
-        model = catalog.name_of(family.model.format(url=server.base_url))
-        async with ModelHub(catalog.options()) as hub:
-            await two_turns(hub, model)
-    [second] = server.bodies[1]
-    assert family.returned(second) == [family.wanted]
 
 
 CALLED = {"name": "f", "args": {}, "id": "c1"}

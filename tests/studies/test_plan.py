@@ -159,20 +159,6 @@ def test_a_measured_spread_is_that_of_equal_conditions_and_data(tmp_path: Path) 
     assert {round(one.spread, 2) for one in found} == {0.01}, "neither data sets nor other conditions add to it"
 
 
-def test_calls_through_batch_apis_take_the_providers_window_for_each_batch_in_a_row() -> None:
-    data = {"name": "g", "kind": "game", "models": ["openai:a", "scripted:random"], "replicates": 2}
-    grid = {"game": ["o-ring", "collective-risk"]}  # 3 and 10 calls of a player, one after the other
-    settings = {"connection": {"batch": True}, "concurrency": {"max_concurrent_runs": 2}}
-    plan = make_plan(read_spec(Source("g", {**data, **settings, "grid": grid}, {})), None)
-    asked, scripted = plan.models
-    assert (asked.batches, asked.hours) == (2 * 10, 24 * 2 * 10)
-    assert scripted.batches is None
-    assert scripted.hours < 1
-    assert plan.total().batches == 20
-    single = make_plan(read_spec(Source("g", {**data, "grid": grid}, {})), None)
-    assert {model.batches for model in [*single.models, single.total()]} == {None}
-
-
 ROWS = "select key, replicate, seed, place, most, models, condition from runs order by place"
 
 

@@ -21,7 +21,6 @@ LEFT_OUT: Final = {
     "studies": "plans and caps, which their owner changes",
     "notes": "what people write beside the record",
     "calls": "a cache of replies; runs hold their own copies",
-    "batches": "where calls under way are waiting; runs hold their replies",
     "alembic_version": "the version of the tables",
 }
 """Columns and tables that are legitimately changed, or of which nothing is computed, and why."""

@@ -121,10 +121,9 @@ def _text(value: Any) -> str:
 
 def _facts(entry: Entry, reference: str, catalog: Catalog) -> dict[str, Any]:
     """The known facts about an entry, each with its source."""
-    from labmates.budgets.prices import BATCH_SHARE, TABLE_DATE
+    from labmates.budgets.prices import TABLE_DATE
     from labmates.models.endpoints import endpoint_of, listed
     from labmates.models.names import parse_model
-    from labmates.models.providers import BATCH_PROVIDERS
 
     model = parse_model(catalog.name_of(reference))
     facts: dict[str, Any] = {"name": str(model)}
@@ -143,15 +142,12 @@ def _facts(entry: Entry, reference: str, catalog: Catalog) -> dict[str, Any]:
     facts["key"] = f"{endpoint.key_name} ({key})" if endpoint.key_name else "none"
     price = entry.price or (table.price if table else None)
     origin = "(given)" if entry.price else shipped
-    amounts = price.model_dump(mode="json", exclude={"batch"}, exclude_none=True) if price else {}
+    amounts = price.model_dump(mode="json", exclude_none=True) if price else {}
     dollars = ", ".join(f"{kind} {amount}" for kind, amount in amounts.items())
     facts["price"] = (
         f"{dollars} dollars per million tokens {origin}" if price else "unknown: give price.input and so on"
     )
     facts["bill"] = f"the cost that the server reports, else {'by this price' if price else 'unknown'}"
-    if price and model.provider in BATCH_PROVIDERS:
-        share, origin_of_share = (price.batch, "given") if price.batch else (BATCH_SHARE, "default")
-        facts["batch"] = f"{share:g} of the price ({origin_of_share})"
     if not entry.context_tokens and table and table.context_tokens:
         facts["context_tokens"] = f"{table.context_tokens} {shipped}"
     elif not entry.context_tokens:

@@ -47,7 +47,7 @@ def estimate(condition: DilemmaCondition) -> Estimate:
     prompt = _INPUT + _INPUT_PER_PROFILE * game.payoffs[..., 0].size
     output = _OUTPUT if condition.reasoning == "none" else _REASONED
     rounds = each.per_match / game.players
-    return Estimate(calls, calls * prompt, calls * output, _SECONDS * rounds, exact=True, in_a_row=rounds)
+    return Estimate(calls, calls * prompt, calls * output, _SECONDS * rounds, exact=True)
 
 
 _INPUT, _INPUT_PER_PROFILE, _OUTPUT, _REASONED, _SECONDS = 450, 20, 20, 400, 8

@@ -22,15 +22,14 @@ from labmates.models.tracing import traced
 from labmates.records.bodies import Bodies
 from labmates.records.events import DecisionEvent, Event, LabelEvent, LLMCallEvent, ScoreEvent
 from labmates.records.run import RunRecord
-from labmates.records.shared_calls import StoredBatches
 from labmates.records.store import Store
 from labmates.util.seeds import derive
 from labmates.workflows.calls.assessing import JudgeCall, JudgeCaller, add_events, judge_call_event, money_left
 from labmates.workflows.dilemmas.reason_judge import PREFIX, VERSION, Labelled, ReasonsJudge
 from labmates.workflows.protocol.experiment import condition_of
 
-_TOGETHER, _RUNS_OF_A_BATCH = 32, 64
-"""Choices whose labels are written together, and runs whose choices form one provider batch."""
+_TOGETHER = 32
+"""Choices whose labels are written together."""
 
 
 @dataclass(frozen=True)
@@ -82,8 +81,8 @@ async def label_reasons(
     """
     await check_models([model], options)
     left = await asyncio.to_thread(money_left, store, runs)
-    async with traced(notify), ModelHub(options, book=StoredBatches(store.database), notify=notify) as hub:
-        places = asyncio.Semaphore(_RUNS_OF_A_BATCH if options.batch else 1)
+    async with traced(notify), ModelHub(options) as hub:
+        places = asyncio.Semaphore(1)
 
         async def label(run: RunRecord) -> int:
             async with places:
@@ -111,7 +110,7 @@ async def _label(
     done = set(labelled_steps(events, f"{PREFIX}{model}"))
     left = [choice for choice in chosen if choice.event.step not in done]
     prices: PriceList = getattr(condition_of(run), "prices", None) or PriceList()
-    places = asyncio.Semaphore(options.calls_at_once)
+    places = asyncio.Semaphore(options.max_concurrent_calls)
     thinkers: set[str] = set()
 
     async def label(choice: Choice) -> tuple[Choice, Labelled, list[JudgeCall]]:
@@ -121,9 +120,8 @@ async def _label(
             judge = ReasonsJudge(model, Interviewer(caller.ask, thinkers))
             return choice, await judge.label(choice.asked, choice.said), caller.calls
 
-    together = max(len(left), 1) if options.batch else _TOGETHER
-    for start in range(0, len(left), together):
-        labelled = await asyncio.gather(*map(label, left[start : start + together]))
+    for start in range(0, len(left), _TOGETHER):
+        labelled = await asyncio.gather(*map(label, left[start : start + _TOGETHER]))
         write = partial(_events, model, labelled)
         # Shielded, since these labels are paid for.
         await asyncio.shield(asyncio.to_thread(add_events, store, run.id, write))

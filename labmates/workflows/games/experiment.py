@@ -61,7 +61,7 @@ def estimate(condition: GameCondition) -> Estimate:
     output = _OUTPUT if condition.reasoning == "none" else _REASONED
     seen = _INPUT + _INPUT_PER_ROUND * condition.group_size * (game.rounds - 1) / 2
     in_a_row = game.rounds * (stages + talks)
-    return Estimate(calls, calls * seen, calls * output, _SECONDS * in_a_row, exact=True, in_a_row=in_a_row)
+    return Estimate(calls, calls * seen, calls * output, _SECONDS * in_a_row, exact=True)
 
 
 _INPUT, _INPUT_PER_ROUND, _OUTPUT, _REASONED, _SECONDS = 450, 12, 20, 400, 2

@@ -76,8 +76,6 @@ class Estimate:
         From its beginning to its end.
     exact
         Whether a run without repair turns makes exactly this number of calls.
-    in_a_row
-        Calls of which each waits for the one before; 0 if nobody knows.
     """
 
     calls: float
@@ -85,7 +83,6 @@ class Estimate:
     output_tokens: float
     seconds: float
     exact: bool = False
-    in_a_row: float = 0
 
 
 @dataclass(frozen=True)
@@ -434,11 +431,7 @@ def with_bill(condition: ConditionT, catalog: Catalog | None) -> ConditionT:
         return condition
     from labmates.models.endpoints import known_price
 
-    # A pool doesn't depend on whether the calls go through a batch API, which would change what teams can do.
-    models = {
-        model: known_price(model, catalog.options(model).model_copy(update={"batch": False}))
-        for model in condition.models()
-    }
+    models = {model: known_price(model, catalog.options(model)) for model in condition.models()}
     if missing := [model for model, price in models.items() if price is None]:
         raise UsageError(
             f"prices: the pool charges the bill, but the price of {missing[0]} is unknown; give it, for instance "

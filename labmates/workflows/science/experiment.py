@@ -119,17 +119,15 @@ def estimate(condition: ScienceCondition) -> Estimate:
     """Expected resources of a run.
 
     Tokens are the medians of the cooperative-profiles paper for teams of two (section 4.1), limited by the pool; the
-    numbers of calls and seconds are measured on such runs here, at six seconds a call.
+    numbers of calls and seconds are measured on such runs here.
     """
     price = condition.prices.of(condition.model)
     share = 1.0 if condition.solo else condition.team_size / 2
     share = min(share, condition.pool / max(1, price.cost(_INPUT, _OUTPUT)))
-    seconds = _SECONDS * share
-    in_a_row = seconds / _SECONDS_OF_A_CALL
-    return Estimate(_CALLS * share, _INPUT * share, _OUTPUT * share, seconds, in_a_row=in_a_row)
+    return Estimate(_CALLS * share, _INPUT * share, _OUTPUT * share, _SECONDS * share)
 
 
-_INPUT, _OUTPUT, _CALLS, _SECONDS, _SECONDS_OF_A_CALL = 101_118, 29_654, 60, 260, 6
+_INPUT, _OUTPUT, _CALLS, _SECONDS = 101_118, 29_654, 60, 260
 
 SCIENCE = Experiment(
     "science",

@@ -44,7 +44,7 @@ def estimate(condition: TournamentCondition) -> Estimate:
     inputs = players * (seen * (total + asked + written) + prompt * planning)
     outputs = players * (_MOVE_OUTPUT * (total + written) + _PLAN_OUTPUT * planning + _ANSWER_OUTPUT * asked)
     in_a_row = total + planning + asked + written
-    return Estimate(calls, inputs, outputs, _SECONDS * in_a_row, in_a_row=in_a_row)
+    return Estimate(calls, inputs, outputs, _SECONDS * in_a_row)
 
 
 _INPUT, _INPUT_PER_ROUND, _MOVE_OUTPUT, _PLAN_OUTPUT, _ANSWER_OUTPUT, _SECONDS = 650, 25, 60, 250, 120, 3

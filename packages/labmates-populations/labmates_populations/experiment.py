@@ -71,7 +71,7 @@ STRATEGIES_METRICS = (
 def estimate(condition: StrategiesCondition) -> Estimate:
     """The expected calls of a run in which every first implementation passes."""
     calls = 2 * condition.number
-    return Estimate(calls, calls * _INPUT, calls * _OUTPUT, _SECONDS * calls / _AT_ONCE, in_a_row=2)
+    return Estimate(calls, calls * _INPUT, calls * _OUTPUT, _SECONDS * calls / _AT_ONCE)
 
 
 _INPUT, _OUTPUT, _SECONDS, _AT_ONCE = 800, 700, 10, 32
