@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-_STYLES = {"ok": "green", "note": "yellow", "problem": "bold red"}
-
-
 @click.group(cls=SuggestingGroup, epilog="Example: labmates sandbox doctor")
 def sandbox() -> None:
     """Build, check and clean the sandboxes for agents' code."""
@@ -60,19 +57,17 @@ def doctor(as_json: bool) -> int:
 
     The exit code is 0 if at least one isolating sandbox works, else 1.
     """
-    from labmates.sandboxes.doctor import examine, taken_by_auto, working
+    from labmates.sandboxes.doctor import examine, taken_by_auto
 
-    findings = []
-    for finding in examine():
-        findings.append(finding)
+    trials = []
+    for trial in examine():
+        trials.append(trial)
         if not as_json:
-            out().print(f"{finding.state:<8}", style=_STYLES[finding.state], end="")
-            _print(out(), f" {finding.name:<16} {finding.text}")
-            if finding.advice:
-                _print(out(), f"{'':<25} → {finding.advice}")
-    works, (auto, remark) = working(findings), taken_by_auto()
+            out().print(f"{trial.sandbox:<11}", style="green" if trial.works else "bold red", end="")
+            _print(out(), trial.text)
+    works, (auto, remark) = [trial.sandbox for trial in trials if trial.works], taken_by_auto()
     if as_json:
-        print_json({"works": works, "auto": auto, "remark": remark, "checks": list(map(asdict, findings))})
+        print_json({"works": works, "auto": auto, "remark": remark, "trials": list(map(asdict, trials))})
     elif auto is not None:
         _print(out(), f"\n--sandbox auto takes {auto}. {remark}".rstrip())
     else:

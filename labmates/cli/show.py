@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -88,12 +87,6 @@ SHORT_CHARS = 400
 @click.option("--full", is_flag=True, help="Print all texts in full.")
 @click.option("--prompts", is_flag=True, help="Also print the messages sent to models, each once.")
 @click.option(
-    "--save",
-    metavar="FOLDER",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Write artifacts, code, figures and files created by code to a new folder.",
-)
-@click.option(
     "--json", "as_json", is_flag=True, help="Print the run as one JSON object; with --events, each event as one."
 )
 def show(
@@ -104,7 +97,6 @@ def show(
     as_events: bool,
     full: bool,
     prompts: bool,
-    save: Path | None,
     as_json: bool,
 ) -> int:
     """Show a run: phases, messages, code and its output, artifacts, findings and credit, seats, budget, scores."""
@@ -114,7 +106,7 @@ def show(
     from labmates.cli.tables import print_tables
     from labmates.records.bodies import Bodies
     from labmates.records.events import LLMCallEvent
-    from labmates.records.run_files import newest_artifact, save_material
+    from labmates.records.run_files import newest_artifact
     from labmates.records.store import Store
     from labmates.records.view import run_json
     from labmates.studies.judging import judging_usage
@@ -138,10 +130,6 @@ def show(
             out().print(clean(text))
             return 0
         bodies = Bodies(database.bodies(run.id))
-        if save is not None:
-            files = save_material(database.events(run.id), bodies, save)
-            out().print(f"{len(files)} files are in {save}")
-            return 0
         most = None if full else SHORT_CHARS
         shown: set[int] = set()
         for event in database.events(run.id):

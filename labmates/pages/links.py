@@ -57,7 +57,7 @@ class Links:
         return f"{self.run(run_id)}/files/{event}/{place}"
 
     def of_run(self, run_id: str, page: str, **query: Any) -> str:
-        """The address of a run's page that needs a server, such as ``live`` or ``match``."""
+        """The address of a run's page that needs a server, such as ``live``."""
         return _with_query(f"{self.run(run_id)}/{page}", query)
 
     def page(self, path: str, **query: Any) -> str:

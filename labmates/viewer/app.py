@@ -1,8 +1,8 @@
 """The viewer's web application: routes, request handlers, and error pages.
 
-It writes only notes, scores by hand and the index of full-text search. For the page of a match, the experiment plays
-strategies again, in confined processes. Unrecorded data of a running run (replies in progress and questions to people)
-come from the run itself (`labmates.workflows.people.live`), which also receives the answers.
+It writes only notes, scores by hand and the index of full-text search. Unrecorded data of a running run (replies in
+progress and questions to people) come from the run itself (`labmates.workflows.people.live`), which also receives the
+answers.
 """
 
 from __future__ import annotations
@@ -47,7 +47,6 @@ from labmates.viewer.pages.judging import judging_page, take_scores
 from labmates.viewer.pages.run import (
     approval_page,
     event_page,
-    match_page,
     overview,
     story,
     story_since,
@@ -118,7 +117,6 @@ class _Viewer:
             "/compare": self._compare,
             "/runs/{run}/story": partial(self._page_of_run, story),
             "/runs/{run}/transcript": partial(self._page_of_run, transcript),
-            "/runs/{run}/match": partial(self._page_of_run, match_page),
             "/runs/{run}/events/{event:int}": self._event,
             "/runs/{run}/figures/{body:int}.png": self._figure,
             "/runs/{run}/files/{event:int}/{place:int}": self._file,

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -47,25 +47,21 @@ def test_the_help_is_quick_since_nothing_heavy_is_imported() -> None:
 
 @pytest.mark.needs("docker")
 @pytest.mark.needs("bubblewrap")
-def test_the_doctor_finds_what_works_here(labmates: Labmates) -> None:
+def test_the_doctor_tries_each_sandbox(labmates: Labmates) -> None:
     done = labmates("sandbox", "doctor")
     assert done.code == 0
-    for name in ("Docker engine", "limits", "disk", "image", "left containers", "bubblewrap", "packages"):
-        assert name in done.out
-    assert "problem" not in done.out
-    assert image_tag() in done.out
+    answered = r"^(\w+) +works; the first answer came after [\d.]+ s$"
+    assert re.findall(answered, done.out, re.MULTILINE) == ["docker", "bubblewrap"]
     assert "--sandbox auto takes" in done.out
 
 
 @pytest.mark.needs("bubblewrap")
-def test_without_an_engine_the_doctor_says_what_to_do_and_bubblewrap_is_enough(labmates: Labmates) -> None:
+def test_without_an_engine_the_doctor_says_so_and_bubblewrap_is_enough(labmates: Labmates) -> None:
     done = labmates("sandbox", "doctor", "--json", **NOWHERE)
     [told] = done.records
     assert done.code == 0
     assert (told["works"], told["auto"]) == (["bubblewrap"], "bubblewrap")
-    engine = told["checks"][0]
-    assert (engine["name"], engine["state"]) == ("Docker engine", "problem")
-    assert "/nowhere/docker.sock" in engine["text"]
+    assert "/nowhere/docker.sock" in told["trials"][0]["text"]
 
 
 def test_where_nothing_isolates_the_doctor_exits_with_1(labmates: Labmates, tmp_path: Path) -> None:
@@ -78,36 +74,20 @@ def test_where_nothing_isolates_the_doctor_exits_with_1(labmates: Labmates, tmp_
     assert "--sandbox auto takes none" in done.out
 
 
-def test_the_doctor_tells_of_a_missing_image_and_missing_limits(labmates: Labmates, fake: FakeEngine) -> None:
-    done = labmates("sandbox", "doctor", "--json", DOCKER_HOST=fake.host)
-    checks = {check["name"]: check for check in done.records[0]["checks"]}
-    assert "docker" not in done.records[0]["works"]
-    assert checks["image"]["state"] == "problem"
-    assert "labmates sandbox build" in checks["image"]["advice"]
-    assert checks["limits"]["state"] == "problem"
-    assert "processes" in checks["limits"]["text"]
-    assert checks["disk"]["state"] in ("ok", "note")
+def test_the_doctor_tells_of_missing_limits_and_of_a_missing_image(labmates: Labmates, fake: FakeEngine) -> None:
+    def text() -> str:
+        [told] = labmates("sandbox", "doctor", "--json", DOCKER_HOST=fake.host).records
+        assert "docker" not in told["works"]
+        return str(told["trials"][0]["text"])
 
-
-@pytest.mark.needs("docker")
-def test_the_doctor_says_whether_auto_takes_gvisor(labmates: Labmates) -> None:
-    [report] = labmates("sandbox", "doctor", "--json", PATH=os.environ["PATH"]).records
-    [check] = [check for check in report["checks"] if check["name"] == "gVisor"]
-    if check["state"] == "ok":
-        assert report["auto"] == "gvisor"
-    else:
-        assert "has no runtime runsc" in check["text"]
-        assert report["auto"] == "docker"
-
-
-def test_the_doctor_goes_on_when_the_engine_fails_while_it_is_asked(labmates: Labmates, fake: FakeEngine) -> None:
+    assert "the engine can't limit processes" in text()
+    fake.answers["GET /info"] = 200, {**INFO, "PidsLimit": True}
+    assert "build it with: labmates sandbox build" in text()
     fake.answers["GET /info"] = 500, {"message": "something broke"}
-    done = labmates("sandbox", "doctor", DOCKER_HOST=fake.host)
-    assert "something broke" in done.out
-    assert "bubblewrap" in done.out
+    assert "something broke" in text()
 
 
-def test_old_images_and_left_containers_are_told_with_what_removes_them(labmates: Labmates, fake: FakeEngine) -> None:
+def test_old_images_and_left_containers_are_removed(labmates: Labmates, fake: FakeEngine) -> None:
     own = {"labmates.sandbox": "session", "labmates.owner": "0-1-1"}
     left = [{"Id": "c" * 64, "Names": ["/leaked"], "Labels": own, "State": "running", "Created": 0}]
     kind = {"labmates.image": "sandbox"}
@@ -119,9 +99,6 @@ def test_old_images_and_left_containers_are_told_with_what_removes_them(labmates
     fake.answers["DELETE /images/labmates-sandbox:old"] = 200, "[]"
     fake.answers[f"DELETE /containers/{'c' * 64}"] = 204, ""
     host = fake.host
-    told = labmates("sandbox", "doctor", DOCKER_HOST=host).out
-    assert "labmates-sandbox:old" in told
-    assert "labmates sandbox clean" in told
     done = labmates("sandbox", "clean", DOCKER_HOST=host)
     assert done.code == 0
     assert "removed image labmates-sandbox:old" in done.out

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, get_args
 
 import pytest
 
-from labmates.records.bodies import Bodies
-from labmates.records.event_text import artifact_text, findings_text, heading
-from labmates.records.events import ArtifactEvent, Event, EventBase, FindingsEvent
-from labmates.records.run_files import save_material
+from labmates.records.event_text import findings_text, heading
+from labmates.records.events import Event, EventBase
 
 VALUES: dict[str, Any] = {
     "status": "started", "number": 1, "model": "m", "messages": [1], "reply": 1, "finish": "stop", "input_tokens": 10,
@@ -63,26 +60,7 @@ def test_each_type_of_event_is_told(name: str) -> None:
     assert heading(event) == TOLD[name]
 
 
-def test_a_strategy_is_saved_with_all_its_parts(tmp_path: Path) -> None:
-    bodies = Bodies()
-    body = bodies.keep({"code": "class A: ...", "description": "it waits"})
-    event = ArtifactEvent(name="Strategy_A_1", version=1, content=body)
-    [path] = save_material([event], bodies, tmp_path / "out")
-    assert path.read_text() == "code: class A: ...\ndescription: it waits" == artifact_text(bodies[body])
-
-
 def test_stated_findings_are_told_field_by_field() -> None:
     stated = {"n": 6, "names": ["a", "b"], "links": [{"from": "a", "to": "b"}, {"from": "b"}], "none": []}
     assert findings_text(stated) == "n: 6\nnames:\n  a, b\nlinks:\n  from a, to b\n  from b\nnone: none"
     assert findings_text({}) == "nothing was found"
-
-
-def test_stated_findings_are_saved_as_json(tmp_path: Path) -> None:
-    bodies = Bodies()
-    events = [FindingsEvent(team="data", findings=bodies.keep({"n": n}), version=n) for n in (1, 2)]
-    saved = save_material(events, bodies, tmp_path / "all")
-    assert [path.relative_to(tmp_path / "all").as_posix() for path in saved] == [
-        "findings/data.v1.json",
-        "findings/data.v2.json",
-    ]
-    assert saved[1].read_text() == '{\n  "n": 2\n}\n'

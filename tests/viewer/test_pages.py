@@ -59,21 +59,6 @@ def test_each_kind_is_told_as_its_own_and_every_link_leads_somewhere(site: Site,
         assert site.get(link).status == 200, link
 
 
-def test_a_match_of_an_evolution_is_played_again_on_a_page(site: Site, recorded: Recorded) -> None:
-    run = recorded.ids["evolution"]
-    assert f'action="/runs/{run}/match"' in site.get(f"/runs/{run}").text
-    page = site.get(f"/runs/{run}/match")
-    assert page.status == 200
-    for part in ("Generation 0, group 0", 'class="mC"', "one/exploitative", "Cumulative payoffs", "class Strategy_"):
-        assert part in page.text, part
-    assert site.get(f"/runs/{run}/match?group=1").text != page.text
-    for query, why in (("group=99999", "has the groups 0 to"), ("step=x", "not a whole number"), ("step=77777", "")):
-        refused = site.get(f"/runs/{run}/match?{query}")
-        assert refused.status == 400
-        assert why in refused.text
-    assert site.get(f"/runs/{recorded.ids['strategies']}/match").status == 400
-
-
 def _links(text: str) -> list[str]:
     found = [part.partition('"')[0].partition("#")[0] for part in text.split('href="')[1:]]
     return [link.replace("&amp;", "&") for link in found if link.startswith("/runs/")]

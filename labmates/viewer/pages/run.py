@@ -129,18 +129,6 @@ def _may_ask(run: RunRecord) -> bool:
     return False
 
 
-def match_page(reader: RunReader, query: Mapping[str, str], links: Links) -> Markup:
-    """The page of one match of a run.
-
-    Raises `UsageError` if the experiment has no pages of matches, or the match is unknown.
-    """
-    kind = reader.run.kind
-    sections_of = EXPERIMENTS.get(kind).match if kind in EXPERIMENTS else None
-    if sections_of is None:
-        raise UsageError(f"runs of the kind {kind} have no pages of matches")
-    return render("match.html", sections=list(sections_of(reader, links, query)), **head(reader, links, "match"))
-
-
 def story(reader: RunReader, query: Mapping[str, str], links: Links) -> Markup:
     """A page of the story of a run's events. Raises `UsageError` if the page, the type or the team is unknown."""
     types, teams, agents = Counter[str](), Counter[str](), Counter[str]()

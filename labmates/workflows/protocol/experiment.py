@@ -211,9 +211,6 @@ class Experiment(Generic[C]):
         Yields the sections of a run's page in the viewer; without it the page is made from the events alone.
     tables
         Yields the tables that ``labmates show`` prints of a run.
-    match
-        Yields the sections of the page of one match, which the query of its address names; None if there are no such
-        pages.
     estimate
         What a run of a condition is expected to take, before any was measured.
     needs_sandbox
@@ -249,7 +246,6 @@ class Experiment(Generic[C]):
     example: str = ""
     page: Callable[[RunReader, Links], Iterable[Section]] | None = None
     tables: Callable[[RunReader], Iterable[Table]] | None = None
-    match: Callable[[RunReader, Links, Mapping[str, str]], Iterable[Section]] | None = None
     estimate: Callable[[Any], Estimate] | None = None
     needs_sandbox: bool = False
     shared: Callable[[SessionSettings], AbstractContextManager[Any]] | None = None

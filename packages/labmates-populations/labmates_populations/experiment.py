@@ -30,7 +30,6 @@ SELFPLAY = Experiment(
     example="labmates run selfplay --game public-goods --strategies strategies --group-size 16",
     shared=lazy("labmates_populations.engine.crew:open_crew"),
     page=lazy("labmates_populations.page:selfplay_sections"),
-    match=lazy("labmates_populations.page:match_sections"),
 )
 
 EVOLUTION_METRICS = (
@@ -55,7 +54,6 @@ EVOLUTION = Experiment(
     example="labmates run evolution --game collective-risk --strategies strategies --replicates 100",
     shared=lazy("labmates_populations.engine.crew:open_crew"),
     page=lazy("labmates_populations.page:evolution_sections"),
-    match=lazy("labmates_populations.page:match_sections"),
     primary="welfare_efficiency",
 )
 

@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import closing
+from collections.abc import Iterator
 from typing import Final
 
-from labmates.errors import UsageError
-from labmates.pages.courses import Course
 from labmates.pages.links import Links
 from labmates.pages.rendering import templates_of
 from labmates.pages.section import Section
 from labmates.pages.svg import Plot, line_plot, stacked_plot, thinned
 from labmates.records.reading import RunReader
-from labmates_populations.engine.crew import Crew
-from labmates_populations.matches import STEPS, Replayed, recorded_steps, replay_matches
 from labmates_populations.outcomes import payoff_events, welfare_curve, winner
 
 render = templates_of(__package__)
 
 _MOST_ROWS: Final = 60
-_MOST_STEPS: Final = 200
 _MOST_STRATEGIES: Final = 40
 
 
-def selfplay_sections(reader: RunReader, links: Links) -> Iterator[Section]:
+def selfplay_sections(reader: RunReader, _links: Links) -> Iterator[Section]:
     """Welfare of groups of every mixture of two attitudes."""
     if not reader.events("payoff"):
         return
@@ -39,10 +33,9 @@ def selfplay_sections(reader: RunReader, links: Links) -> Iterator[Section]:
     series = {"mean": means, "low": lows, "high": highs}
     body = render("selfplay.html", drawing=plot.drawn(title, band, axes, line, series=series), points=points)
     yield Section("mixtures", "Mixtures", body)
-    yield from _matches_section(reader, links)
 
 
-def evolution_sections(reader: RunReader, links: Links) -> Iterator[Section]:
+def evolution_sections(reader: RunReader, _links: Links) -> Iterator[Section]:
     """The shares of genes, welfare and cooperation, generation by generation."""
     events = payoff_events(reader.store, reader.run.id)
     if not events:
@@ -64,55 +57,6 @@ def evolution_sections(reader: RunReader, links: Links) -> Iterator[Section]:
     body = render("generations.html", events=rows, genes=genes, winner=best)
     left = len(events) - len(rows)
     yield Section("table", "In numbers", body, f"{left} more generations are in the story" if left else "")
-    yield from _matches_section(reader, links)
-
-
-def _matches_section(reader: RunReader, links: Links, chosen: Replayed | None = None) -> Iterator[Section]:
-    """The choice of a match to replay; an exported page has none."""
-    steps = recorded_steps(reader.run, payoff_events(reader.store, reader.run.id))
-    if links.of_run(reader.run.id, "match"):
-        shown = [steps[place] for place in thinned(steps, _MOST_STEPS)]
-        step, group = (chosen.step, chosen.group) if chosen else (steps[-1], 0)
-        facts = {"steps": sorted({*shown, step}), "step": step, "group": group, "step_name": STEPS[reader.run.kind]}
-        body = render("matches.html", run=reader.run, links=links, **facts)
-        yield Section("matches", "Matches", body)
-
-
-def match_sections(reader: RunReader, links: Links, query: Mapping[str, str]) -> Iterator[Section]:
-    """One replayed match: moves, payoffs, and the code of its strategies.
-
-    Raises
-    ------
-    UsageError
-        If there is no such match, or its replay requires earlier generations.
-    """
-    run, events = reader.run, payoff_events(reader.store, reader.run.id)
-    step, group = _whole(query, "step"), _whole(query, "group") or 0
-    if step is not None and events and step not in recorded_steps(run, events):
-        raise UsageError(
-            f"the agents of {STEPS.get(run.kind, 'step')} {step} are not recorded; replay its matches with: "
-            f"labmates strategies match {run.id} --step {step} --group {group}"
-        )
-    with closing(Crew(processes=1)) as crew:
-        [replayed] = replay_matches(run, events, crew, step, group)
-    match = replayed.match
-    facts = {"replayed": replayed, "match": match, "most": _MOST_ROWS}
-    body = render("match.html", links=links, run=run, cooperative=match.cooperative, **facts)
-    title = f"{STEPS[run.kind].capitalize()} {replayed.step}, group {replayed.group}"
-    more = len(match.players) - _MOST_ROWS
-    yield Section("moves", title, body, f"{more} more players are in the export" if more > 0 else "")
-    note = f"All players, as CSV or JSON: labmates strategies match {run.id} --step {replayed.step} --group {group}"
-    course = Course(match.players, match.moves, match.payoffs.T.tolist(), replayed.sources)
-    yield from course.sections(note)
-    yield from _matches_section(reader, links, replayed)
-
-
-def _whole(query: Mapping[str, str], name: str) -> int | None:
-    """An integer parameter of a query; None if it is missing."""
-    value = query.get(name, "")
-    if value and not (value.isdecimal() and len(value) < 10):
-        raise UsageError(f"{name}: '{value[:40]}' is not a whole number")
-    return int(value) if value else None
 
 
 def strategies_sections(reader: RunReader, links: Links) -> Iterator[Section]:
