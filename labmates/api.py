@@ -533,7 +533,7 @@ def _settings(settings: RunSettings | Mapping[str, Any] | None, approve: Ask | N
     try:
         chosen = settings if isinstance(settings, RunSettings) else RunSettings.model_validate(settings or {})
     except ValidationError as error:
-        raise UsageError(explain(error)) from error
+        raise UsageError(explain(error, known=RunSettings.model_fields)) from error
     if fault := approval_fault({**dict(chosen), "approve": approve}):
         raise UsageError(fault)
     return chosen

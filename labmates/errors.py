@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -58,13 +58,22 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f" Did you mean '{close[0]}'?" if close else ""
 
 
-def explain(error: ValidationError, names: Callable[[str], str] = str) -> str:
+def reason(error: Exception) -> str:
+    """Why a file can't be read or written, without numbers of errors and names of codecs."""
+    if isinstance(error, UnicodeDecodeError):
+        return f"it is not UTF-8 text (byte {error.start})"
+    return getattr(error, "strerror", None) or str(error)
+
+
+def explain(error: ValidationError, names: Callable[[str], str] = str, known: Iterable[str] = ()) -> str:
     """The faults in a pydantic validation error, one per line.
 
     Parameters
     ----------
     names
         Turns a field's path (``"team_size"``) into the user's name for it (``"--team-size"``).
+    known
+        The allowed keys, for the message about an unknown one.
     """
     lines = []
     faults = error.errors()
@@ -72,6 +81,9 @@ def explain(error: ValidationError, names: Callable[[str], str] = str) -> str:
     for fault in faults:
         if fault["type"] == "too_short" and fault["loc"] in broken:
             continue  # pydantic does not count the invalid entry
+        if fault["type"] == "extra_forbidden" and len(fault["loc"]) == 1 and known:
+            lines.append(str(unknown_name("key", str(fault["loc"][0]), known)))
+            continue
         where = names(".".join(str(part) for part in fault["loc"])) if fault["loc"] else ""
         lines.append(f"{where}: {plain_fault(fault)}" if where else plain_fault(fault))
     return "\n".join(lines)
@@ -79,33 +91,48 @@ def explain(error: ValidationError, names: Callable[[str], str] = str) -> str:
 
 _PLAIN: dict[str, str] = {
     **dict.fromkeys(("list_type", "tuple_type", "set_type"), "expected a list, e.g. [a, b]"),
-    **dict.fromkeys(("dict_type", "mapping_type", "model_type"), "expected keys with values, e.g. {{key: value}}"),
+    **dict.fromkeys(
+        ("dict_type", "mapping_type", "model_type", "model_attributes_type", "dataclass_type"),
+        "expected keys with values, e.g. {{key: value}}",
+    ),
     **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "expected a whole number"),
-    **dict.fromkeys(("float_type", "float_parsing"), "expected a number"),
+    **dict.fromkeys(("float_type", "float_parsing", "decimal_type", "decimal_parsing"), "expected a number"),
     **dict.fromkeys(("bool_type", "bool_parsing"), "expected true or false"),
     "finite_number": "expected a finite number",
+    "extra_forbidden": "unknown key",
     "missing": "this key is missing",
+    "json_invalid": "invalid JSON: {error}",
     "string_type": "expected a text",
     "too_short": "needs at least {min_length}",
     "too_long": "takes at most {max_length}",
-    "literal_error": "expected {expected}",
+    "string_too_short": "needs at least {min_length} characters",
+    "string_too_long": "takes at most {max_length} characters",
+    "string_pattern_mismatch": "must match {pattern}",
+    "is_instance_of": "expected {class}",
+    **dict.fromkeys(("literal_error", "enum"), "expected {expected}"),
     "greater_than": "must be above {gt:.15g}",
     "greater_than_equal": "must be at least {ge:.15g}",
     "less_than": "must be below {lt:.15g}",
     "less_than_equal": "must be at most {le:.15g}",
 }
 """Message by type of pydantic's fault."""
+_OURS = ("value_error", "assertion_error")
+"""Types of faults with a message from a validator."""
 
 
 def plain_fault(fault: Mapping[str, Any]) -> str:
     """The message for one of pydantic's faults (``ValidationError.errors()``) in a user's values."""
-    known, given = _PLAIN.get(fault["type"]), fault["input"]
+    from pydantic_core.core_schema import ErrorType  # `labmates --help` does without
+
+    kind, given = fault["type"], fault["input"]
+    known = _PLAIN.get(kind, "invalid value" if kind in get_args(ErrorType) and kind not in _OURS else None)
     if known is None:
         # Some messages quote the value or a part of it; quoting a whole record would not help.
         message = str(fault["msg"]).removeprefix("Value error, ")
         quoted = "(given: " in message or f"'{given}'" in message or isinstance(given, Mapping)
         return message if quoted else f"{message} (given: {repr(given)[:80]})"
-    shown = "" if isinstance(given, Mapping | list | tuple) else f", not {given!r:.80}"
+    is_value = kind not in ("extra_forbidden", "json_invalid") and not isinstance(given, Mapping | list | tuple)
+    shown = f", not {given!r:.80}" if is_value else ""
     if given is None:
         shown = "; nothing stands here"
     return known.format(**fault.get("ctx", {})) + shown

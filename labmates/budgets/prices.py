@@ -14,7 +14,7 @@ from typing import Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from labmates.budgets.money import MICRO, Dollars
-from labmates.errors import UsageError
+from labmates.errors import UsageError, explain, reason
 
 
 class Price(BaseModel):
@@ -121,13 +121,11 @@ def read_prices(source: str) -> PriceList:
         try:
             data = json.loads(Path(source).read_text(encoding="utf-8"))
         except (OSError, ValueError, RecursionError) as error:
-            raise UsageError(f"can't read the price list '{source}': {error}") from error
+            raise UsageError(f"can't read the price list '{source}': {reason(error)}") from error
     try:
         return PriceList.model_validate(data)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise _wrong(source, f"{where}: {first['msg']}" if where else "it is not a JSON object") from error
+        raise _wrong(source, explain(error).split("\n")[0]) from error
 
 
 def _from_line(line: str) -> dict[str, object]:

@@ -21,7 +21,6 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 _PLAIN: Mapping[str, Any] = {"highlight": False, "emoji": False, "markup": False}
 """No markup in texts: they may come from a model."""
-_FILE_WIDTH = 160  # files are not limited to the width of a screen
 
 
 def make_streams_safe() -> None:
@@ -36,19 +35,22 @@ def make_streams_safe() -> None:
 
 @cache
 def out() -> Console:
-    """The console of standard output."""
+    """The console of standard output: as wide as the terminal or COLUMNS, else 80."""
     from rich.console import Console
 
-    if sys.stdout.isatty() or "COLUMNS" in os.environ:
-        return Console(**_PLAIN, soft_wrap=not sys.stdout.isatty())
-    return Console(**_PLAIN, soft_wrap=True, width=_FILE_WIDTH)
+    return Console(**_PLAIN)
 
 
-def wide(width: int) -> Console:
-    """A console of standard output with a width independent of the screen."""
-    from rich.console import Console
+def say(text: str, style: str | None = None) -> None:
+    """Write a text to standard output, wrapped between words: no name or path is cut."""
+    from labmates.cli.grid import wrapped
 
-    return Console(**_PLAIN, soft_wrap=True, width=width)
+    out().print("\n".join(wrapped(clean(text), out().width)), style=style, soft_wrap=True)
+
+
+def quote(text: str) -> None:
+    """Write a recorded text to standard output; only a terminal wraps it."""
+    out().print(clean(text), soft_wrap=not out().is_terminal)
 
 
 @cache

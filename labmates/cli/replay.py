@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from labmates.cli.common import json_option, store_option, verbose_option
-from labmates.cli.console import clean, notify, out, print_json
+from labmates.cli.console import notify, print_json, quote, say
 from labmates.cli.interrupt import run_until_stopped
 from labmates.studies.settings import RunSettings
 
@@ -72,24 +72,24 @@ def _print(replayed: Replayed) -> None:
     whole = sum(replayed.compared.values())
     if replayed.follows:
         same = "same" if replayed.is_same else "the record follows from itself"
-        out().print(f"{same}: {whole} events ({counts})")
+        say(f"{same}: {whole} events ({counts})")
     else:
         ended = "" if replayed.is_whole else "; it ended before the run's end"
         number = len(replayed.differences)
-        out().print(
+        say(
             f"the record does not follow from itself: {number} differences in {whole} events ({counts}){ended}",
             style="red",
         )
     if replayed.left_out:
         left = ", ".join(f"{number} {kind}" for kind, number in sorted(replayed.left_out.items()))
-        out().print(f"left out: {left}", style="dim")
+        say(f"left out: {left}", style="dim")
     if replayed.taken_over:
-        out().print(f"replayed from the original run: {replayed.taken_over} events", style="dim")
+        say(f"replayed from the original run: {replayed.taken_over} events", style="dim")
     _print_some(replayed.differences)
     if replayed.differences and not replayed.is_whole and len(replayed.differences) > MOST_SHOWN:
         _print_one(replayed.differences[-1])  # the cause of a replay's end
     if replayed.cells:
-        out().print(
+        say(
             f"{len(replayed.cells)} of {replayed.ran} cells print something else now, the first of them may change "
             "others; what follows was computed from their recorded output",
             style="yellow",
@@ -101,11 +101,11 @@ def _print_some(differences: Sequence[Difference]) -> None:
     for difference in differences[:MOST_SHOWN]:
         _print_one(difference)
     if (more := len(differences) - MOST_SHOWN) > 0:
-        out().print(f"and {more} more; all of them with --json")
+        say(f"and {more} more; all of them with --json")
 
 
 def _print_one(difference: Difference) -> None:
     of = f", {difference.field}" if difference.field else ""
-    out().print(clean(f"\n{difference.step or 'the run'} ({difference.type}{of})"), style="bold")
+    say(f"\n{difference.step or 'the run'} ({difference.type}{of})", style="bold")
     for title, text in (("recorded", difference.recorded), ("now", difference.now)):
-        out().print(clean(f"  {title}: {'nothing' if text is None else text}"))
+        quote(f"  {title}: {'nothing' if text is None else text}")

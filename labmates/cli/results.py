@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from pydantic import BaseModel, ValidationError
 
-from labmates.cli.console import clean, complain, out, print_json
+from labmates.cli.console import complain, print_json, say
 from labmates.cli.figures import draw
 from labmates.cli.options import flags_of, given
 from labmates.cli.tables import print_tables, write_files
@@ -64,7 +64,7 @@ def _show(result: Result, *, as_json: bool) -> None:
             print_json(dict(data))
         return
     for sentence in result.verdict:
-        out().print(clean(sentence), highlight=False)
+        say(sentence)
     print_tables([*result.tables, *result.details])
     for heading, sentences in result.remarks.items():
         _print_list(heading, sentences)
@@ -73,6 +73,6 @@ def _show(result: Result, *, as_json: bool) -> None:
 
 def _print_list(heading: str, sentences: Sequence[str], style: str | None = None) -> None:
     if sentences:
-        out().print(f"\n{clean(heading)}", style="bold")
+        say(f"\n{heading}", style="bold")
     for sentence in sentences:
-        out().print(f"- {clean(sentence)}", style=style, highlight=False)
+        say(f"- {sentence}", style=style)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from labmates.cli.common import SuggestingGroup, json_option, run_choice, store_option
-from labmates.cli.console import err, out, print_json
+from labmates.cli.console import err, print_json, say
 from labmates.cli.store import progress_of_runs
 from labmates.cli.summary import show_bill
 from labmates.cli.tables import print_grid
@@ -74,7 +74,7 @@ def runs(store: str | None, sort: str, limit: int, as_json: bool, **filters: Any
     headings = ["run", "started", "kind", "about", "models", "seed", "status", "study", "seconds", "bill"]
     print_grid(headings, [_cells(listed) for listed in page.rows], [name in _NUMBERS for name in headings])
     if page.after:
-        out().print(f"The first {limit} runs; --limit shows more.", style="dim")
+        say(f"The first {limit} runs; --limit shows more.", style="dim")
 
 
 @runs.command(epilog="Example: labmates runs delete --study pilot --dry-run")
@@ -123,7 +123,7 @@ def delete(
     if as_json:
         print_json({**asdict(pruned), "dry_run": dry_run})
     else:
-        out().print(f"{_pruned(pruned)} {'would be' if dry_run else 'were'} deleted.")
+        say(f"{_pruned(pruned)} {'would be' if dry_run else 'were'} deleted.")
 
 
 def _pruned(pruned: Pruned) -> str:

@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING
 import click
 
 from labmates.cli.common import SuggestingGroup, json_option
-from labmates.cli.console import clean as printable
-from labmates.cli.console import err, out, print_json
+from labmates.cli.console import notify, print_json, say
 
 if TYPE_CHECKING:
     from docker import DockerClient
-    from rich.console import Console
 
 
 @click.group(cls=SuggestingGroup, epilog="Example: labmates sandbox doctor")
@@ -46,7 +44,7 @@ def build(base: str | None, force: bool) -> int:
         image = build_image(client, base, partial(_print_step, time.monotonic()), force=force)
     finally:
         client.close()
-    _print(out(), f"The image is ready: {image_tag()}, {image.attrs['Size'] / 1e6:.0f} MB")
+    say(f"The image is ready: {image_tag()}, {image.attrs['Size'] / 1e6:.0f} MB")
     return 0
 
 
@@ -63,15 +61,14 @@ def doctor(as_json: bool) -> int:
     for trial in examine():
         trials.append(trial)
         if not as_json:
-            out().print(f"{trial.sandbox:<11}", style="green" if trial.works else "bold red", end="")
-            _print(out(), trial.text)
+            say(f"{trial.sandbox:<11} {trial.text}", "green" if trial.works else "bold red")
     works, (auto, remark) = [trial.sandbox for trial in trials if trial.works], taken_by_auto()
     if as_json:
         print_json({"works": works, "auto": auto, "remark": remark, "trials": list(map(asdict, trials))})
     elif auto is not None:
-        _print(out(), f"\n--sandbox auto takes {auto}. {remark}".rstrip())
+        say(f"\n--sandbox auto takes {auto}. {remark}".rstrip())
     else:
-        _print(out(), f"\n--sandbox auto takes none for a model's code: {remark}")
+        say(f"\n--sandbox auto takes none for a model's code: {remark}")
     return 0 if works else 1
 
 
@@ -91,7 +88,7 @@ def clean(images: bool, everything: bool, as_json: bool) -> int:
     except UsageError as error:
         if images or everything:
             raise
-        _print(err(), f"Containers and images were left out: {error}")
+        notify(f"Containers and images were left out: {error}")
     try:
         removed = remove(client, images=images, everything=everything)
     finally:
@@ -102,17 +99,12 @@ def clean(images: bool, everything: bool, as_json: bool) -> int:
         return 0
     for what, names in asdict(removed).items():
         for name in names:
-            _print(out(), f"removed {what.removesuffix('s')} {name}")
+            say(f"removed {what.removesuffix('s')} {name}")
     if not any(asdict(removed).values()):
-        out().print("There was nothing to remove.")
+        say("There was nothing to remove.")
     return 0
-
-
-def _print(console: Console, text: str) -> None:
-    """Print arbitrary text, cleaned."""
-    console.print(printable(text))
 
 
 def _print_step(started: float, text: str) -> None:
     """Print a step as it begins, with the seconds since the start."""
-    _print(err(), f"{time.monotonic() - started:5.0f} s  {text}")
+    notify(f"{time.monotonic() - started:5.0f} s  {text}")

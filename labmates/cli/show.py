@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from labmates.cli.common import store_option
-from labmates.cli.console import clean, out, print_json
+from labmates.cli.console import clean, out, print_json, quote, say
 from labmates.errors import UsageError
 
 if TYPE_CHECKING:
@@ -126,8 +126,8 @@ def show(
         if report or artifact:
             text = newest_artifact(database, run.id, artifact or REPORT)
             if text is None:
-                raise UsageError(f"the run '{run.id}' has no {artifact or 'report'}")
-            out().print(clean(text))
+                raise UsageError(_no_artifact(database, run.id, artifact or REPORT))
+            quote(text)
             return 0
         bodies = Bodies(database.bodies(run.id))
         most = None if full else SHORT_CHARS
@@ -139,7 +139,7 @@ def show(
         print_tables(list(_tables(database, run)))
         print_run(database, run)
         if run.error:
-            out().print(f"Error: {clean(run.error)}")
+            say(f"Error: {run.error}")
     return 0
 
 
@@ -150,6 +150,11 @@ def _tables(store: Store, run: RunRecord) -> Iterable[Table]:
 
     make = EXPERIMENTS.get(run.kind).tables if run.kind in EXPERIMENTS else None
     return () if make is None else make(RunReader(store, run, BodyReader(store, run.id)))
+
+
+def _no_artifact(store: Store, run_id: str, name: str) -> str:
+    names = sorted({event.name for event in store.events(run_id, kind="artifact") if event.type == "artifact"})
+    return f"run {run_id} has no artifact '{name}'; it has: {', '.join(names) or 'none'}"
 
 
 def _prompts(event: LLMCallEvent, bodies: Bodies, shown: set[int], most: int | None) -> None:
@@ -183,12 +188,12 @@ def _tell(event: Event, bodies: Bodies, most: int | None) -> None:
 
 
 def _head(text: str, style: str) -> None:
-    out().print(clean(text), style=style)
+    say(text, style=style)
 
 
 def _text(text: str, most: int | None) -> None:
     if not text.strip():
         return
-    whole = clean(text).rstrip()
+    whole = text.rstrip()
     shown = whole if most is None or len(whole) <= most else f"{whole[:most]} … ({len(whole) - most} more characters)"
-    out().print("\n".join(f"    {line}" for line in shown.splitlines()))
+    quote("\n".join(f"    {line}" for line in shown.splitlines()))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from labmates.cli.common import SuggestingGroup, json_option, store_option
-from labmates.cli.console import clean, err, out, print_json
+from labmates.cli.console import err, print_json, say
 from labmates.cli.interrupt import run_until_stopped
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def check(store: str | None, study: str | None, as_json: bool) -> int:
         faults.append(fault)
         if not as_json:
             whose = f"run {fault.run}: " if fault.run else ""
-            out().print(f"{whose}{clean(fault.text)}", soft_wrap=True)
+            say(f"{whose}{fault.text}")
 
     faults: list[Fault] = []
     with Store(store, must_exist=True) as database:
@@ -60,11 +60,11 @@ def check(store: str | None, study: str | None, as_json: bool) -> int:
         listed = [asdict(fault) for fault in faults]
         print_json({"runs": len(runs), "faults": listed, "ended": len(digests), "digest": whole})
         return 1 if faults else 0
-    out().print(f"{len(runs)} runs checked; {len(faults) or 'no'} faults.")
+    say(f"{len(runs)} runs checked; {len(faults) or 'no'} faults.")
     if late := sum(map(is_late, digests)):
-        out().print(f"{late} digests were computed when the store was upgraded.")
+        say(f"{late} digests were computed when the store was upgraded.")
     if whole:
-        out().print(f"Digest of {len(digests)} ended runs: {whole}", soft_wrap=True)
+        say(f"Digest of {len(digests)} ended runs: {whole}")
     return 1 if faults else 0
 
 
@@ -90,7 +90,7 @@ def upgrade(store: str | None) -> None:
     with progress_of_runs("upgrading", again="Nothing was changed.") as watch:
         before, after = upgrade_store(store, watch=watch)
     change = f"it is of version {after} already" if before == after else f"from version {before} to {after}"
-    out().print(f"The store is up to date: {change}.")
+    say(f"The store is up to date: {change}.")
 
 
 @store.command(epilog="Example: labmates store copy labmates.db postgresql://lab@db.example.org/runs")
@@ -113,7 +113,7 @@ def copy(source: str, target: str, study: str | None, runs: tuple[str, ...], as_
     if as_json:
         print_json(asdict(copied))
     else:
-        out().print(f"{copied.runs:,} runs, {copied.studies:,} studies and {copied.replies:,} cached replies copied.")
+        say(f"{copied.runs:,} runs, {copied.studies:,} studies and {copied.replies:,} cached replies copied.")
 
 
 @contextmanager

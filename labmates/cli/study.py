@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from labmates.cli.common import SuggestingGroup, choosing, json_option, store_option, verbose_option
-from labmates.cli.console import complain, err, out, print_json
+from labmates.cli.console import complain, err, print_json, say
 from labmates.cli.tables import print_grid
 from labmates.errors import LabmatesError, UsageError, unknown_name
 from labmates.workflows.protocol.export import EXPORTS, TABLES
@@ -47,7 +47,7 @@ def list_studies() -> None:
 
     width = max(map(len, ready.names()))
     for name in ready.names():
-        out().print(f"{name:{width}}  {read_spec(find_study(name)).description}")
+        say(f"{name:{width}}  {read_spec(find_study(name)).description}")
 
 
 @study.command(epilog="Example: labmates study show science-sample > mine.yaml")
@@ -250,7 +250,7 @@ def retry(study: str | None, store: str | None) -> None:
         name = stored_study(database.database, study).name
         number = retry_failed(database.database, name)
     again = f" Resume with: labmates study run {study or name}" if number else ""
-    out().print(f"{number} failed runs are in the queue again.{again}")
+    say(f"{number} failed runs are in the queue again.{again}")
 
 
 def _open(store: str | None) -> Store:
@@ -371,24 +371,24 @@ def _print_status(database: Database, study: StudyRecord, counts: Counts) -> Non
     of_cap = "" if study.cap is None else f" of {show_dollars(study.cap)}"
     uncertain = uncertain_cost(database, study.name)
     lost = f", up to {show_dollars(uncertain)} of it for attempts without a reply" if uncertain else ""
-    out().print(f"{study.name}: {counts.total} runs: {statuses}; {show_dollars(counts.spent)}{of_cap} spent{lost}")
+    say(f"{study.name}: {counts.total} runs: {statuses}; {show_dollars(counts.spent)}{of_cap} spent{lost}")
     for worker, number in counts.workers.items():
-        out().print(f"  {worker} executes {number}")
+        say(f"  {worker} executes {number}")
     for reason, number in pauses(database, study.name):
-        out().print(f"  {number} paused: {reason[:_LONGEST_REASON]}")
+        say(f"  {number} paused: {reason[:_LONGEST_REASON]}")
     for reason, number in failure_reasons(database, study.name, _SHOWN_REASONS):
-        out().print(f"  {number} failed: {reason[:_LONGEST_REASON]}")
+        say(f"  {number} failed: {reason[:_LONGEST_REASON]}")
     for reason, number in invalid_reasons(database, study.name, _SHOWN_REASONS):
-        out().print(f"  {number} invalid: {reason[:_LONGEST_REASON]}")
+        say(f"  {number} invalid: {reason[:_LONGEST_REASON]}")
     if counts.idle:
-        out().print(f"  {counts.idle} {NO_WORK}")
+        say(f"  {counts.idle} {NO_WORK}")
     for mixture in study_mixtures(database, study.name):
-        out().print(f"  made with different {mixture}")
+        say(f"  made with different {mixture}")
     if over := counts.overspent(study.cap):
-        out().print(f"  fault: {show_dollars(over)} more than the cap were spent")
+        say(f"  fault: {show_dollars(over)} more than the cap were spent")
     if counts.cannot_go_on(study.cap):
         waiting = counts.of("planned", "interrupted")
-        out().print(f"The cap can't pay more: {waiting} runs wait. Raise 'cap' and start the study again.")
+        say(f"The cap can't pay more: {waiting} runs wait. Raise 'cap' and start the study again.")
 
 
 def _print_plan(plan: Plan) -> None:
@@ -397,7 +397,7 @@ def _print_plan(plan: Plan) -> None:
     done = f", {plan.done:,} of them done" if plan.done else ""
     replicates = f"{plan.replicates:,} {'run' if plan.replicates == 1 else 'runs'}"
     cells = f"{plan.conditions:,} conditions × {replicates}"
-    out().print(f"{plan.name}: {cells} = {plan.runs:,} runs{done}. Estimate for the remaining runs:")
+    say(f"{plan.name}: {cells} = {plan.runs:,} runs{done}. Estimate for the remaining runs:")
     headings = ["model", "runs", "calls", "tokens in", "out", "dollars", "at most", "hours", "basis"]
     rows = []
     for model_plan in [*plan.models, plan.total()] if len(plan.models) > 1 else plan.models:
@@ -408,12 +408,12 @@ def _print_plan(plan: Plan) -> None:
     print_grid(headings, rows, [heading not in ("model", "as") for heading in headings])
     if plan.cap is not None:
         enough = "enough" if plan.spent + plan.total().dollars <= plan.cap else "not enough for all of that"
-        out().print(f"The cap of {show_dollars(plan.cap)} is {enough}.")
+        say(f"The cap of {show_dollars(plan.cap)} is {enough}.")
     for each in plan.detectable:
         known = "measured" if each.measured else "assumed"
         least = "none" if each.difference is None else f"{each.difference:.3f}"
         together = f", {each.pairs} pairs together" if each.pairs > 1 else ""
-        out().print(
+        say(
             f"compare --by {each.parameter}: minimum detectable difference in {each.metric} (80 % power): {least} "
             f"({each.data_sets} data sets{together}; spread {each.spread:.3f}, {known})"
         )

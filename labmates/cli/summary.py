@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from labmates.budgets.money import parse_dollars, show_dollars
-from labmates.cli.console import clean, complain, out
+from labmates.cli.console import complain, say
 from labmates.cli.tables import print_grid
 from labmates.workflows.protocol.experiment import EXPERIMENTS
 
@@ -37,7 +37,7 @@ def print_summary(store: Store, runs: list[RunRecord]) -> None:
     warn_of_thinking(store, runs)
     hint = runs[0].id if len(runs) == 1 else "RUN"
     report = f"      the report: labmates show {hint} --report" if EXPERIMENTS.get(runs[0].kind).report else ""
-    out().print(f"\nThe whole story: labmates show {hint}{report}")
+    say(f"\nThe whole story: labmates show {hint}{report}")
 
 
 def warn_of_thinking(store: Store, runs: Iterable[RunRecord]) -> None:
@@ -99,20 +99,20 @@ def print_run(store: Store, run: RunRecord) -> None:
         code = f", {usage.tool_calls} tool calls; code ran in: {run.sandbox or 'no sandbox'}"
     events = store.events(run.id)
     settings = ", ".join([run.kind, *run.models, f"seed {run.seed}"])
-    out().print(
+    say(
         f"\nRun {run.id} ({settings}): {run.standing} in {run.seconds:.1f} s, "
         f"{usage.llm_calls} calls, {usage.input_tokens + usage.output_tokens:,} tokens{_parts(usage)}, "
         f"bill {show_bill(run)}{_sources(events)}{_lost(usage)}, "
         f"{usage.failed_replies} failed replies{code}",
     )
     if run.invalid:
-        out().print(f"Invalid: {clean(run.invalid)}", style="red")
+        say(f"Invalid: {run.invalid}", style="red")
     if run.origin is not None:
         origin, _, number = run.fork_point.partition("@")
         which = f", continuation {run.continuation}" if run.continuation else ""
-        out().print(f"Forked from the run {origin} at event {number}{which}.")
+        say(f"Forked from the run {origin} at event {number}{which}.")
     if run.digest is not None:
-        out().print(f"Digest: {run.digest}", style="dim", soft_wrap=True)
+        say(f"Digest: {run.digest}", style="dim")
     if run.budget is not None:
         _print_budget(run, events)
     scores = [event for event in events if isinstance(event, ScoreEvent)]
@@ -120,12 +120,12 @@ def print_run(store: Store, run: RunRecord) -> None:
         _print_scores(scores)
         if orders := {text for score in scores for text in score.details.get("injections", ())}:
             warning = "passages of the report may address the judge; each score's details give their effect."
-            out().print(f"{len(orders)} {warning}", style="red")
+            say(f"{len(orders)} {warning}", style="red")
     if used := judging_usage(events):
         _print_judging(used)
     if not scores and run.metrics:
         shown = (f"  {name.replace('_', ' '):<24} {value:.3f}" for name, value in run.metrics.items())
-        out().print("\n".join(["Metrics", *shown]))
+        say("\n".join(["Metrics", *shown]))
 
 
 def _print_budget(run: RunRecord, events: list[Event]) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from labmates.cli.common import store_option, verbose_option
-from labmates.cli.console import err, out
+from labmates.cli.console import err, say
 from labmates.errors import UsageError
 
 
@@ -75,7 +75,7 @@ def view(
                 done = export_pages(
                     database, export, run_ids=runs, study=study, limit=limit, events=events, watch=shown.update
                 )
-            out().print(f"{done.runs:,} runs, {done.files:,} files: {export / 'index.html'}")
+            say(f"{done.runs:,} runs, {done.files:,} files: {export / 'index.html'}")
             return 0
         listening = open_socket(host, port, what="viewer", usual=USUAL_PORT)
         path = Links().run(runs[0]) if runs else "/"
@@ -93,5 +93,5 @@ def store_and_runs(what: tuple[str, ...]) -> tuple[str | None, list[str]]:
 
 
 def _tell(address: str) -> None:
-    out().print(address, soft_wrap=True)
+    say(address)
     err().print("This address gives access to everything in the store. Stop with Ctrl-C.")

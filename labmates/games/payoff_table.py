@@ -26,7 +26,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from labmates.errors import UsageError, explain
+from labmates.errors import UsageError, explain, reason
 from labmates.games.base import Exact
 from labmates.games.normal_form import NormalForm, Profile, check_size, neutral_labels
 from labmates.util.bounded_yaml import read_source
@@ -214,7 +214,7 @@ def load_table(path: Path) -> PayoffTable:
     try:
         return read_table(path.read_text(encoding="utf-8"), str(path))
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"the payoff table can't be read: {path}: {error}") from error
+        raise UsageError(f"the payoff table can't be read: {path}: {reason(error)}") from error
 
 
 def _parts(key: str) -> list[str]:

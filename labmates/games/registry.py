@@ -30,7 +30,7 @@ def make_game(name: str, rules: Mapping[str, Any] | None = None) -> Game:
     try:
         return _game(game, **(rules or {}))
     except ValidationError as error:
-        raise UsageError(explain(error)) from error
+        raise UsageError(explain(error, known=game.model_fields)) from error
 
 
 def _game(game: type[Game], /, **rules: Any) -> Game:

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from labmates.budgets.prices import Price
-from labmates.errors import UsageError, explain
+from labmates.errors import UsageError, explain, reason
 from labmates.models.gguf import GGUF, named_weights
 from labmates.models.personas import MOST_CHARS, is_named, persona_name
 from labmates.models.settings import ModelSettings, read_query, write_query
@@ -236,7 +236,7 @@ def _read(path: Path, *_stamp: int) -> dict[str, Entry]:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"can't read the models file '{path}': {getattr(error, 'strerror', error)}") from error
+        raise UsageError(f"can't read the models file '{path}': {reason(error)}") from error
     data = read_source(text, str(path), "models file", "NAME: {provider: openai, model: NAME}", may_be_empty=True).data
     entries: dict[str, Entry] = {}
     for name, values in data.items():

@@ -157,17 +157,10 @@ class Table:
 
         return pd.DataFrame(list(self.rows), columns=self.keys())
 
-    def cells(self) -> Iterator[list[str]]:
-        """The texts of each row's cells."""
-        last: list[str] = []
-        for row in self.rows:
-            cells = [column.cell(row) for column in self.columns]
-            same = [cells[: place + 1] == last[: place + 1] for place in range(len(cells))]
-            last = cells
-            yield [
-                "" if column.once and repeated else cell
-                for column, cell, repeated in zip(self.columns, cells, same, strict=True)
-            ]
+    def cells(self, *, repeated: bool = False) -> Iterator[Sequence[str]]:
+        """The texts of each row's cells; by default, without those that repeat the row above in `Column.once`."""
+        rows = ([column.cell(row) for column in self.columns] for row in self.rows)
+        return rows if repeated else sectioned(rows, [column.once for column in self.columns])
 
     def is_number(self, column: Column) -> bool:
         """Whether a column is numeric, and so right-aligned."""
@@ -182,6 +175,15 @@ class Table:
     def as_json(self) -> dict[str, Any]:
         """All values as JSON data."""
         return {"name": self.name, "title": self.title, "rows": list(self.rows), "notes": list(self.notes)}
+
+
+def sectioned(rows: Iterable[Sequence[str]], once: Sequence[bool]) -> Iterator[list[str]]:
+    """Rows with blanks in the columns of `once` where a cell and all before it equal those of the row above."""
+    last: Sequence[str] = ()
+    for cells in rows:
+        same = [[*cells[: place + 1]] == [*last[: place + 1]] for place in range(len(cells))]
+        last = cells
+        yield ["" if alike and is_once else cell for cell, alike, is_once in zip(cells, same, once, strict=True)]
 
 
 def _plain(value: Any) -> Any:

@@ -7,7 +7,7 @@ import pathlib
 from collections.abc import Mapping
 from typing import Any
 
-from labmates.errors import UsageError
+from labmates.errors import UsageError, reason
 from labmates.studies import ready
 from labmates.util.bounded_yaml import Source, read_source
 
@@ -37,7 +37,7 @@ def find_study(study: str | pathlib.Path | Mapping[str, Any]) -> Source:
         try:
             text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"can't read the study '{name}': {getattr(error, 'strerror', None) or error}") from error
+            raise UsageError(f"can't read the study '{name}': {reason(error)}") from error
         source = read_study(text, name)
         source.data.setdefault("name", path.stem)
         return source

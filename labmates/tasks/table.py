@@ -24,7 +24,7 @@ from pydantic import (
     model_validator,
 )
 
-from labmates.errors import UsageError, plain_fault
+from labmates.errors import UsageError, plain_fault, reason
 from labmates.tasks.base import Check, Credit, Dataset, Difficulty, Task
 from labmates.tasks.scoring import NOT_STATED, plain_name, score_names, score_number, within
 from labmates.tasks.words import says_all, says_name
@@ -160,7 +160,7 @@ def read_answers(path: Path) -> Answers:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"can't read '{path}': {error}") from error
+        raise UsageError(f"can't read '{path}': {reason(error)}") from error
     source = read_source(text, str(path), "the answers of a task", EXAMPLE)
     try:
         return Answers.model_validate(source.data)
@@ -188,7 +188,7 @@ def read_table(path: Path) -> pd.DataFrame:
                 if frame[name].dropna().str.fullmatch(r"\s*[-+]?\d+(,\d+)?\s*").all():
                     frame[name] = frame[name].str.replace(",", ".").astype(float)
     except (OSError, ValueError) as error:
-        raise UsageError(f"can't read the table '{path}': {getattr(error, 'strerror', None) or error}") from error
+        raise UsageError(f"can't read the table '{path}': {reason(error)}") from error
     if frame.empty:
         raise UsageError(f"the table '{path}' has no rows")
     return frame

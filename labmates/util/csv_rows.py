@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-from labmates.errors import UsageError
+from labmates.errors import UsageError, reason
 
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
@@ -24,7 +24,7 @@ def read_rows(path: Path, needed: Sequence[str] = ()) -> list[dict[str, str]]:
             columns = [name.strip() for name in table.fieldnames or ()]
             given = [dict(row) for row in table]
     except (OSError, UnicodeError, csv.Error) as error:
-        raise UsageError(f"can't read '{path}': {getattr(error, 'strerror', None) or error}") from error
+        raise UsageError(f"can't read '{path}': {reason(error)}") from error
     if not given:
         raise UsageError(f"'{path}' has no rows")
     if twice := next((name for place, name in enumerate(columns) if name and name in columns[:place]), ""):

@@ -96,7 +96,9 @@ def test_checking_a_good_task_prints_a_line_for_each_rule(labmates: Labmates) ->
     task = f"{ROOT / 'tests' / 'support' / 'line_task.py'}:LineTask"
     done = labmates("tasks", "check", task, "--seeds", "2", PYTHONPATH=str(ROOT))
     assert done.code == 0
-    assert [line.split()[0] for line in done.out.splitlines()[1:-1]] == ["ok"] * len(TRIAL_RULES)
+    assert [line.split()[0] for line in done.out.splitlines()[1:-1] if not line.startswith(" ")] == ["ok"] * len(
+        TRIAL_RULES
+    )
     assert done.out.splitlines()[-1] == "passed: 0 errors, 0 warnings"
 
 
@@ -104,7 +106,7 @@ def test_checking_a_broken_task_tells_where_it_is_wrong_and_exits_with_1(labmate
     done = labmates("tasks", "check", "grumpy", "--seeds", "2", PYTHONPATH=plugins)
     assert done.code == 1
     assert "error     generate      raised ValueError: no data (plug.py, line " in done.out
-    assert "[seed 0, easy; seed 1, easy; seed 0, medium and 3 more]" in done.out
+    assert "[seed 0, easy; seed 1, easy; seed 0, medium and 3 more]" in " ".join(done.out.split())
     assert "not tried score" in done.out
     assert "failed: 6 errors" in done.out
     [record] = labmates("tasks", "check", "raising", "--json", PYTHONPATH=plugins).records

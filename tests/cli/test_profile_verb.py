@@ -41,7 +41,7 @@ def test_a_game_is_run_shown_and_summed_up(labmates: Labmates) -> None:
     [
         (("--game", "chess"), "--game: unknown game 'chess'"),
         (("--game", "o-ring", "--rule", "threshold"), "--rule takes NAME=VALUE, not 'threshold'"),
-        (("--game", "o-ring", "--rule", "treshold=3"), "--rule: treshold: Extra inputs are not permitted"),
+        (("--game", "o-ring", "--rule", "treshold=3"), "--rule: unknown key 'treshold'"),
         (("--game", "o-ring", "--model-for", "C=scripted:random"), "unknown group or player 'C'"),
         (("--game", "o-ring", "--groups", "0"), "--groups: must be at least 1"),
         ((), "missing: --game"),

@@ -89,7 +89,7 @@ def test_findings_earn_credit_by_their_distance_from_the_answers(
         ("value: 0, absolute: 0.1", "value: 0", "answers.creep: no error is relative to 0: give absolute"),
         ("absolute: 0.1", "absolute: 0.1, tolerance: 0.1", "answers.creep: give tolerance (relative) or absolute"),
         ("value: Alpen", "value: Alpen, tolerance: 0.1", "answers.maker: only numbers have a tolerance"),
-        ("weight: 3", "wieght: 3", "answers.stiffness.wieght: Extra inputs are not permitted"),
+        ("weight: 3", "wieght: 3", "answers.stiffness.wieght: unknown key"),
     ],
 )
 def test_invalid_answers_are_refused_with_their_place(tmp_path: Path, old: str, new: str, said: str) -> None:

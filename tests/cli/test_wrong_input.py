@@ -108,3 +108,62 @@ def test_a_wrong_setting_of_models_is_named_by_its_own_option(labmates: Labmates
     assert done.code == 2
     assert f"{option}: " in done.err
     assert "--models:" not in done.err
+
+
+FOREIGN = (
+    "Input should",
+    "Field required",
+    "Extra inputs",
+    "Value error",
+    "Errno",
+    "codec",
+    "validation error",
+    "<class",
+)
+FILES = {
+    "empty.yaml": b"",
+    "list.yaml": b"- 1\n",
+    "binary.yaml": b"\xff\xfe",
+    "cell.yaml": b"kind: science\nmodels: {a: 1}\ngrid: 3\nreplicates: many\nnope: 1\nconnection: {batch: maybe}\n",
+    "inner.yaml": b"kind: game\nmodels: [scripted:random]\nfixed: {game: o-ring, rules: 3}\ngrid: {rounds: x}\n",
+    "org.yaml": b"name: x\nsize: x\nflow: 3\nteams: {a: {seats: many, nope: 1}}\n",
+    "payoffs.json": b'{"models": 3}',
+    "half.json": b"{",
+    "prices.json": b'{"a": 3}',
+    "models.yml": b"cheap: {provider: openai, model: 3, temperature: hot}\n",
+    "answers.yaml": b"x: 3\n",
+    "table.csv": b"a,b\n1,2\n",
+    "game.yaml": b"payoffs: 3\nactions: [a]\n",
+}
+SCIENCE = "run science --task anomaly --model scripted:silent"
+GAME = "run game --game o-ring --model scripted:random"
+DILEMMA = "run dilemma --game prisoners --models scripted:random,scripted:defect"
+TOURNAMENT = "run tournament --model scripted:random --structure sa"
+WRONG = [
+    *(f"{verb} {name}" for verb in ("study run", "study plan", "organisations check") for name in FILES),
+    *(f"analyze ratings --payoffs {name}" for name in (*FILES, "none.json")),
+    *(f"{GAME} --models-file {name}" for name in ("list.yaml", "binary.yaml", "models.yml", "none.yaml")),
+    *(f"{GAME} --prices {name}" for name in ("binary.yaml", "half.json", "prices.json", "none.json")),
+    *(f"{GAME} {more}" for more in ("--rounds x", "--rounds 1.5", "--rounds -1", "--group-size 9999", "--rule nope=1")),
+    *(f"{GAME} {more}" for more in ("--temperature hot", "--rule 3", "--call-timeout nan", "--store .")),
+    *(f"{SCIENCE} {more}" for more in ("--organisation org.yaml", "--organisation .", "--evidence x", "--team-size 0")),
+    *(f"{SCIENCE} {more}" for more in ("--max-turns x", "--code-timeout -1", "--context-tokens 5", "--judge nope")),
+    *(f"{DILEMMA} --mechanism {name}" for name in ("nope", "repetition(", "repetition(rounds=x)")),
+    *(f"{TOURNAMENT} {more}" for more in ("--teams x", "--noise 2", "--continuation x", "--team-size x", "--rounds 0")),
+    *(f"tasks new x --csv table.csv --answers {name}" for name in ("answers.yaml", "binary.yaml", "none.yaml")),
+    *(f"tasks score ecology {name} --seed 1" for name in ("binary.yaml", "none.md")),
+    *("dilemmas show game.yaml", "dilemmas show binary.yaml", "tasks check none.py:X", "models check nope:x"),
+    "worker nope",
+    *("show last --store list.yaml", "runs --status x", "runs --sort x", "report --out x.txt"),
+    *("store copy none.db x.db", f"{GAME} --store list.yaml", f"{DILEMMA} --mechanism reputation(order=9)"),
+]  # fmt: skip
+
+
+@pytest.mark.slow("tests/test_errors.py")
+def test_a_hundred_wrong_inputs_are_told_in_our_words(labmates: Labmates) -> None:
+    assert len(WRONG) > 100
+    for name, content in FILES.items():
+        (labmates.folder / name).write_bytes(content)
+    answers = {command: labmates(*command.split()) for command in WRONG}
+    assert {command: done.out for command, done in answers.items() if done.code != 2 or not done.err.strip()} == {}
+    assert {command: done.err for command, done in answers.items() if any(map(done.err.__contains__, FOREIGN))} == {}

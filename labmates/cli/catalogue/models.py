@@ -38,7 +38,7 @@ def models(lab: Lab, _params: Params) -> Iterator[Result]:
     from labmates.models.roster import roster
 
     def described(heading: str, texts: Mapping[str, str], *more: str) -> Result:
-        lines = [f"  {name:<22} {text}" for name, text in texts.items()]
+        lines = [f"  {name:<29} {text}" for name, text in texts.items()]
         objects = [{"name": name, "description": text} for name, text in texts.items()]
         return Result((), verdict=[f"{heading}:", *lines, *more], objects=objects)
 
@@ -52,19 +52,19 @@ def models(lab: Lab, _params: Params) -> Iterator[Result]:
     yield described(
         "Scripted baselines (offline, free)",
         _baselines(lab.warn),
-        "  scripted:axelrod/NAME  Plays a strategy of the library axelrod (extra axelrod).",
+        "  scripted:axelrod/NAME         Plays a strategy of the library axelrod (extra axelrod).",
         "  scripted:colleague/NAME=VALUE/…  With other parameters: " + ", ".join(PARAMETERS) + ".",
     )
     yield described(
         "Model files, served on this machine (extra gguf; free, no key)",
         {f"gguf:{name}": f"Weights of the package {package}." for name, package in WEIGHT_PACKAGES.items()},
-        f"  {'gguf:PATH':<22} Any file in the GGUF format.",
+        f"  {'gguf:PATH':<29} Any file in the GGUF format.",
     )
     lines = ["Models with published benchmark scores (cooperative-profiles paper, appendix I):"]
     for known in roster():
         thinks = "thinks" if known.thinking else ""
         scores = f"MMLU-Pro {known.mmlu_pro:>4.1f}  IFEval {known.ifeval:>4.1f}"
-        lines.append(f"  {known.name:<26} {known.family:<12} {known.size:>5g}B  {scores}  {thinks}".rstrip())
+        lines.append(f"  {known.name:<25} {known.family:<8} {known.size:>3g}B  {scores}  {thinks}".rstrip())
     yield Result((), verdict=lines, objects=list(map(asdict, roster())))
 
 

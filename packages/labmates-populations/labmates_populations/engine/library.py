@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from labmates.errors import UsageError
+from labmates.errors import UsageError, reason
 from labmates.util.display_names import labels_apart
 from labmates_populations.engine.attitudes import falls_back_to_cooperation
 from labmates_populations.engine.checks import Checked
@@ -141,10 +141,8 @@ def read_text(path: Path) -> str:
         if path.stat().st_size > _MOST_BYTES:
             raise UsageError(f"{path} is larger than {_MOST_BYTES >> 20} MB")
         return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"{path} can't be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{path} is not UTF-8 text") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} can't be read: {reason(error)}") from error
 
 
 def ahead(items: Iterable[_T], most: int) -> Iterator[_T]:
