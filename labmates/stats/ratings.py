@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -114,39 +113,6 @@ class Rated:
     rank: Array | None = None
     average_fitness: float | None = None
     converged: bool | None = None
-
-    def as_json(self) -> dict[str, Any]:
-        """The ratings as JSON data.
-
-        ``normalised`` has mean and fitness scaled to 0 at full defection and 1 at full cooperation. ``failed`` has
-        shares of decisions, null if unknown; ``valid``, whether they are within the limit; ``left_out``, the models
-        without ratings.
-        """
-        cell, arrays = self.cell, ("mean", "fitness", "population", "deviation", "rank")
-        values: dict[str, Any] = {name: _listed(getattr(self, name)) for name in arrays}
-        normalised = None
-        if cell.scale is not None:
-            both = {"mean": self.mean, "fitness": self.fitness}
-            normalised = {
-                name: None if rating is None else _listed(cell.scale.normalise(rating)) for name, rating in both.items()
-            }
-        return {
-            "run": cell.run,
-            "mechanism": cell.mechanism,
-            "game": cell.game,
-            "models": list(cell.models),
-            "failed": [cell.failed_rate(model) for model in cell.models],
-            "valid": [cell.valid(model) for model in cell.models],
-            **values,
-            "left_out": [
-                {"model": model, "failed": tally.rate, "decisions": tally.asked}
-                for model, tally in cell.left_out.items()
-            ],
-            "average_mean": float(self.mean.mean()) if len(self.mean) else None,
-            "average_fitness": self.average_fitness,
-            "converged": self.converged,
-            "normalised": normalised,
-        }
 
 
 @dataclass(frozen=True)
@@ -333,7 +299,3 @@ def _summary(
         {model: _failed(cells, model) or 0.0 for model in left_out},
         sum(ratings.converged is False for ratings in rated) if what[3] == "fitness" else 0,
     )
-
-
-def _listed(values: Array | None) -> list[float] | None:
-    return None if values is None else [float(value) for value in values]

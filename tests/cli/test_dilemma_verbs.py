@@ -64,13 +64,12 @@ def test_a_cross_play_is_run_rated_and_told(labmates: Labmates, tmp_path: Path) 
     assert run["condition"]["terms"]["order"] == 3
     assert run["models"] == ["scripted:random", "scripted:cooperate", "scripted:defect"]
     rated = labmates("analyze", "ratings", "--json").records
-    assert [(one["game"], one["mechanism"]) for one in rated] == [
+    assert list(dict.fromkeys((one["game"], one["mechanism"]) for one in rated)) == [
         ("prisoners", "contract"),
         ("chicken", "mediation"),
         ("prisoners", "reputation+"),
     ]
-    assert rated[1]["normalised"] is None
-    assert len(labmates("analyze", "ratings", "--use", "sampled", "--json").records) == 3
+    assert len(labmates("analyze", "ratings", "--use", "sampled", "--json").records) == 9
     assert labmates("analyze", "ratings", run["id"], "--summary").code == 0
     told = labmates("analyze", "dilemmas", "--plots", "figures")
     assert "Outcomes of votes" in told.out

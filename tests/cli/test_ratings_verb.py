@@ -28,12 +28,11 @@ def write(folder: Path, data: object) -> str:
 
 def test_recorded_payoffs_are_rated(labmates: Labmates, tmp_path: Path) -> None:
     path = write(tmp_path, FILE)
-    [found] = labmates("analyze", "ratings", "--payoffs", path, "--json").records
-    assert found["mean"] == [1.0, 2.0]
-    assert found["deviation"] == pytest.approx([-1.0, 0.0])
-    assert found["rank"] == [2.0, 1.0]
-    assert found["population"][1] == pytest.approx(1.0, abs=1e-6)
-    assert found["normalised"]["mean"] == [0.0, 1.0]
+    dove, hawk = labmates("analyze", "ratings", "--payoffs", path, "--json").records
+    assert (dove["mean"], hawk["mean"]) == (1.0, 2.0)
+    assert (dove["deviation"], hawk["deviation"]) == pytest.approx((-1.0, 0.0))
+    assert (dove["rank"], hawk["rank"]) == (2.0, 1.0)
+    assert hawk["population"] == pytest.approx(1.0, abs=1e-6)
     shown = labmates("analyze", "ratings", "--payoffs", path).out
     assert re.search(r"prisoners +none +1 +\S+ +1\.0000", shown)
     assert "hawk" in shown
@@ -42,10 +41,9 @@ def test_recorded_payoffs_are_rated(labmates: Labmates, tmp_path: Path) -> None:
 def test_ratings_of_several_runs_are_summed_up(labmates: Labmates, tmp_path: Path) -> None:
     path = write(tmp_path, {**FILE, "cells": [CELL, {**CELL, "run": "2"}]})
     records = labmates("analyze", "ratings", "--payoffs", path, "--summary", "--json").records
-    of_all = next(one for one in records if (one["game"], one["rating"]) == ("all", "mean"))
-    assert of_all["runs"] == 2
-    average = of_all["average"]
-    assert (average["value"], average["low"], average["n"], average["reason"]) == (0.5, None, 2, "equal values")
+    of_all = next(one for one in records if (one["game"], one["rating"]) == ("all games", "mean, normalised"))
+    average = [of_all[name] for name in ("runs", "average", "average_low", "average_n", "average_reason")]
+    assert average == [2, 0.5, None, 2, "equal values"]
     done = labmates("analyze", "ratings", "--payoffs", path, "--summary", "--out", "r.csv")
     assert re.search(r"2\.000\s+\[equal values\]", done.out)
     with (labmates.folder / "r.csv").open(newline="") as file:
@@ -109,20 +107,20 @@ BROKEN = ["run", "dilemma", "--game", "prisoners", "--mechanism", "repetition(ro
 def test_a_model_whose_every_reply_fails_is_left_out_unless_it_is_kept(labmates: Labmates) -> None:
     done = labmates(*BROKEN, "--models", "scripted:garbage,scripted:random", "--json")
     assert (done.code, done.records[0]["valid"]) == (1, False)
-    [found] = labmates("analyze", "ratings", "--json").records
-    assert (found["models"], found["rank"], found["failed"], found["valid"]) == (["scripted:random"], [1], [0], [True])
-    [out] = found["left_out"]
-    assert (out["model"], out["failed"], out["decisions"]) == ("scripted:garbage", 1, 8)
-    [kept] = labmates("analyze", "ratings", "--keep-failed", "--json").records
-    assert kept["models"] == ["scripted:garbage", "scripted:random"]
-    assert (kept["valid"], kept["left_out"]) == ([False, True], [])
+
+    def told(*more: str) -> list[list[Any]]:
+        rows = labmates("analyze", "ratings", "--json", *more).records
+        return [[row["model"], row["failed"], row["validity"]] for row in rows]
+
+    assert told() == [["scripted:random", 0, "valid"], ["scripted:garbage", 1, "left out"]]
+    assert told("--keep-failed") == [["scripted:garbage", 1, "invalid"], ["scripted:random", 0, "valid"]]
     shown = labmates("analyze", "ratings", "--out", "r.csv").out
     assert "scripted:garbage is left out of prisoners under repetition: 100% of its decisions failed" in shown
     with (labmates.folder / "r.csv").open(newline="") as file:
         assert [row["validity"] for row in csv.DictReader(file)] == ["valid", "left out"]
     summary = labmates("analyze", "ratings", "--summary", "--json").records
-    assert {tuple(one["models"]) for one in summary} == {("scripted:random",)}
-    assert all(one["left_out"] == {"scripted:garbage": 1} for one in summary)
+    assert {one.get("scripted:garbage") for one in summary if one["rating"] != "failed decisions"} == {None}
+    assert [one["scripted:garbage"] for one in summary if one["rating"] == "failed decisions"] == [1, 1]
 
 
 def test_if_all_models_failed_none_is_rated_and_the_exit_code_is_1(labmates: Labmates) -> None:
@@ -137,19 +135,21 @@ def test_if_all_models_failed_none_is_rated_and_the_exit_code_is_1(labmates: Lab
 
 def test_files_of_payoffs_do_not_say_what_failed(labmates: Labmates, tmp_path: Path) -> None:
     path = write(tmp_path, FILE)
-    [found] = labmates("analyze", "ratings", "--payoffs", path, "--json").records
-    assert (found["failed"], found["valid"], found["left_out"]) == ([None, None], [None, None], [])
+    rows = labmates("analyze", "ratings", "--payoffs", path, "--json").records
+    assert [(row["failed"], row["validity"]) for row in rows] == [(None, "unknown")] * 2
     assert labmates("analyze", "ratings", "--payoffs", path).out.count("unknown") == 2
 
 
 def test_populations_evolve_at_other_rates_in_other_steps(labmates: Labmates, tmp_path: Path) -> None:
     command = ("analyze", "ratings", "--payoffs", write(tmp_path, FILE), "--json")
-    [usual] = labmates(*command).records
-    [still] = labmates(*command, "--steps", "0").records
+    usual, still = (
+        {name: [row[name] for row in labmates(*command, *more).records] for name in ("population", "fitness")}
+        for more in ((), ("--steps", "0"))
+    )
     assert still["population"] == pytest.approx([0.5, 0.5])
     assert still["fitness"] == pytest.approx([0.5 * 2, 0.5 * 3 + 0.5])
-    [slow] = labmates(*command, "--rate", "0.001").records
-    assert 0.5 < slow["population"][1] < usual["population"][1]
+    _, slow = labmates(*command, "--rate", "0.001").records
+    assert 0.5 < slow["population"] < usual["population"][1]
 
 
 def test_a_wrong_rate_is_told(labmates: Labmates, tmp_path: Path) -> None:

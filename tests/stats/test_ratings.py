@@ -55,11 +55,13 @@ def test_every_recorded_cell_has_its_ratings(payoffs_file: Path, recorded: dict[
     cells = read_cells(payoffs_file)
     assert len(cells) == len(recorded["cells"]) == 24
     for cell, expected in zip(cells, recorded["cells"], strict=True):
-        found = rate(cell).as_json()
+        found = rate(cell)
         for name in ("mean", "fitness", "population"):
-            np.testing.assert_allclose(found[name], expected[name], rtol=0, atol=1e-9)
-        np.testing.assert_allclose(found["deviation"], expected["dev_exact"], rtol=0, atol=1e-6)
-        assert found["rank"] == expected["rank_exact"]
+            np.testing.assert_allclose(getattr(found, name), expected[name], rtol=0, atol=1e-9)
+        assert found.deviation is not None
+        assert found.rank is not None
+        np.testing.assert_allclose(found.deviation, expected["dev_exact"], rtol=0, atol=1e-6)
+        assert found.rank.tolist() == expected["rank_exact"]
 
 
 def test_means_over_runs_are_those_of_the_published_tables(payoffs_file: Path) -> None:
@@ -162,7 +164,6 @@ def test_a_population_that_has_not_come_to_rest_is_marked() -> None:
     game = np.array([[2.0, 0.0], [3.0, 1.0]])
     resting, slow = (rate(Cell("1", "none", "g", ("a", "b"), game * unit)) for unit in (1.0, 1e-6))
     assert (resting.converged, slow.converged) == (True, False)
-    assert slow.as_json()["converged"] is False
     table = cells_table([resting, slow])
     assert [row[5].endswith("†") for row in table.cells()] == [False, False, True, True]
     assert any("In 1 of 2 cells the population is not at rest" in note for note in table.notes)
@@ -310,10 +311,9 @@ def test_matches_that_make_no_metagame_are_refused() -> None:
 
 def test_a_cell_without_a_metagame_has_means_alone() -> None:
     cell = Cell("1", "reputation", "prisoners", ("a", "b"), np.array([1.5, 2.0]), Scale(1.0, 2.0))
-    found = rate(cell).as_json()
-    assert found["mean"] == [1.5, 2.0]
-    assert found["fitness"] is found["deviation"] is found["rank"] is None
-    assert found["normalised"] == {"mean": [0.5, 1.0], "fitness": None}
+    found = rate(cell)
+    assert found.mean.tolist() == [1.5, 2.0]
+    assert found.fitness is found.deviation is found.rank is None
     assert {one.rating for one in summarise([rate(cell)])} == {"mean"}
 
 

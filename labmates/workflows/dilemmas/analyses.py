@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
@@ -84,9 +83,9 @@ def ratings(runs: Runs, params: RatingsParams) -> Result:
     """Rate models by their payoffs against each other in social dilemmas and tournaments.
 
     For each cell (a run of a game under a mechanism): the mean payoff over all seatings, the fitness and the population
-    at the end of the replicator dynamics, and the deviation rating with its rank. Lists are in the order of the models.
-    Under reputation, where co-players change, only means are available. A tournament is one cell, with points per
-    round; if some models never met (a model with one player never meets itself), only means are available.
+    at the end of the replicator dynamics, and the deviation rating with its rank. Under
+    reputation, where co-players change, only means are available. A tournament is one cell, with points per round; if
+    some models never met (a model with one player never meets itself), only means are available.
 
     A model with more than 20 % failed decisions is excluded, and the others are rated among themselves.
     """
@@ -101,16 +100,16 @@ def ratings(runs: Runs, params: RatingsParams) -> Result:
     is_rated = any(rated.cell.models for rated in cells) or any(summary.models for summary in summaries)
     games = dict.fromkeys([*(rated.cell.game for rated in cells), *(summary.game for summary in summaries)])
     if params.summary:
-        tables, objects = [summaries_table(summaries, steps=params.steps)], [asdict(summary) for summary in summaries]
+        tables = [summaries_table(summaries, steps=params.steps)]
     else:
-        tables, objects = [cells_table(cells, steps=params.steps)], [rated.as_json() for rated in cells]
+        tables = [cells_table(cells, steps=params.steps)]
     fault = "no model is rated: too many decisions of each of them failed (see --keep-failed)"
     alt = "Mean payoff and fitness of each model in each game under each mechanism; the numbers are in the table."
     summarised = cache(lambda: summaries or make_summaries())
     titles = [*(game for game in games if game != ALL_GAMES), ALL]
     draws = [partial(_figure, summarised, title) for title in titles]
     figures = paged("ratings", "Ratings of models", alt, draws)
-    return Result(tables, figures=figures, objects=objects, fault=None if is_rated else fault)
+    return Result(tables, figures=figures, fault=None if is_rated else fault)
 
 
 def _figure(summarised: Callable[[], Sequence[Summary]], title: str) -> Figure | None:
@@ -172,7 +171,6 @@ RATINGS = Analysis(
     RatingsParams,
     ratings,
     example="labmates analyze ratings --study dilemmas --summary",
-    objects="per cell",
     has_figures=True,
     in_report=RatingsParams(summary=True),
     shown_for=("dilemma", "tournament"),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
@@ -12,8 +12,6 @@ from labmates.errors import UsageError
 from labmates.workflows.protocol.analysis import Analysis, Drawing, Params, Result, Runs
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from labmates.records.store import Store
     from labmates.stats.tables import Table
     from labmates.workflows.tournament.report import Group
@@ -36,20 +34,21 @@ def cooperation(runs: Runs, params: CooperationParams) -> Result:
     tables show correct answers by question, behaviour, scores of players and teams, and tests of both hypotheses: more
     cooperation (H1) and more one-shot cooperation (H2) in super-additive tournaments than in each of the others.
     """
-    from labmates.workflows.tournament.report import report
+    from labmates.workflows.tournament import report
     from labmates.workflows.tournament.results import tournaments
-    from labmates.workflows.tournament.tables import hypotheses_table, rates_table, scores_table
 
     records = runs.records("tournament")
     played = tournaments(runs.store, records)
-    reported = report(played)
-    if not reported.groups:
+    compared = report.compared(played)
+    if not compared:
         raise UsageError(f"none of these {len(records)} runs is an ended tournament")
-    tables = [rates_table(reported.groups), hypotheses_table(reported.hypotheses), scores_table(played)]
+    groups = [group for same in compared for group in same]
+    tables = [report.rates_table(groups), report.hypotheses_table(compared), report.scores_table(played)]
     if params.plans:
         tables.append(_plans_table(runs.store, played))
-    details = [_behaviour_table(reported.groups, single=params.profiles)]
-    return Result(tables, figures=list(_drawings(reported.groups)), objects=[asdict(reported)], details=details)
+    behaviour = report.behaviour_table(groups, single=params.profiles)
+    objects = [{"table": table.name, **row} for table in (*tables, behaviour) for row in table.rows]
+    return Result(tables, list(_drawings(groups)), objects=objects, details=[behaviour])
 
 
 def _plans_table(store: Store, played: Sequence[Tournament]) -> Table:
@@ -72,36 +71,17 @@ def _plans_table(store: Store, played: Sequence[Tournament]) -> Table:
 
 
 def _drawings(groups: Sequence[Group]) -> Iterator[Drawing]:
-    from labmates.workflows.tournament import tables
+    from labmates.workflows.tournament import figures
 
-    def drawing(name: str, title: str, alt: str, draw: Callable[[Sequence[Group]], Figure | None]) -> Drawing:
-        return Drawing(name, title, f"{alt} The numbers are in the table.", lambda: draw(groups))
-
-    by_round = "Share of moves so far that cooperate, by round and structure."
-    yield drawing("cooperation", "Cooperation by round", by_round, tables.cooperation_figure)
-    by_match = "Share of first moves that cooperate, by match."
-    yield drawing("one-shot", "Cooperation in first moves", by_match, tables.one_shot_figure)
-    by_team = "Rates of cooperation within and between teams."
-    yield drawing("teams", "Within and between teams", by_team, tables.teams_figure)
-    by_question = "Share of right answers to questions on the game."
-    yield drawing("comprehension", "Right answers", by_question, tables.comprehension_figure)
-
-
-def _behaviour_table(groups: Sequence[Group], *, single: bool) -> Table:
-    """Traits and likeness to known strategies, as group means and, with `single`, for each player."""
-    from labmates.stats.tables import Column, Table
-    from labmates.workflows.tournament.report import STRUCTURES, mean_profile
-
-    rows: list[dict[str, Any]] = []
-    for group in groups:
-        who = {"model": group.model, "structure": STRUCTURES[group.structure]}
-        rows.append({**who, "player": "mean", **mean_profile(group)})
-        for player in group.profiles if single else ():
-            likeness = {f"like {name}": value for name, value in player.affinity.items()}
-            rows.append({**who, "player": f"{player.run} {player.player}", **player.traits, **likeness})
-    measured = dict.fromkeys(key for row in rows for key in row if key not in ("model", "structure", "player"))
-    columns = [Column("model", once=True), Column("structure", once=True), Column("player")]
-    return Table("behaviour", "Behaviour", [*columns, *(Column(name, form=".2f") for name in measured)], rows)
+    for name, title, alt, draw in (
+        ("cooperation", "Cooperation by round", "moves so far that cooperate, by round", figures.cooperation_figure),
+        ("one-shot", "Cooperation in first moves", "first moves that cooperate, by match", figures.one_shot_figure),
+        ("teams", "Within and between teams", "moves that cooperate within and between teams", figures.teams_figure),
+        ("comprehension", "Right answers", "right answers to questions on the game", figures.comprehension_figure),
+    ):
+        yield Drawing(
+            name, title, f"Share of {alt}, by structure. The numbers are in the table.", partial(draw, groups)
+        )
 
 
 COOPERATION = Analysis(
@@ -111,6 +91,6 @@ COOPERATION = Analysis(
     cooperation,
     example="labmates analyze tournament --study super-additive --plots figures",
     kind="tournament",
-    objects="",
+    objects="per row with its table",
     has_figures=True,
 )

@@ -1,4 +1,4 @@
-"""The results of tournaments: rates with intervals, curves, comprehension, behaviour, and the two hypotheses.
+"""The results of tournaments by model, structure and settings: rates with two intervals, curves, behaviour, hypotheses.
 
 Rates have two intervals. One is over players and replicates, as in the paper; it treats players of one tournament as
 independent, which they are not. The other is over tournaments, which are independent.
@@ -7,26 +7,41 @@ independent, which they are not. The other is over tournaments, which are indepe
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
 from itertools import accumulate, chain, groupby
 from statistics import fmean
-from typing import Any
+from typing import Any, Final
 
 from labmates.games.iterated.match import Action
 from labmates.games.iterated.questions import QUESTIONS
-from labmates.stats.advantages import advantage
+from labmates.stats.advantages import Advantage, advantage
 from labmates.stats.domains import SHARE
-from labmates.stats.intervals import Estimate, mean
+from labmates.stats.intervals import Estimate, mean, notes
+from labmates.stats.multiplicity import holm
+from labmates.stats.tables import Column, P, Table
 from labmates.stats.validity import Tally
-from labmates.util.display_names import labels_apart
-from labmates.workflows.tournament.results import MEASURES, Measure, Tournament, answered
+from labmates.util.display_names import labels_apart, settings_apart, shown_settings
+from labmates.workflows.tournament.results import MEASURES, Measure, Tournament, answered, standings
 
-STRUCTURES = {"ri": "repeated interaction", "gc": "group competition", "sa": "super-additive"}
-_TOTAL = "rounds_per_player"
-_FREE = ("structure", _TOTAL, "prices")
+STRUCTURES: Final = {"ri": "repeated interaction", "gc": "group competition", "sa": "super-additive"}
+RATES: Final[Mapping[str, Measure]] = {
+    "cooperation": MEASURES["cooperation"],
+    "one-shot cooperation": MEASURES["one_shot_cooperation"],
+    "within teams": MEASURES["within_team_cooperation"],
+    "between teams": MEASURES["between_team_cooperation"],
+    "right answers": MEASURES["comprehension"],
+    **{question.replace("_", " "): answered(question) for question in QUESTIONS},
+}
+"""The reported rates of a player; those of teams have no meaning without teams."""
+_OF_TEAMS: Final = ("within teams", "between teams")
+HYPOTHESES: Final = {"H1": "cooperation", "H2": "one-shot cooperation"}
+_TOTAL: Final = "rounds_per_player"
+_FREE: Final = ("structure", _TOTAL, "prices")
 """Fields in which compared tournaments may differ; a player's rounds follow from the structure."""
+_MODELS: Final = ("model", "model_for")
+_SHOWN_SCORES: Final = 36
 
 
 @dataclass(frozen=True)
@@ -51,28 +66,6 @@ class Rate:
 
 
 @dataclass(frozen=True)
-class Point:
-    """A point of a curve: the mean over players so far, with its interval over players and replicates."""
-
-    at: int
-    value: float
-    players: int
-    low: float | None
-    high: float | None
-
-
-@dataclass(frozen=True)
-class PlayerProfile:
-    """Behaviour of one player in one tournament."""
-
-    run: str
-    player: str
-    rounds: int
-    traits: Mapping[str, float | None]
-    affinity: Mapping[str, float | None]
-
-
-@dataclass(frozen=True)
 class Group:
     """The players of one model in tournaments of one structure.
 
@@ -82,114 +75,75 @@ class Group:
         All models in these tournaments.
     settings
         The other settings; includes a player's rounds if they vary within a structure.
-    cooperation, one_shot, within, between
-        Rates of all moves, of first moves, of moves in matches within and between teams; None without any.
-    curve
-        Cooperative share of a player's moves so far, by the number of rounds played (figure 2).
-    one_shot_curve
-        Cooperative share of its first moves so far, by the number of matches (figure 3).
-    comprehension
-        Share of right answers to all questions.
-    questions
-        Share of right answers by question.
-    profiles
-        Behaviour of each player.
-    failures
-        Tally of the decisions of the model's players.
     """
 
     structure: str
     model: str
     among: tuple[str, ...]
     settings: Mapping[str, Any]
-    runs: tuple[str, ...]
-    cooperation: Rate | None
-    one_shot: Rate | None
-    within: Rate | None
-    between: Rate | None
-    curve: tuple[Point, ...]
-    one_shot_curve: tuple[Point, ...]
-    comprehension: Rate | None
-    questions: Mapping[str, Rate]
-    profiles: tuple[PlayerProfile, ...]
-    failures: Tally
+    tournaments: tuple[Tournament, ...]
+
+    def _players(self, tournament: Tournament) -> list[str]:
+        return sorted(player for player, name in tournament.models.items() if name == self.model)
+
+    @property
+    def players(self) -> list[tuple[Tournament, str]]:
+        """Its players in each tournament."""
+        return [(tournament, player) for tournament in self.tournaments for player in self._players(tournament)]
+
+    def values(self, measure: Measure) -> list[list[float]]:
+        """A measure of its players, by tournament."""
+        of_all = ([measure(each, player) for player in self._players(each)] for each in self.tournaments)
+        return [[value for value in values if value is not None] for values in of_all]
+
+    @cached_property
+    def rates(self) -> Mapping[str, Rate]:
+        """Its rates by name (`RATES`), without those that had no occasion."""
+        named = (name for name in RATES if self.structure != "ri" or name not in _OF_TEAMS)
+        return {name: rate for name in named if (rate := rate_of(self.values(RATES[name]))) is not None}
+
+    def curve(self, moves: Callable[[Tournament, str], Sequence[Action]]) -> list[Estimate]:
+        """The mean over players of the cooperative share of their moves so far, move by move."""
+        shares = [
+            [count / at for at, count in enumerate(accumulate(int(move == "C") for move in moves(*who)), start=1)]
+            for who in self.players
+        ]
+        longest = max(map(len, shares), default=0)
+        return [mean([own[at] for own in shares if len(own) > at], SHARE) for at in range(longest)]
+
+    @cached_property
+    def profiles(self) -> list[dict[str, Any]]:
+        """Traits of each player, and its likeness to strategies; None without an occasion."""
+        rows = []
+        for tournament, player in self.players:
+            profile = tournament.profile([player])
+            likeness = {f"like {name}": value for name, value in profile.affinity.items()}
+            rows.append({"player": f"{tournament.run_id} {player}", **profile.traits, **likeness})
+        return rows
+
+    @property
+    def mean_profile(self) -> dict[str, Any]:
+        """The means of `profiles`, over players with an occasion."""
+        columns = {name: [row[name] for row in self.profiles] for name in self.profiles[0] if name != "player"}
+        known = {name: [value for value in column if value is not None] for name, column in columns.items()}
+        return {"player": "mean", **{name: fmean(values) if values else None for name, values in known.items()}}
+
+    @property
+    def failures(self) -> Tally:
+        """Tally of the decisions of its players."""
+        return sum((each.failures.get(self.model, Tally(0, 0)) for each in self.tournaments), Tally(0, 0))
 
 
-@dataclass(frozen=True)
-class Hypothesis:
-    """A rate in super-additive tournaments against the larger of those in the two other structures.
-
-    Attributes
-    ----------
-    name
-        ``H1`` for cooperation, ``H2`` for one-shot cooperation.
-    settings
-        As in `Group`.
-    rates
-        Means of tournaments, by structure.
-    difference
-        Super-additive minus the larger of the others, over tournaments.
-    p
-        One-sided, by the same bootstrap, against the hypothesis of no advantage.
-    reason
-        Why there is no test; else empty.
-    """
-
-    name: str
-    measure: str
-    model: str
-    among: tuple[str, ...]
-    settings: Mapping[str, Any]
-    rates: Mapping[str, float]
-    tournaments: Mapping[str, int]
-    difference: Estimate | None
-    p: float | None
-    reason: str = ""
-
-
-@dataclass(frozen=True)
-class Report:
-    """All groups, and the hypotheses for each model and setting."""
-
-    groups: tuple[Group, ...]
-    hypotheses: tuple[Hypothesis, ...]
-
-
-def labels_of(groups: Sequence[Group]) -> list[str]:
-    """A label of each group, from the settings that differ and the models that it plays among."""
-    return labels_apart(settings_by_group(groups), ("model", "model_for"))
-
-
-def settings_by_group(groups: Sequence[Group] | Sequence[Hypothesis]) -> list[dict[str, Any]]:
-    """The settings of groups or hypotheses, with the models that one plays among if these vary."""
-    among: dict[str, set[tuple[str, ...]]] = {}
-    for group in groups:
-        among.setdefault(group.model, set()).add(group.among)
-    varies = any(len(distinct) > 1 for distinct in among.values())
-    return [{**({"among": group.among} if varies else {}), **group.settings} for group in groups]
-
-
-def report(tournaments: Sequence[Tournament]) -> Report:
-    """The results of tournaments by model, structure and settings."""
-    groups: list[Group] = []
-    hypotheses: list[Hypothesis] = []
-    for same, free in _alike(tournaments):
-        settings = {name: value for name, value in same[0].condition.items() if name not in free}
-        among = tuple(dict.fromkeys(same[0].models.values()))
-        for model in among:
-            by_structure = {
-                name: matching
-                for name in STRUCTURES
-                if (matching := [tournament for tournament in same if tournament.structure == name])
-            }
-            groups += [_group(name, model, among, settings, members) for name, members in by_structure.items()]
-            hypotheses += [
-                _hypothesis("H1", "cooperation", model, among, settings, by_structure, MEASURES["cooperation"]),
-                _hypothesis(
-                    "H2", "one-shot cooperation", model, among, settings, by_structure, MEASURES["one_shot_cooperation"]
-                ),
-            ]
-    return Report(tuple(groups), tuple(hypotheses))
+def compared(tournaments: Sequence[Tournament]) -> list[list[Group]]:
+    """The groups of each model and setting, by structure."""
+    return [
+        [Group(name, model, among, settings, members) for name, members in by_structure.items() if members]
+        for same, free in _alike(tournaments)
+        for settings in [{name: value for name, value in same[0].condition.items() if name not in free}]
+        for by_structure in [{name: tuple(each for each in same if each.structure == name) for name in STRUCTURES}]
+        for among in [tuple(dict.fromkeys(same[0].models.values()))]
+        for model in among
+    ]
 
 
 def rate_of(values: Sequence[Sequence[float]]) -> Rate | None:
@@ -200,115 +154,147 @@ def rate_of(values: Sequence[Sequence[float]]) -> Rate | None:
     return Rate(mean([*chain(*by_tournament)], SHARE), mean([fmean(players) for players in by_tournament], SHARE))
 
 
-def _values(tournaments: Sequence[Tournament], model: str, measure: Measure) -> list[list[float]]:
-    by_tournament = ([measure(each, player) for player in _players(each, model)] for each in tournaments)
-    return [[value for value in values if value is not None] for values in by_tournament]
-
-
-def _players(tournament: Tournament, model: str) -> list[str]:
-    return sorted(player for player, name in tournament.models.items() if name == model)
-
-
-def _group(
-    structure: str, model: str, among: tuple[str, ...], settings: Mapping[str, Any], members: Sequence[Tournament]
-) -> Group:
-    def rates(measure: Measure) -> Rate | None:
-        return rate_of(_values(members, model, measure))
-
-    by_question = {question: rates(answered(question)) for question in QUESTIONS}
-    has_teams = structure != "ri"
-    players = [(tournament, player) for tournament in members for player in _players(tournament, model)]
-    profiles = ((tournament, player, tournament.profile([player])) for tournament, player in players)
-    return Group(
-        structure=structure,
-        model=model,
-        among=among,
-        settings=settings,
-        runs=tuple(tournament.run_id for tournament in members),
-        cooperation=rates(MEASURES["cooperation"]),
-        one_shot=rates(MEASURES["one_shot_cooperation"]),
-        within=rates(MEASURES["within_team_cooperation"]) if has_teams else None,
-        between=rates(MEASURES["between_team_cooperation"]) if has_teams else None,
-        curve=_curve(tournament.moves(player) for tournament, player in players),
-        one_shot_curve=_curve(tournament.first_moves(player) for tournament, player in players),
-        comprehension=rates(MEASURES["comprehension"]),
-        questions={question: rate for question, rate in by_question.items() if rate is not None},
-        profiles=tuple(
-            PlayerProfile(tournament.run_id, player, profile.rounds, profile.traits, profile.affinity)
-            for tournament, player, profile in profiles
-        ),
-        failures=sum((tournament.failures.get(model, Tally(0, 0)) for tournament in members), Tally(0, 0)),
-    )
-
-
-def _curve(moves: Iterable[Sequence[Action]]) -> tuple[Point, ...]:
-    """The mean over players of the cooperative share of their moves so far, move by move."""
-    shares = [
-        [count / number for number, count in enumerate(accumulate(int(move == "C") for move in own), start=1)]
-        for own in moves
-    ]
-    points = []
-    for at in range(1, max(map(len, shares), default=0) + 1):
-        values = [own[at - 1] for own in shares if len(own) >= at]
-        estimate = mean(values, SHARE)
-        points.append(Point(at, estimate.value, estimate.n, estimate.low, estimate.high))
-    return tuple(points)
-
-
-def _hypothesis(
-    name: str,
-    measure: str,
-    model: str,
-    among: tuple[str, ...],
-    settings: Mapping[str, Any],
-    by_structure: Mapping[str, Sequence[Tournament]],
-    of: Measure,
-) -> Hypothesis:
-    means = {
-        structure: means_of_structure
-        for structure, members in by_structure.items()
-        if (means_of_structure := [fmean(values) for values in _values(members, model, of) if values])
-    }
-    rates = {structure: fmean(values) for structure, values in means.items()}
-    counts = {structure: len(values) for structure, values in means.items()}
-    if missing := [structure for structure in STRUCTURES if counts.get(structure, 0) < 2]:
-        reason = f"needs at least two tournaments of each structure; too few of: {', '.join(missing)}"
-        return Hypothesis(name, measure, model, among, settings, rates, counts, None, None, reason)
-    gain = advantage(means["sa"], [means["ri"], means["gc"]], SHARE.difference())
-    reason = "all tournaments of each structure are equal" if gain.p is None else ""
-    return Hypothesis(name, measure, model, among, settings, rates, counts, gain.difference, gain.p, reason)
-
-
 def _alike(
     tournaments: Sequence[Tournament], free: tuple[str, ...] = _FREE
-) -> list[tuple[list[Tournament], tuple[str, ...]]]:
+) -> Iterator[tuple[list[Tournament], tuple[str, ...]]]:
     """Groups of tournaments that differ only in these fields and the seed, with these fields."""
 
     def key(tournament: Tournament) -> str:
         return json.dumps({k: v for k, v in tournament.condition.items() if k not in free}, sort_keys=True, default=str)
 
     ordered = sorted(tournaments, key=lambda tournament: (key(tournament), tournament.structure, tournament.seed))
-    groups: list[tuple[list[Tournament], tuple[str, ...]]] = []
     for same in (list(same) for _, same in groupby(ordered, key=key)):
         totals = {(tournament.structure, tournament.condition.get(_TOTAL)) for tournament in same}
         if _TOTAL in free and len(totals) > len({structure for structure, _ in totals}):
             # Rounds per player vary within a structure, so they were chosen.
-            groups += _alike(same, tuple(name for name in free if name != _TOTAL))
+            yield from _alike(same, tuple(name for name in free if name != _TOTAL))
         else:
-            groups.append((same, free))
-    return groups
+            yield same, free
 
 
-def mean_profile(group: Group) -> dict[str, float | None]:
-    """The mean over players of each trait and affinity, over players with an occasion for it."""
-    totals: Counter[str] = Counter()
-    counts: Counter[str] = Counter()
-    names: dict[str, None] = {}
-    for profile in group.profiles:
-        likeness = {f"like {name}": value for name, value in profile.affinity.items()}
-        for name, value in {**profile.traits, **likeness}.items():
-            names[name] = None
-            if value is not None:
-                totals[name] += value  # type: ignore[assignment]
-                counts[name] += 1
-    return {name: totals[name] / counts[name] if counts[name] else None for name in names}
+def settings_of(groups: Sequence[Group]) -> list[dict[str, Any]]:
+    """The settings of groups, with the models that one plays among if these vary."""
+    among: dict[str, set[tuple[str, ...]]] = {}
+    for group in groups:
+        among.setdefault(group.model, set()).add(group.among)
+    varies = any(len(distinct) > 1 for distinct in among.values())
+    return [{**({"among": group.among} if varies else {}), **group.settings} for group in groups]
+
+
+def labels_of(groups: Sequence[Group]) -> list[str]:
+    """A label of each group, from the settings that differ and the models that it plays among."""
+    return labels_apart(settings_of(groups), _MODELS)
+
+
+def rates_table(groups: Sequence[Group]) -> Table:
+    """The rates of every model in every structure, with both intervals (the paper's tables 3 to 8)."""
+    settings = settings_of(groups)
+    differing = settings_apart(settings, _MODELS)
+    rows = []
+    for group, own in zip(groups, settings, strict=True):
+        what: dict[str, Any] = {"model": group.model, "among": ", ".join(group.among)}
+        what |= {"structure": group.structure.upper(), **shown_settings(own, differing)}
+        what |= {"failed_rate": group.failures.rate, **asdict(group.failures)}
+        for name, rate in group.rates.items():
+            row = rate.over_players.row("mean") | rate.over_tournaments.row("wide")
+            counts = {"players": rate.over_players.n, "tournaments": rate.over_tournaments.n}
+            rows.append({**what, "rate": name, **row, **counts})
+    columns = [
+        Column("model", once=True),
+        *(Column(name, once=True) for name in differing),
+        Column("structure", once=True),
+        Column("rate", " "),
+        Column("mean", "Mean"),
+        Column("mean", shows="interval"),
+        Column("wide", "over tournaments", shows="interval"),
+        Column("players"),
+        Column("tournaments"),
+        Column("failed_rate", "failed decisions", ".1%", once=True),
+    ]
+    every = [rate for group in groups for rate in group.rates.values()]
+    remarks = [
+        "RI: repeated interaction, GC: group competition, SA: super-additive. The first interval is over players and "
+        "replicates, as in the paper; the second over tournaments, whose players are not independent.",
+        *(f"Over players: {note}" for note in notes(rate.over_players for rate in every)),
+        *(f"Over tournaments: {note}" for note in notes(rate.over_tournaments for rate in every)),
+    ]
+    for model in dict.fromkeys(group.model for group in groups):
+        tally = sum((group.failures for group in groups if group.model == model), Tally(0, 0))
+        if tally.failed:
+            told = f"{model}: {tally.failed} of {tally.asked} decisions failed"
+            remarks.append(f"{told}; the matches were forfeited, or plans not renewed.")
+    return Table("rates", "Cooperation in tournaments", columns, rows, remarks)
+
+
+def _tested(groups: Sequence[Group], measure: Measure) -> tuple[dict[str, float], Advantage | None, str]:
+    """Means of tournaments by structure, the advantage of super-additive ones, and why there is no test of it."""
+    means = {
+        group.structure: of_tournaments
+        for group in groups
+        if (of_tournaments := [fmean(values) for values in group.values(measure) if values])
+    }
+    rates = {structure: fmean(values) for structure, values in means.items()}
+    if missing := [structure for structure in STRUCTURES if len(means.get(structure, ())) < 2]:
+        return rates, None, f"needs at least two tournaments of each structure; too few of: {', '.join(missing)}"
+    gain = advantage(means["sa"], [means["ri"], means["gc"]], SHARE.difference())
+    return rates, gain, "all tournaments of each structure are equal" if gain.p is None else ""
+
+
+def hypotheses_table(compared: Sequence[Sequence[Group]]) -> Table:
+    """Tests for each model and setting: a rate in super-additive tournaments against the larger of both others."""
+    settings = settings_of([groups[0] for groups in compared])
+    differing = settings_apart(settings, _MODELS)
+    rows: list[dict[str, Any]] = []
+    gains: list[Advantage | None] = []
+    for groups, own in zip(compared, settings, strict=True):
+        for name, rate in HYPOTHESES.items():
+            means, gain, reason = _tested(groups, RATES[rate])
+            row = {"model": groups[0].model, **shown_settings(own, differing), "hypothesis": f"{name} {rate}"}
+            row |= {structure.upper(): value for structure, value in means.items()}
+            row |= {"difference": None} if gain is None else gain.difference.row("difference")
+            rows.append({**row, "p": None if gain is None else gain.p, "reason": reason})
+            gains.append(gain)
+    for row, adjusted in zip(rows, holm([row["p"] for row in rows]), strict=True):
+        row["p_holm"] = adjusted
+    columns = [
+        Column("model", once=True),
+        *(Column(name, once=True) for name in differing),
+        Column("hypothesis"),
+        *(Column(name) for name in ("RI", "GC", "SA") if any(name in row for row in rows)),
+        Column("difference", form="+.3f", shows="both"),
+        Column("p", form=P),
+        Column("p_holm", "p (Holm)", P),
+        Column("reason", "why there is no test"),
+    ]
+    remarks = [
+        "Difference: super-additive minus the larger of the others. p is one-sided, by bootstrap over tournaments; "
+        "p (Holm) is adjusted for all tests of this table.",
+        *notes(None if gain is None else gain.difference for gain in gains),
+    ]
+    return Table("hypotheses", "Is there more cooperation in super-additive tournaments?", columns, rows, remarks)
+
+
+def behaviour_table(groups: Sequence[Group], *, single: bool) -> Table:
+    """Traits and likeness to known strategies, as group means and, with `single`, for each player."""
+    rows = [
+        {"model": group.model, "structure": STRUCTURES[group.structure], **profile}
+        for group in groups
+        for profile in (group.mean_profile, *(group.profiles if single else ()))
+    ]
+    measured = [name for name in rows[0] if name not in ("model", "structure", "player")]
+    columns = [Column("model", once=True), Column("structure", once=True), Column("player")]
+    return Table("behaviour", "Behaviour", [*columns, *(Column(name, form=".2f") for name in measured)], rows)
+
+
+def scores_table(played: Sequence[Tournament]) -> Table:
+    """The scores of players and teams in each tournament, with the winners."""
+    rows = [
+        {"run": tournament.run_id, "structure": tournament.structure.upper(), **asdict(standing)}
+        for tournament in played
+        for standing in standings(tournament)
+    ]
+    columns = [Column("run", once=True), Column("structure", once=True), Column("player"), Column("team")]
+    columns += [Column("model"), Column("points", form=","), Column("wins"), Column("team_points", form=",")]
+    columns += [Column("team_wins"), Column("rounds"), Column("cooperation", form=".2f")]
+    remarks = ["Wins: no player, or no team, has more points. Under RI players don't know about teams."]
+    return Table("scores", "Scores", columns, rows, remarks, shown=_SHOWN_SCORES)

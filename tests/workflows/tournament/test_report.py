@@ -16,11 +16,10 @@ from labmates.stats.figures import save_figure
 from labmates.stats.multiplicity import holm
 from labmates.stats.ratings import rate
 from labmates.stats.validity import Tally
-from labmates.workflows.tournament import tables
+from labmates.workflows.tournament import figures
 from labmates.workflows.tournament.design import cell_of
-from labmates.workflows.tournament.report import Rate, mean_profile, rate_of, report
+from labmates.workflows.tournament.report import Group, compared, hypotheses_table, rate_of, rates_table, scores_table
 from labmates.workflows.tournament.results import Tournament
-from labmates.workflows.tournament.tables import hypotheses_table, rates_table, scores_table
 
 TEAMS = {"A": ["P1", "P2", "P3"], "B": ["P4", "P5", "P6"]}
 CONDITION: dict[str, Any] = {
@@ -115,86 +114,79 @@ def of(rates: dict[str, float], replicates: int = 4, **condition: Any) -> list[T
     ]
 
 
+def grouped(tournaments: Sequence[Tournament]) -> list[Group]:
+    return [group for groups in compared(tournaments) for group in groups]
+
+
+def hypotheses(tournaments: Sequence[Tournament]) -> Sequence[dict[str, Any]]:
+    return hypotheses_table(compared(tournaments)).rows
+
+
 def test_hypotheses_hold_where_super_additive_tournaments_are_above_both_others() -> None:
-    first, second = report(of({"ri": 0.2, "gc": 0.3, "sa": 0.6})).hypotheses
-    assert (first.name, second.name) == ("H1", "H2")
-    assert first.difference is not None
-    assert first.difference.value == pytest.approx(0.3, abs=0.06)
-    assert first.p is not None
-    assert first.p < 0.01
-    assert second.p is not None
-    assert second.p < 0.05
-    above_one_only = report(of({"ri": 0.2, "gc": 0.6, "sa": 0.6})).hypotheses[0]
-    assert above_one_only.p is not None
-    assert above_one_only.p > 0.05
+    first, second = hypotheses(of({"ri": 0.2, "gc": 0.3, "sa": 0.6}))
+    assert (first["hypothesis"], second["hypothesis"]) == ("H1 cooperation", "H2 one-shot cooperation")
+    assert first["difference"] == pytest.approx(0.3, abs=0.06)
+    assert first["p"] < 0.01
+    assert second["p"] < 0.05
+    assert hypotheses(of({"ri": 0.2, "gc": 0.6, "sa": 0.6}))[0]["p"] > 0.05
 
 
 def test_p_values_of_one_table_are_adjusted_for_each_other() -> None:
-    found = report(of({"ri": 0.2, "gc": 0.3, "sa": 0.6})).hypotheses
-    rows = hypotheses_table(found).rows
-    assert [row["p_holm"] for row in rows] == pytest.approx(holm([one.p or 0.0 for one in found]))
+    rows = hypotheses(of({"ri": 0.2, "gc": 0.3, "sa": 0.6}))
+    assert [row["p_holm"] for row in rows] == pytest.approx(holm([row["p"] for row in rows]))
     assert max(row["p_holm"] - row["p"] for row in rows) > 0
 
 
 def test_without_two_tournaments_of_each_structure_the_lack_of_a_test_is_explained() -> None:
-    first, _ = report(of({"ri": 0.2, "sa": 0.6})).hypotheses
-    assert first.p is None
-    assert first.difference is None
-    assert "too few of: gc" in first.reason
-    assert set(first.rates) == {"ri", "sa"}
+    first, _ = hypotheses(of({"ri": 0.2, "sa": 0.6}))
+    assert first["p"] is first["difference"] is None
+    assert "too few of: gc" in first["reason"]
+    assert {"RI", "GC", "SA"} & {*first} == {"RI", "SA"}
 
 
 def test_tournaments_of_other_settings_are_not_thrown_together() -> None:
     some = [*of({"sa": 0.2}, replicates=2), *of({"sa": 0.8}, replicates=3, reward=4)]
-    groups = report(some).groups
-    assert sorted(len(group.runs) for group in groups) == [2, 3]
-    same = report([*of({"sa": 0.2}, rounds_per_player=40), *of({"gc": 0.2}, rounds_per_player=24)])
-    assert len(same.hypotheses) == 2
+    assert sorted(len(group.tournaments) for group in grouped(some)) == [2, 3]
+    assert len(hypotheses([*of({"sa": 0.2}, rounds_per_player=40), *of({"gc": 0.2}, rounds_per_player=24)])) == 2
 
 
 def test_tournaments_of_one_structure_with_other_budgets_are_told_apart() -> None:
     some = [*of({"sa": 0.2, "ri": 0.2}, replicates=2, rounds_per_player=20)]
     some += of({"sa": 0.8, "ri": 0.2}, replicates=3, rounds_per_player=40)
-    found = report(some)
-    runs = {(group.structure, group.settings["rounds_per_player"]): len(group.runs) for group in found.groups}
+    groups = grouped(some)
+    runs = {(group.structure, group.settings["rounds_per_player"]): len(group.tournaments) for group in groups}
     assert runs == {("sa", 20): 2, ("sa", 40): 3, ("ri", 20): 2, ("ri", 40): 3}
-    rows = [*rates_table(found.groups).rows, *hypotheses_table(found.hypotheses).rows]
+    rows = [*rates_table(groups).rows, *hypotheses(some)]
     assert {row["rounds_per_player"] for row in rows} == {20, 40}
 
 
 def test_each_model_of_a_mixed_tournament_has_its_own_rates() -> None:
     models = {**dict.fromkeys(TEAMS["A"], "kind"), **dict.fromkeys(TEAMS["B"], "unkind")}
     rates = iter([1.0, 1.0, 1.0, 0.0, 0.0, 0.0])
-    found = report([simulated("sa", 1, lambda rng: next(rates), models=models)])
-    assert {group.model: _value(group.cooperation) for group in found.groups} == {"kind": 1, "unkind": 0}
-    assert all(group.among == ("kind", "unkind") for group in found.groups)
-
-
-def _value(found: Rate | None) -> float | None:
-    return None if found is None else found.value
+    groups = grouped([simulated("sa", 1, lambda rng: next(rates), models=models)])
+    assert {group.model: group.rates["cooperation"].value for group in groups} == {"kind": 1, "unkind": 0}
+    assert all(group.among == ("kind", "unkind") for group in groups)
 
 
 def test_a_group_tells_curves_teams_and_behaviour() -> None:
-    [group] = report(of({"sa": 0.5}, replicates=2)).groups
-    assert [point.at for point in group.curve] == list(range(1, 51))
-    assert [point.players for point in group.one_shot_curve] == [12] * 5
-    assert group.cooperation is not None
-    assert group.curve[-1].value == pytest.approx(group.cooperation.value)
-    over = group.cooperation.over_players
-    assert (group.curve[-1].low, group.curve[-1].high) == pytest.approx((over.low, over.high))
-    assert group.within is not None
-    assert group.between is not None
+    [group] = grouped(of({"sa": 0.5}, replicates=2))
+    curve, cooperation = group.curve(Tournament.moves), group.rates["cooperation"].over_players
+    assert len(curve) == 50
+    assert [point.n for point in group.curve(Tournament.first_moves)] == [12] * 5
+    assert (curve[-1].value, curve[-1].low, curve[-1].high) == pytest.approx(
+        (cooperation.value, cooperation.low, cooperation.high)
+    )
+    assert group.rates.keys() >= {"within teams", "between teams"}
     assert len(group.profiles) == 12
-    assert mean_profile(group)["like cooperate"] == pytest.approx(group.cooperation.value)
-    [alone] = report(of({"ri": 0.5}, replicates=2)).groups
-    assert alone.within is alone.between is None
+    assert group.mean_profile["like cooperate"] == pytest.approx(cooperation.value)
+    [alone] = grouped(of({"ri": 0.5}, replicates=2))
+    assert not {"within teams", "between teams"} & {*alone.rates}
 
 
 def test_a_single_tournament_has_means_and_no_interval_over_tournaments() -> None:
-    [group] = report(of({"gc": 0.5}, replicates=1)).groups
-    assert group.cooperation is not None
-    assert group.cooperation.over_players.low is not None
-    assert group.cooperation.over_tournaments.reason == intervals.ONE
+    [group] = grouped(of({"gc": 0.5}, replicates=1))
+    assert group.rates["cooperation"].over_players.low is not None
+    assert group.rates["cooperation"].over_tournaments.reason == intervals.ONE
     assert rate_of([[]]) is None
 
 
@@ -204,10 +196,11 @@ def test_answers_count_by_question_and_unreadable_ones_do_not() -> None:
     row = {name: {"answer": 1, "truth": 1, "right": name != "total"} for name in QUESTIONS}
     nothing = {name: {"answer": None, "truth": 1, "right": None} for name in QUESTIONS}
     [one] = of({"sa": 0.5}, replicates=1)
-    [group] = report([replace(one, answers=(("P1", row), ("P2", nothing), ("P2", row)))]).groups
-    assert _value(group.comprehension) == pytest.approx(10 / 11)
-    assert {name: found.value for name, found in group.questions.items()} == {n: float(n != "total") for n in QUESTIONS}
-    assert group.questions["total"].over_players.n == 2
+    [group] = grouped([replace(one, answers=(("P1", row), ("P2", nothing), ("P2", row)))])
+    assert group.rates["right answers"].value == pytest.approx(10 / 11)
+    for name in QUESTIONS:
+        assert group.rates[name.replace("_", " ")].value == float(name != "total")
+    assert group.rates["total"].over_players.n == 2
 
 
 def test_metrics_of_a_run_are_what_was_played() -> None:
@@ -230,18 +223,18 @@ def test_metrics_of_a_run_are_what_was_played() -> None:
 
 @pytest.mark.parametrize("structures", [("ri", "gc", "sa"), ("ri",), ("sa",)])
 def test_figures_are_drawn_of_whatever_there_is(tmp_path: Path, structures: Sequence[str]) -> None:
-    groups = report(of(dict.fromkeys(structures, 0.5), replicates=2)).groups
-    for number, draw in enumerate((tables.cooperation_figure, tables.one_shot_figure, tables.teams_figure)):
+    groups = grouped(of(dict.fromkeys(structures, 0.5), replicates=2))
+    for number, draw in enumerate((figures.cooperation_figure, figures.one_shot_figure, figures.teams_figure)):
         figure = draw(groups)
         if figure is None:
             assert "sa" not in structures
             continue
         save_figure(figure, tmp_path / f"{number}.png")
         assert (tmp_path / f"{number}.png").read_bytes().startswith(b"\x89PNG")
-    assert tables.comprehension_figure(groups) is None
+    assert figures.comprehension_figure(groups) is None
     ends = [
         np.asarray(line.get_ydata())[-1]
-        for axes in tables.cooperation_figure(groups).axes
+        for axes in figures.cooperation_figure(groups).axes
         for line in axes.lines
         if np.size(line.get_xdata()) > 2
     ]
@@ -312,4 +305,4 @@ def test_models_that_failed_too_often_are_not_rated_unless_kept() -> None:
     assert (cell.models, cell.payoffs.tolist(), cell.left_out) == (("kind",), [[3]], {"mean": Tally(4, 1)})
     assert cell_of(tournament, "SA", keep_failed=True).models == ("kind", "mean")
     both = played(MODELS, MATCHES, mean=Tally(4, 4), kind=Tally(4, 4))
-    assert rate(cell_of(both, "SA")).as_json()["models"] == []
+    assert rate(cell_of(both, "SA")).cell.models == ()
