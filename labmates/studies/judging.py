@@ -33,7 +33,6 @@ from labmates.workflows.calls.assessing import (
     assessments,
     mean_events,
     money_left,
-    verdict_events,
 )
 from labmates.workflows.protocol.experiment import EXPERIMENTS, condition_of
 
@@ -221,8 +220,8 @@ class _Job:
             self.store.set_metrics(self.run.id, metrics)
 
     async def _hear(self, assessment: Assessment, report: Report) -> list[Event]:
-        verdict = await assessment.hold(report)
-        return await self._store(lambda _, bodies: verdict_events(verdict, bodies))
+        await assessment.hold(report)
+        return await self._store(lambda _, bodies: assessment.events(bodies))
 
     async def _store(self, make: Callable[[Sequence[ScoreEvent], Bodies], list[Event]]) -> list[Event]:
         return await asyncio.shield(asyncio.to_thread(add_events, self.store, self.run.id, make))

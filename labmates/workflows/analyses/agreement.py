@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 Names = NDArray[np.str_]
 Places = NDArray[np.intp]
+Chosen = NDArray[np.bool_]
 
 LEAST_PAIRS: Final = 3
 """Fewer common runs give no coefficient."""
@@ -158,7 +159,7 @@ def _agreements(ratings: pd.DataFrame) -> Iterator[tuple[dict[str, Any], dict[st
         rated_twice = np.flatnonzero((~np.isnan(scores)).sum(axis=0) > 1)
         kept, groups = scores[:, rated_twice], np.unique(models[rated_twice], return_inverse=True)[1]
         head = {"judges": f"all {len(judges)}", "first": None, "second": None, "runs": len(rated_twice)}
-        alpha = _over_models(lambda weights: krippendorff_alpha(kept, weights), groups, NO_VARIATION)
+        alpha = _over_models(lambda chosen: krippendorff_alpha(kept[:, chosen]), groups, NO_VARIATION)
         yield head, {"alpha": alpha}
 
 
@@ -190,24 +191,24 @@ def coefficients_over_models(a: Floats, b: Floats, models: Names) -> dict[str, E
     _, groups = np.unique(models, return_inverse=True)
     of_difference = SHARE.difference() if len(a) and min(a.min(), b.min()) >= 0 else ANY
     return {
-        "pearson": _over_models(lambda w: pearson(a, b, w), groups, CONSTANT),
-        "within": _over_models(lambda w: within_pearson(a, b, groups, w), groups, NOT_WITHIN),
-        "kappa": _over_models(lambda w: concordance(levels(a), levels(b), w), groups, NO_VARIATION),
-        "concordance": _over_models(lambda w: concordance(a, b, w), groups, NO_VARIATION),
-        "alpha": _over_models(lambda w: krippendorff_alpha(np.stack([a, b]), w), groups, NO_VARIATION),
-        "mean_difference": _over_models(lambda w: mean_difference(a, b, w), groups, "", of_difference),
+        "pearson": _over_models(lambda w: pearson(a[w], b[w]), groups, CONSTANT),
+        "within": _over_models(lambda w: within_pearson(a[w], b[w], groups[w]), groups, NOT_WITHIN),
+        "kappa": _over_models(lambda w: concordance(levels(a[w]), levels(b[w])), groups, NO_VARIATION),
+        "concordance": _over_models(lambda w: concordance(a[w], b[w]), groups, NO_VARIATION),
+        "alpha": _over_models(lambda w: krippendorff_alpha(np.stack([a[w], b[w]])), groups, NO_VARIATION),
+        "mean_difference": _over_models(lambda w: mean_difference(a[w], b[w]), groups, "", of_difference),
     }
 
 
 def _over_models(
-    coefficient: Callable[[Floats], Floats], groups: Places, undefined: str, domain: Domain = CORRELATION
+    coefficient: Callable[[Chosen], float], groups: Places, undefined: str, domain: Domain = CORRELATION
 ) -> Estimate:
     """A coefficient with its interval over models.
 
     Parameters
     ----------
     coefficient
-        Takes weights of runs, shape (any, runs), and returns the coefficient for each row of them.
+        Returns the coefficient of the chosen runs.
     groups
         The index of each run's model, shape (runs,).
     undefined
@@ -215,13 +216,12 @@ def _over_models(
     """
     if len(groups) < LEAST_PAIRS:
         return _undefined(f"{len(groups)} common runs; {LEAST_PAIRS} are needed")
-    value = float(coefficient(np.ones((1, len(groups))))[0])
+    value = coefficient(groups >= 0)
     if np.isnan(value):
         return _undefined(undefined)
-    models = int(groups.max()) + 1
-    others = (groups != np.arange(models)[:, None]).astype(float)
-    left_out = coefficient(others) if models >= LEAST_CLUSTERS else np.full(models, np.nan)
-    return intervals.clusters(value, left_out.tolist(), domain)
+    models = range(int(groups.max()) + 1)
+    few = len(models) < LEAST_CLUSTERS
+    return intervals.clusters(value, [np.nan if few else coefficient(groups != model) for model in models], domain)
 
 
 def _undefined(reason: str) -> Estimate:

@@ -142,27 +142,23 @@ class JudgeCaller(Caller):
         """Record nothing: the meter counts it."""
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """One judge's scores of one report, and the model calls that it made for them."""
-
-    judge: str
-    version: str
-    scores: tuple[Score, ...]
-    calls: tuple[JudgeCall, ...]
-
-
-@dataclass(frozen=True)
+@dataclass
 class Assessment:
-    """One judge that is to score one report."""
+    """One judge that is to score one report, and its scores once it has."""
 
     judge: SafeJudge
     caller: JudgeCaller
+    scores: Sequence[Score] = ()
 
-    async def hold(self, report: Report) -> Verdict:
+    async def hold(self, report: Report) -> None:
         """Let the judge score the report."""
-        scores = await self.judge.score(report)
-        return Verdict(self.judge.name, self.judge.version, tuple(scores), tuple(self.caller.calls))
+        self.scores = await self.judge.score(report)
+
+    def events(self, bodies: Bodies) -> list[Event]:
+        """The verdict as events: the calls with what they cost, then the scores."""
+        name, version = self.judge.name, self.judge.version
+        calls = [judge_call_event(name, version, call, bodies) for call in self.caller.calls]
+        return [*calls, *map(score_event, self.scores)]
 
 
 def assessments(
@@ -210,14 +206,6 @@ def has_judged(name: str, version: str, had: Sequence[ScoreEvent]) -> bool:
             done = done or not score.failed
             failed = failed | {score.metric} if score.failed else failed - {score.metric, EVERY_METRIC}
     return done and not failed
-
-
-def verdict_events(verdict: Verdict, bodies: Bodies) -> list[Event]:
-    """A verdict as events: the calls with what they cost, then the scores."""
-    return [
-        *(judge_call_event(verdict.judge, verdict.version, call, bodies) for call in verdict.calls),
-        *(score_event(score) for score in verdict.scores),
-    ]
 
 
 def score_event(score: Score) -> ScoreEvent:

@@ -429,23 +429,12 @@ def mechanism_labels(conditions: Sequence[Mapping[str, Any]]) -> list[str]:
     labels = list(names)
     for name in dict.fromkeys(names):
         places = [place for place, other in enumerate(names) if other == name]
-        terms = _varying([_without(conditions[place].get("terms", {}), _SHOWN_TERMS) for place in places])
-        others = _varying([_without(conditions[place], _SHOWN) for place in places])
-        for place, term, other in zip(places, labels_apart(terms), labels_apart(others), strict=True):
+        terms = labels_apart([conditions[place].get("terms", {}) for place in places], _SHOWN_TERMS)
+        others = labels_apart([conditions[place] for place in places], _SHOWN)
+        for place, term, other in zip(places, terms, others, strict=True):
             labels[place] += f"({term})" if term else ""
             labels[place] += f", {other}" if other else ""
     return labels
-
-
-def _varying(parts: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The settings with at least two different values."""
-    names = {name for part in parts for name in part}
-    same = frozenset(name for name in names if len({repr(part.get(name)) for part in parts}) < 2)
-    return [_without(part, same) for part in parts]
-
-
-def _without(part: Mapping[str, Any], names: frozenset[str]) -> dict[str, Any]:
-    return {name: value for name, value in part.items() if name not in names}
 
 
 def _round(game: NormalForm, event: PayoffEvent, failed: Collection[str]) -> Round:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypedDict
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 
@@ -30,32 +30,25 @@ class StepState(TypedDict, total=False):
     outcome: Outcome
 
 
-StepGraph = CompiledStateGraph[StepState, Step, StepState, StepState]
-
-
-async def play(state: StepState, runtime: Runtime[Step]) -> dict[str, Any]:
+async def play(_state: StepState, runtime: Runtime[Step]) -> StepState:
     """Execute the run."""
-    del state
     step = runtime.context
     return {"outcome": await step.play(step.condition, step.services)}
 
 
-def graph(condition: Any) -> StepGraph:
-    """The graph of a run; it is the same for all conditions."""
-    del condition
+def graph(_condition: Any) -> CompiledStateGraph[StepState, Step, StepState, StepState]:
+    """The graph of a run, the same for all conditions."""
     return _graph()
 
 
 @cache
-def _graph() -> StepGraph:
+def _graph() -> CompiledStateGraph[StepState, Step, StepState, StepState]:
     builder = StateGraph(StepState, context_schema=Step)
     builder.add_node("play", play)
     builder.add_edge(START, "play")
-    builder.add_edge("play", END)
     return builder.compile(name="one step")
 
 
-def outcome(state: StepState, step: Step) -> Outcome:
+def outcome(state: StepState, _step: Step) -> Outcome:
     """The outcome of a run that has ended."""
-    del step
     return state["outcome"]

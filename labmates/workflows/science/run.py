@@ -44,7 +44,7 @@ from labmates.tasks.salt import data_seed
 from labmates.tasks.schema import findings_fields_text
 from labmates.util.loops import in_thread
 from labmates.util.seeds import derive
-from labmates.workflows.calls.assessing import Judging, assessments, mean_events, verdict_events
+from labmates.workflows.calls.assessing import Judging, assessments, mean_events
 from labmates.workflows.calls.call import outer_step
 from labmates.workflows.calls.caller import Caller
 from labmates.workflows.calls.stop_signal import Steps
@@ -263,8 +263,9 @@ async def scored(
     # Calls of models without a known price were charged to the pool only.
     ledger.restore(charges(recorder.events) - ledger.spent, call="pool", member="")
     open_ = assessments(judging, seed=seed, ledger=ledger, prices=ctx.condition.prices, had=_scores(recorder))
-    for verdict in await asyncio.gather(*(assessment.hold(report) for assessment in open_)):
-        recorder.emit(*verdict_events(verdict, recorder.bodies))
+    await asyncio.gather(*(assessment.hold(report) for assessment in open_))
+    for assessment in open_:
+        recorder.emit(*assessment.events(recorder.bodies))
     recorder.emit(*mean_events(_scores(recorder)))
     invalid = invalid_work(_newest(report.trail), *_replies(recorder), exhausted=exhausted)
     invalid = failed_seats(recorder.events) or invalid

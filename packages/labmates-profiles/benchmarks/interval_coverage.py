@@ -19,7 +19,7 @@ import numpy as np
 from scipy import stats
 
 from labmates.stats import intervals
-from labmates.stats.coefficients import Floats, concordance, pearson
+from labmates.stats.coefficients import Floats, concordance, mean_difference, pearson
 from labmates.stats.domains import ANY, AT_MOST_ONE, COUNT, SHARE, Domain
 from labmates.stats.intervals import Estimate
 from labmates.workflows.analyses.agreement import coefficients_over_models
@@ -170,19 +170,17 @@ def _judged(
 
 
 def _value(name: str, a: Floats, b: Floats) -> float:
-    if name == "mean_difference":
-        return float((b - a).mean())
-    return float((pearson if name == "pearson" else concordance)(a, b, np.ones((1, len(a))))[0])
+    return {"pearson": pearson, "concordance": concordance, "mean_difference": mean_difference}[name](a, b)
 
 
 def _resampled(a: Floats, b: Floats, names: Any, rng: np.random.Generator) -> list[tuple[float, float]]:
     """Return percentile intervals as they were: over models from ten on, else over runs."""
     models, place = np.unique(names, return_inverse=True)
     units = len(models) if len(models) >= 10 else len(a)
-    drawn = rng.multinomial(units, np.full(units, 1 / units), size=400).astype(float)
-    weights = drawn[:, place] if units == len(models) else drawn
-    each = [pearson(a, b, weights), concordance(a, b, weights), weights @ (b - a) / weights.sum(axis=1)]
-    return [tuple(np.nanquantile(one, [0.025, 0.975])) for one in each]
+    drawn = rng.multinomial(units, np.full(units, 1 / units), size=400)
+    times = drawn[:, place] if units == len(models) else drawn
+    each = [[_value(name, np.repeat(a, often), np.repeat(b, often)) for name in _COEFFICIENTS] for often in times]
+    return [tuple(np.nanquantile(one, [0.025, 0.975])) for one in zip(*each, strict=True)]
 
 
 def _percentiles(values: Floats, rng: np.random.Generator) -> tuple[float, float]:
