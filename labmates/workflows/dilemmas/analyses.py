@@ -234,15 +234,11 @@ def _drawings_of_tables(tables: Mapping[str, pd.DataFrame], plays: Sequence[Cros
     def shares(columns: Mapping[str, str], title: str) -> _Drawn:
         return title, partial(of_games, partial(dots.shares_dots, columns=columns, title=title))
 
-    def responses(frame: pd.DataFrame) -> list[Callable[[], Figure]]:
-        by_game = frame.groupby("game", sort=False)
-        return [partial(figures.responses_figure, of_game, names) for _, of_game in by_game]
-
     actions = partial(of_games, partial(dots.actions_dots, names=names))
     draw: Mapping[str, _Drawn] = {
         "actions": ("Actions", actions),
         "pooled": ("Actions of all models together", actions),
-        "responses": ("Actions after the co-players' actions", responses),
+        "responses": ("Actions after the co-players' actions", actions),
         "adoption": shares(dots.ADOPTION, "Votes and adoption"),
         "outcomes": shares(dots.OUTCOMES, "Outcomes of votes"),
         "evolution": shares(dots.EVOLUTION, "Cooperation before and after evolution"),

@@ -92,24 +92,36 @@ def _number(value: Any) -> float:
 def actions_dots(frame: pd.DataFrame, names: ActionNames = NO_NAMES) -> list[Dots]:
     """Probability of each action with its interval in each game, a row for each mechanism (and model).
 
+    Responses are drawn by game and mechanism, a row for each model and actions of co-players.
+
     Parameters
     ----------
     frame
-        From `labmates.workflows.dilemmas.frames.actions_frame` or `pooled_frame`.
+        From `labmates.workflows.dilemmas.frames.actions_frame`, `pooled_frame` or `responses_frame`.
     names
         From `labmates.workflows.dilemmas.frames.action_names`.
     """
     dots = []
-    for game, of_game in frame.groupby("game", sort=False):
+    for key, of_game in frame.groupby(["game", "mechanism"] if "before" in frame else ["game"], sort=False):
         rows: dict[str, dict[str, Any]] = {}
+        title = [*map(str, key)]
+        labels = names.get(title[0], {})
         for name, record in _named(of_game):
+            if "before" in record:
+                name += f", {_after(record['before'], labels)}"
             ends = {f"{record['action']}_{end}": record[f"share_{end}"] for end in ("low", "high")}
             rows.setdefault(name, {}).update({record["action"]: record["share"], **ends})
-        labels = names.get(str(game), {})
         actions = {action: labels.get(action, action) for action in map(str, dict.fromkeys(of_game["action"]))}
         label = "mean probability of the action, 95 % interval"
-        dots.append(Dots(str(game), _sorted(rows), actions, label, _SHARES))
+        dots.append(Dots(", ".join(title), _sorted(rows), actions, label, _SHARES))
     return dots
+
+
+def _after(before: str, names: Mapping[str, str]) -> str:
+    """The co-players' actions in the previous round, in a row's name; the first round comes first in order."""
+    if before == "-":
+        return "(first round)"
+    return f"after {' + '.join(names.get(action, action) for action in before.split('+'))}"
 
 
 ADOPTION = {

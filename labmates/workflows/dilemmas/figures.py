@@ -1,8 +1,8 @@
-"""Figures of social dilemmas: payoffs, populations, responses and reasons."""
+"""Figures of social dilemmas: payoffs, populations and reasons."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,7 +20,7 @@ from labmates.stats.intervals import mean, means
 from labmates.stats.metagame import Array
 from labmates.stats.ratings import Cell
 from labmates.stats.replicator import replicator_dynamics
-from labmates.workflows.dilemmas.dot_figures import LETTER, MOST_HEIGHT, NO_NAMES, ActionNames
+from labmates.workflows.dilemmas.dot_figures import LETTER
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 _ENDS = ["share_low", "share_high"]
 _MOST_PANELS = 12
-_CELLS = (0.3, 0.12)
-"""Heights in inches of cells with a number and its interval, and with a number alone."""
 _SIDE, _SMALL_SIDE = 0.5, 0.16
 """Width of a cell of a heat map in inches, with a number and without."""
 _MOST_NUMBERS = 2500
@@ -111,53 +109,6 @@ def population_figure(cells: Sequence[Cell], *, steps: int = 1000) -> Figure:
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside right center", fontsize=8, frameon=False)
     figure.suptitle(f"{cell.game}, {cell.mechanism}: evolution{_left_out(cell)}", x=0.01, ha="left", fontweight="bold")
     return figure
-
-
-def responses_figure(frame: pd.DataFrame, names: ActionNames = NO_NAMES) -> Figure:
-    """Probability of each action in a game after the co-players' last actions, a panel for each mechanism.
-
-    Parameters
-    ----------
-    frame
-        From `labmates.workflows.dilemmas.frames.responses_frame`, for one game.
-    names
-        From `labmates.workflows.dilemmas.frames.action_names`.
-    """
-    [game] = frame["game"].unique()
-    labels = names.get(game, {})
-    table = _responses(frame)
-    mechanisms = list(dict.fromkeys(table.columns.get_level_values("mechanism")))
-    rows = [f"{model}, {_after(before, labels)}" for model, before in table.index]
-    cell = next((cell for cell in _CELLS if 1.2 + cell * len(rows) <= MOST_HEIGHT), (MOST_HEIGHT - 1.2) / len(rows))
-    width = LETTER * max(map(len, rows)) + 1.0 + len(mechanisms) * max(1.4, 0.65 * frame["action"].nunique())
-    figure, axes = new_figure(width, 1.2 + cell * len(rows), columns=len(mechanisms))
-    for place, (ax, mechanism) in enumerate(zip(axes, mechanisms, strict=True)):
-        shown = table.xs(mechanism, axis="columns", level="mechanism")
-        values = shown["share"].to_numpy(dtype=float)
-        image = ax.imshow(values, cmap="viridis", vmin=0, vmax=1, aspect="auto")
-        if cell >= _CELLS[1]:
-            ends = [shown[end].to_numpy(dtype=float) for end in _ENDS]
-            write_numbers(ax, values, ends if cell >= _CELLS[0] else ())
-        actions = [labels.get(action, action) for action in map(str, shown["share"].columns)]
-        name_cells(ax, () if place else rows, actions, fontsize=min(7.0, 62 * cell))
-        ax.set_title(f"{game}, {mechanism}", loc="left", fontsize=8)
-    label = "share of choices, 95 % interval below" if cell >= _CELLS[0] else "share of choices"
-    figure.colorbar(image, ax=axes, label=label, aspect=60)
-    return figure
-
-
-def _after(before: str, names: Mapping[str, str]) -> str:
-    """The co-players' actions in the previous round, as a label of `responses_figure`."""
-    if before == "-":
-        return "at first"
-    return f"after {' + '.join(names.get(action, action) for action in before.split('+'))}"
-
-
-def _responses(frame: pd.DataFrame) -> pd.DataFrame:
-    """The shares of a game: a row for each model and previous actions, a column for each mechanism and action."""
-    index, columns = ["model", "before"], ["mechanism", "action"]
-    table = frame.pivot(index=index, columns=columns, values=["share", *_ENDS])
-    return table.sort_index(key=lambda level: level.where(level != "-", "") if level.name == "before" else level)
 
 
 def reasons_figure(frame: pd.DataFrame) -> Figure:

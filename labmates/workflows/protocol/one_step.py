@@ -30,8 +30,9 @@ class StepState(TypedDict, total=False):
     outcome: Outcome
 
 
-async def play(_state: StepState, runtime: Runtime[Step]) -> StepState:
+async def play(state: StepState, runtime: Runtime[Step]) -> StepState:
     """Execute the run."""
+    del state
     step = runtime.context
     return {"outcome": await step.play(step.condition, step.services)}
 

@@ -237,14 +237,13 @@ def test_a_mediator_is_adopted_by_those_alone_who_agreed_on_it_and_delegated() -
 
 def test_figures_are_drawn(plays: list[CrossPlay], tmp_path: Path) -> None:
     cells = [play.cell() for play in plays if play.has_metagame]
-    responses = dilemma_frames.responses_frame(plays)
     figures = {
         "two": dilemma_figures.payoffs_figure(cells[:1]),
         "three": dilemma_figures.payoffs_figure([cells[-1]]),
         "population": dilemma_figures.population_figure([cells[-1]]),
         "actions": dot_figures.actions_dots(dilemma_frames.actions_frame(plays))[0].figure(),
         "pooled": dot_figures.actions_dots(dilemma_frames.pooled_frame(plays))[0].figure(),
-        "responses": dilemma_figures.responses_figure(responses[responses["game"] == "prisoners"]),
+        "responses": dot_figures.actions_dots(dilemma_frames.responses_frame(plays))[0].figure(),
         "adoption": dot_figures.shares_dots(dilemma_frames.adoption_frame(plays), dot_figures.ADOPTION, "Votes")[
             0
         ].figure(),
@@ -277,13 +276,13 @@ def test_numbers_of_a_heat_map_are_white_on_dark_cells_and_black_on_light_ones()
     svg_text(figure)
 
 
-def test_responses_name_actions_alike_in_rows_and_columns(plays: list[CrossPlay]) -> None:
+def test_responses_name_actions_alike_in_rows_and_legend(plays: list[CrossPlay]) -> None:
     names = dilemma_frames.action_names(plays)
-    frame = dilemma_frames.responses_frame(plays)
-    first, *_ = dilemma_figures.responses_figure(frame[frame["game"] == "prisoners"], names).axes
-    columns = {label.get_text() for label in first.get_xticklabels()}
-    rows = {label.get_text().partition(", after ")[2] for label in first.get_yticklabels()}
-    assert {action for row in rows if row for action in row.split(" + ")} <= columns
+    dots = dot_figures.actions_dots(dilemma_frames.responses_frame(plays), names)
+    prisoners = next(each for each in dots if each.title.startswith("prisoners, "))
+    rows = {row.partition(", after ")[2] for row in prisoners.rows}
+    assert {action for row in rows if row for action in row.split(" + ")} <= {*prisoners.series.values()}
+    assert next(iter(prisoners.rows)).endswith(", (first round)")
 
 
 def test_cells_of_payoffs_have_their_interval_over_runs() -> None:

@@ -18,7 +18,6 @@ from matplotlib.text import Text
 from labmates.stats.ratings import Cell, Scale, rate, summarise
 from labmates.workflows.dilemmas import dot_figures
 from labmates.workflows.dilemmas.dot_figures import Dots
-from labmates.workflows.dilemmas.figures import responses_figure
 
 
 def large(*values: object) -> ParameterSet:
@@ -119,11 +118,12 @@ def test_adoption_fits_on_a_page(size: tuple[int, int, int]) -> None:
 def test_responses_in_a_game_fit_on_a_page(models: int) -> None:
     frames = [actions(1, 1, models).assign(before=before) for before in ("-", "A0", "A1", "A0+A1", "A1+A1")]
     frames = [frame.assign(mechanism=mechanism) for frame in frames for mechanism in ("repetition", "reputation")]
-    figure = responses_figure(pd.concat(frames), {"game-0": {"A0": "A0 (cooperates)", "A1": "A1 (defects)"}})
-    check_page(figure)
-    assert [axes.get_title(loc="left") for axes in figure.axes if axes.get_title(loc="left")] == [
-        "game-0, repetition",
-        "game-0, reputation",
+    names = {"game-0": {"A0": "A0 (cooperates)", "A1": "A1 (defects)"}}
+    dots = dot_figures.actions_dots(pd.concat(frames), names)
+    check_dots(dots)
+    assert [(each.title, len(each.rows)) for each in dots] == [
+        ("game-0, repetition", 5 * models),
+        ("game-0, reputation", 5 * models),
     ]
 
 
