@@ -89,7 +89,7 @@ def test_the_story_of_a_run_tells_phases_code_artifacts_and_scores(ran: tuple[La
     ):
         assert part in story.out
     assert json.loads(labmates("show", record["id"], "--json").out)["id"] == record["id"]
-    assert "no nothing" in labmates("show", record["id"], "--artifact", "nothing").err
+    assert "has no artifact 'nothing'" in labmates("show", record["id"], "--artifact", "nothing").err
     artifact = labmates("show", record["id"], "--artifact", "dataset_description").out
     assert len(artifact) > 200
 
