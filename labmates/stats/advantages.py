@@ -29,9 +29,7 @@ class Advantage:
     p: float | None
 
 
-def advantage(
-    first: Sequence[float], others: Sequence[Sequence[float]], domain: Domain = ANY, *, seed: int = 0
-) -> Advantage:
+def advantage(first: Sequence[float], others: Sequence[Sequence[float]], domain: Domain = ANY) -> Advantage:
     """The advantage of the mean of `first` over the largest mean of `others`.
 
     Groups are resampled independently. Degrees of freedom are those of `first` and the group with the largest mean.
@@ -55,7 +53,7 @@ def advantage(
         raise ValueError("each group needs at least two values")
     import numpy as np
 
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     resampled = _resampled(first, rng) - np.max([_resampled(other, rng) for other in others], axis=0)
     largest = max(others, key=lambda other: float(np.mean(other)))
     difference, error = float(np.mean(first) - np.mean(largest)), float(resampled.std())

@@ -27,7 +27,7 @@ _TAIL: Final = 0.01
 """Share of draws beyond each end (coverage of tied ratings with ten runs: .96; .94 with a tail of .025)."""
 
 
-def pooled_ratings(payoffs: Sequence[Array], *, seed: int = 0) -> dict[str, list[Estimate]]:
+def pooled_ratings(payoffs: Sequence[Array]) -> dict[str, list[Estimate]]:
     """The deviation ratings and ranks of the mean of metagames.
 
     Parameters
@@ -50,7 +50,7 @@ def pooled_ratings(payoffs: Sequence[Array], *, seed: int = 0) -> dict[str, list
             name: [Estimate(float(value), None, None, None, n, reason=reason) for value in values]
             for name, values in (("deviation", ratings), ("rank", placed))
         }
-    draws = np.array([_with_average(deviation_ratings(drawn)) for drawn in _drawn(runs, mean, seed)])
+    draws = np.array([_with_average(deviation_ratings(drawn)) for drawn in _drawn(runs, mean)])
     low, high = _interval(ratings, draws)
     errors = draws.std(axis=0, ddof=1)
     deviation = [
@@ -71,9 +71,9 @@ def _with_average(values: Array) -> Array:
     return np.append(values, values.mean())
 
 
-def _drawn(runs: Array, mean: Array, seed: int) -> Array:
+def _drawn(runs: Array, mean: Array) -> Array:
     """Metagames drawn from the multivariate t distribution of the mean of runs."""
-    n, rng = len(runs), np.random.default_rng(seed)
+    n, rng = len(runs), np.random.default_rng(0)
     weights = rng.standard_normal((REPLICATES, n)) / np.sqrt(n * rng.chisquare(n - 1, size=(REPLICATES, 1)))
     return np.asarray(mean + np.tensordot(weights, runs - mean, axes=1))
 

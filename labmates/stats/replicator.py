@@ -84,7 +84,7 @@ def replicator_dynamics(
     if steps < 0 or not 0 <= rate < np.inf:
         raise UsageError(f"steps and rate must be at least 0 and finite, not {steps} and {rate}")
     models = len(array)
-    fitness_of = _fitness(array)
+    earned = fitness_of(array)
     population = np.full(models, 1.0 / models) if start is None else np.array(start, dtype=float)
     if len(population) != models or not (population > 0).all() or not np.isclose(population.sum(), 1):
         raise UsageError(f"a population needs a positive share of each of {models} models, with the sum 1")
@@ -93,19 +93,19 @@ def replicator_dynamics(
 
     # Logarithms of shares, so that shares can recover from underflow.
     logs = np.zeros(models) if start is None else np.log(population)
-    fitness = fitness_of(population)
+    fitness = earned(population)
     for step in range(steps):
         logs += rate * fitness
         population = np.exp(logs - logs.max())
         population /= population.sum()
         path[step + 1] = population
-        fitness = fitness_of(population)
+        fitness = earned(population)
     width = float(np.ptp(array))
     gain = float(fitness.max() - population @ fitness) / width if width else 0.0
     return Dynamics(population, fitness, gain, path)
 
 
-def _fitness(array: Array) -> Callable[[Array], Array]:
+def fitness_of(array: Array) -> Callable[[Array], Array]:
     """A function from populations to the payoff of each model.
 
     The order of co-players does not matter, so each multiset is evaluated once, weighted by its number of orders.

@@ -19,7 +19,7 @@ from labmates.stats.figures import (
 from labmates.stats.intervals import mean, means
 from labmates.stats.metagame import Array
 from labmates.stats.ratings import Cell
-from labmates.stats.replicator import replicator_dynamics
+from labmates.stats.replicator import fitness_of, replicator_dynamics
 from labmates.workflows.dilemmas.dot_figures import LETTER
 
 if TYPE_CHECKING:
@@ -87,10 +87,7 @@ def population_figure(cells: Sequence[Cell], *, steps: int = 1000) -> Figure:
     """
     cell = cells[0]
     paths = [replicator_dynamics(run.payoffs, steps=steps).path for run in cells]
-    earned = [
-        np.array([_against(run.payoffs, population) for population in path])
-        for run, path in zip(cells, paths, strict=True)
-    ]
+    earned = [np.array([*map(fitness_of(run.payoffs), path)]) for run, path in zip(cells, paths, strict=True)]
     figure, axes = new_figure(6.4, max(5.2, 0.8 + LEGEND_ROW * len(cell.models)), rows=2)
     panels = (("share of the population", paths, SHARE), ("fitness", earned, cell.domain))
     for ax, (label, runs, domain) in zip(axes, panels, strict=True):
@@ -166,10 +163,3 @@ def _others(payoffs: Array) -> list[Array]:
 def _left_out(cell: Cell) -> str:
     """A note on the models left out of a figure for their failed decisions."""
     return f" (left out, failed: {', '.join(cell.left_out)})" if cell.left_out else ""
-
-
-def _against(tensor: Array, population: Array) -> Array:
-    values = tensor
-    for _ in range(tensor.ndim - 1):
-        values = values @ population
-    return values
