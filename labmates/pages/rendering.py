@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
@@ -72,9 +73,15 @@ def environment() -> Environment:
         "iso": iso,
         "pretty": pretty,
         "spaced": spaced,
+        "fragment": fragment,
     }
-    made.globals |= {"version": __version__}
+    made.globals |= {"version": __version__, "words": dict}
     return made
+
+
+def explain(words: Callable[[], Mapping[str, str]]) -> None:
+    """Let the headings of tables link to their meanings, which are written under each table."""
+    environment().globals["words"] = words
 
 
 def templates_of(package: str | None) -> Callable[..., Markup]:
@@ -176,6 +183,11 @@ def pretty(value: object) -> str:
 def spaced(name: str) -> str:
     """A name without underscores."""
     return name.replace("_", " ")
+
+
+def fragment(text: str) -> str:
+    """A text as part of a fragment of an address."""
+    return re.sub(r"\W+", "-", text).strip("-")
 
 
 def _utc(at: float) -> time.struct_time:

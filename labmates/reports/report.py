@@ -9,6 +9,7 @@ from typing import Any
 
 from labmates.budgets.money import show_dollars
 from labmates.errors import LabmatesError, UsageError
+from labmates.pages.rendering import explain
 from labmates.pages.section import Section
 from labmates.records.made import MixedRunsError, mixtures_of
 from labmates.records.run import ENDED, RunRecord
@@ -18,6 +19,7 @@ from labmates.reports import runs as run_parts
 from labmates.reports.page import Report, hiding_secrets, render
 from labmates.studies.spec import StudySpec
 from labmates.workflows.protocol.analysis import TooFewRunsError, shown_analyses
+from labmates.workflows.protocol.glossary import glossary
 
 ENDINGS = (".html", ".htm")
 MOST_FIGURES = 24
@@ -100,6 +102,7 @@ def _report(
     spec: dict[str, Any] | None,
     study: str | None,
 ) -> Report:
+    explain(glossary)
     costs = store.costs([run.id for run in runs])
     warnings = list(_warnings(runs, planned))
     parts: list[Section] = []

@@ -31,7 +31,7 @@ from starlette.types import ASGIApp
 
 from labmates.errors import LabmatesError, UsageError, unknown_name
 from labmates.pages.links import Links
-from labmates.pages.rendering import plain, render
+from labmates.pages.rendering import explain, plain, render
 from labmates.records.database import StoreError
 from labmates.records.listing import Chosen, facets, near_ids, run_page
 from labmates.records.notes import add_note, remove_note
@@ -58,6 +58,7 @@ from labmates.viewer.pages.transcript import transcript
 from labmates.viewer.security import Gate, hosts_of
 from labmates.workflows.people.approval import Question, read_form
 from labmates.workflows.people.live import ask_run, follow_run
+from labmates.workflows.protocol.glossary import glossary
 
 _log = logging.getLogger(__name__)
 
@@ -99,6 +100,7 @@ class _Viewer:
     """Request handlers (those that read the store block; Starlette runs them in threads)."""
 
     def __init__(self, store: Store) -> None:
+        explain(glossary)
         self._store = store
         self._readers = Readers(store)
         self._computed = Computed()

@@ -13,6 +13,7 @@ from starlette.datastructures import QueryParams
 
 from labmates.errors import UsageError
 from labmates.pages.links import PER_PAGE, FileLinks, run_folder
+from labmates.pages.rendering import explain
 from labmates.records.events import Event
 from labmates.records.listing import PAGE, Chosen, ListedRun, RunPage, facets, run_page
 from labmates.records.reading import BodyReader, RunReader
@@ -26,6 +27,7 @@ from labmates.viewer.pages.analyses import Computed, analyses_of, analyses_page
 from labmates.viewer.pages.run import event_page, overview, story
 from labmates.viewer.pages.runs import Asked, listed, studies_page
 from labmates.viewer.pages.transcript import pages_by_agent, transcript
+from labmates.workflows.protocol.glossary import glossary
 
 _MARK: Final = ".labmates-view"
 """The file that marks a folder as an export, which may be overwritten."""
@@ -59,6 +61,7 @@ def export_pages(
     rows = _rows(store, run_ids, study, limit)
     if not rows:
         raise UsageError(f"no runs to export in the store {store.shown_url}")
+    explain(glossary)
     writer = _Writer(folder)
     try:
         writer.begin()

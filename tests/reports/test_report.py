@@ -126,6 +126,16 @@ def test_nothing_that_a_model_or_user_wrote_is_markup(page: str) -> None:
     assert "\x1b" not in page
 
 
+def test_each_heading_links_to_its_meaning_on_the_page(page: str) -> None:
+    links = re.findall(r'<a class="word" href="#([^"]+)">([^<]+)</a>', page)
+    meanings = dict(re.findall(r'<div id="(word-[^"]+)"><dt>[^<]+</dt><dd>([^<]+)</dd>', page))
+    assert len(links) > 10
+    assert {word for place, word in links if not meanings.get(place)} == set()
+    headings = re.findall(r"<caption>.*?</thead>", page, re.DOTALL)
+    assert "accuracy" in {word for _, word in links}
+    assert [text for head in headings for text in re.findall(r'<th scope="col"[^>]*>(?!<a )([^<]+)</th>', head)] == []
+
+
 def test_no_secret_is_shown(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOME_API_KEY", "visibly-secret-m_1x")
     store.create(a_run(20, "failed", kind="game", error="the server said visibly-secret-m_1x"))
