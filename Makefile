@@ -42,10 +42,12 @@ test-all: TESTS :=
 test-all: develop .venv-inspect/.ready
 	@$(MAKE) --no-print-directory -j 2 lint tests
 
-# Inspect and Harbor's models, which read exports in tests, in an environment of their own: their dependencies are not ours.
-.venv-inspect/.ready: .venv/.ready
+# Inspect, which reads logs and runs tasks of labmates in tests, and Harbor's models, which read trajectories, in an
+# environment of their own: their dependencies are not ours.
+.venv-inspect/.ready: .venv/.ready packages/labmates-doors/pyproject.toml
 	$(BIN)/uv venv --quiet --allow-existing --python $(BIN)/python .venv-inspect
-	$(BIN)/uv pip install --quiet --python .venv-inspect/bin/python inspect-ai==0.3.285
+	$(BIN)/uv pip install --quiet --python .venv-inspect/bin/python inspect-ai==0.3.285 \
+		--editable '.[local]' --editable packages/labmates-doors
 	$(BIN)/uv pip install --quiet --python .venv-inspect/bin/python --python-version 3.12 --no-deps harbor==0.26.0
 	@touch $@
 

@@ -26,6 +26,7 @@ NOT_RUN: dict[str, list[str]] = {
     ],
     "docs/howto/documentation.md": ["tests/docs/test_site.py builds the site"],
     "packages/labmates-doors/docs/howto/doors.md": [
+        "needs Inspect; packages/labmates-doors/tests/doors/inspect runs such commands",
         "needs a collector; packages/labmates-doors/tests/doors/exports/test_otlp.py has one",
     ],
     "packages/labmates-doors/docs/howto/gateway.md": [

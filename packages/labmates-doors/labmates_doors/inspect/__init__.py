@@ -1,0 +1,1 @@
+"""Conditions of labmates as tasks of Inspect, whose model plays."""
