@@ -87,7 +87,8 @@ format: develop
 
 # The site of documentation, in site/: open site/index.html.
 docs: develop
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "The site is in $(CURDIR)/site/index.html"
 
 # The store of `labmates view --sample` and of the gallery; anew when the store's version or what is recorded changes.
 sample: develop

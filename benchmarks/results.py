@@ -46,6 +46,10 @@ GAME_METRICS = ("level", "cooperation", "efficiency", "failed_decision_rate")
 LAB_METRICS = ("skill", "accuracy", "artifacts_missing", "failed_reply_rate")
 GAME_NOTE = f"{SIMULATIONS} simulations each; replies without a schema; the target of collective-risk is 30."
 ANALYST_RULES = "One run each. The baseline has $1 and 4,096 tokens a reply: what it earns can be earned."
+USED = (
+    *("models", "runs", "calls", "input_tokens", "output_tokens", "tool_calls"),
+    *("failed_reply_share", "seconds_per_run"),
+)
 STRONG = Path(__file__).with_name("strong_model_runs.csv")
 SETTINGS = {"call_timeout": 900.0, "max_concurrent_calls": 2}
 
@@ -158,8 +162,13 @@ def page(store_url: str, planned: Sequence[Play], missing: Sequence[str]) -> str
     lines += markdown(results_table("teams", "", cells(teams, LAB_METRICS), LAB_METRICS)) if teams else ["No runs."]
     lines += ["", "## Tokens and time", ""]
     for title, mine in (("Games", games), ("Lab, alone", alone), ("Lab, four teams", teams)):
-        lines += [f"{title}:", "", *markdown(parts.usage_table(mine, costs)), ""] if mine else []
+        lines += [f"{title}:", "", *markdown(used(parts.usage_table(mine, costs))), ""] if mine else []
     return "\n".join([*lines, *strong(), ""])
+
+
+def used(table: Table) -> Table:
+    """The columns of a table of usage that say how much a model works; money is nothing on the machine's own models."""
+    return Table(table.name, table.title, [column for column in table.columns if column.key in USED], table.rows)
 
 
 def lacking(runs: Sequence[RunRecord], planned: Iterable[Play]) -> list[str]:

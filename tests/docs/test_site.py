@@ -92,14 +92,24 @@ def opened(browser: Browser, site: Path, page: str, **options: Any) -> tuple[Pag
 
 @whole
 @pytest.mark.needs("browser")
-def test_search_works_from_files_and_asks_nobody(browser: Browser, site: Path) -> None:
+@pytest.mark.parametrize(
+    ("words", "page"),
+    [
+        ("deviation rating", "explanations/ratings"),
+        ("architecture", "explanations/design"),
+        ("csv task", "howto/new-task"),
+        ("budget", "explanations/budgets"),
+        ("resume", "studies/index"),
+    ],
+)
+def test_search_finds_the_page_first_from_files_and_asks_nobody(
+    browser: Browser, site: Path, words: str, page: str
+) -> None:
     tab, asked = opened(browser, site, "reference/settings")
     tab.click("input.md-search__input")
     tab.wait_for_selector("iframe[title=search]", state="attached")
-    tab.keyboard.type("deviation rating")
-    tab.wait_for_selector(".md-search-result__link")
-    found = [link.get_attribute("href") or "" for link in tab.locator(".md-search-result__link").all()]
-    assert any("explanations/ratings.html" in link for link in found)
+    tab.keyboard.type(words)
+    tab.wait_for_selector(f".md-search-result__item:first-child .md-search-result__link[href*='{page}.html']")
     assert asked == []
     tab.context.close()
 
