@@ -41,7 +41,6 @@ _NUMBERS = ("seed", "seconds", "bill")
     default="",
     help='Runs with a message, code, output or artifact that matches: words, "a phrase", begin*, -without, OR.',
 )
-@click.option("--flag", metavar="FLAG", default="", help="Runs with a note that has this flag (see labmates view).")
 @click.option(
     "--sort", metavar="COLUMN", default="started", show_default=True, help="Column to sort by, largest or newest first."
 )

@@ -12,7 +12,6 @@ import sqlalchemy as sa
 from labmates.errors import UsageError, unknown_name
 from labmates.records import schema
 from labmates.records.database import Database
-from labmates.records.notes import FLAGS, flagged_runs
 from labmates.records.rows import RUN_COLUMNS, run_record
 from labmates.records.run import RunRecord, RunStatus
 from labmates.records.search import matching_runs, parse_query
@@ -44,7 +43,6 @@ class Chosen:
     ids: tuple[str, ...] = ()
     key: tuple[str, ...] = ()  # keys of conditions
     search: str = ""  # a full-text query; see `labmates.records.search.parse_query`
-    flag: str = ""  # of a note on the run or on one of its events
 
     @property
     def is_all(self) -> bool:
@@ -95,14 +93,12 @@ def run_page(
 ) -> RunPage:
     """The page of runs after or before a position of another page.
 
-    Raises `UsageError` if a status, a flag, an order, a position or a search is invalid.
+    Raises `UsageError` if a status, an order, a position or a search is invalid.
     """
     if sort not in SORTS:
         raise unknown_name("order", sort, SORTS)
     if chosen.status and chosen.status not in STATUSES:
         raise unknown_name("status", chosen.status, STATUSES)
-    if chosen.flag and chosen.flag not in FLAGS:
-        raise unknown_name("flag", chosen.flag[:40], FLAGS)
     column: sa.ColumnElement[Any] = _STUDY if sort == "study" else _RUNS.c[sort]
     backwards = bool(before)
     query = sa.select(_RUNS.c.id).where(*conditions(chosen, is_sqlite=database.is_sqlite))
@@ -185,8 +181,6 @@ def conditions(chosen: Chosen, *, is_sqlite: bool) -> Iterable[sa.ColumnElement[
             _RUNS.c.error.contains(text, autoescape=True),
             sa.cast(_RUNS.c.condition, sa.Text).contains(_as_json(text), autoescape=True),
         )
-    if chosen.flag:
-        yield _RUNS.c.id.in_(flagged_runs(chosen.flag))
     if chosen.search:
         yield _RUNS.c.id.in_(matching_runs(parse_query(chosen.search), is_sqlite=is_sqlite))
 

@@ -14,7 +14,6 @@ import sqlalchemy as sa
 from labmates.records import schema
 from labmates.records.bodies import Body, Unpacker, Value
 from labmates.records.events import Event, make_event
-from labmates.records.notes import Note, notes_of
 from labmates.records.run import RunRecord
 from labmates.records.store import Store
 
@@ -152,11 +151,6 @@ class RunReader:
             for row in reversed(self.rows("llm_call", "judge_call")):
                 places |= dict.fromkeys(missing.intersection(row.data.get("messages", ())), row.seq)
         return places
-
-    @cached_property
-    def notes(self) -> list[Note]:
-        """Notes on the run and its events."""
-        return notes_of(self.store.database, self.run.id)
 
     @cached_property
     def counts(self) -> dict[tuple[str, str, str], int]:

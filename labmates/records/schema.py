@@ -149,20 +149,6 @@ calls = Table(
 )
 """Cached replies of models by hash of the request; see `records.shared_calls`."""
 
-notes = Table(
-    "notes",
-    metadata,
-    Column("run", ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True),
-    Column("number", Integer, primary_key=True),
-    Column("at", Float, nullable=False),
-    # Number of the annotated event; NULL for the whole run.
-    Column("event", Integer),
-    Column("flag", String(20), nullable=False),
-    Column("author", String(80), nullable=False),
-    Column("text", Text, nullable=False),
-)
-"""People's notes on runs; see `records.notes`."""
-
 OF_RUNS = [table for table in metadata.sorted_tables if "run" in table.c]
 """The tables whose rows belong to runs."""
 

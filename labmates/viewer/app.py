@@ -1,6 +1,6 @@
 """The viewer's web application: routes, request handlers, and error pages.
 
-It writes only notes, scores by hand and the index of full-text search. Unrecorded data of a running run (replies in
+It writes only scores by hand and the index of full-text search. Unrecorded data of a running run (replies in
 progress and questions to people) come from the run itself (`labmates.workflows.people.live`), which also receives the
 answers.
 """
@@ -34,7 +34,6 @@ from labmates.pages.links import Links
 from labmates.pages.rendering import explain, plain, render
 from labmates.records.database import StoreError
 from labmates.records.listing import Chosen, facets, near_ids, run_page
-from labmates.records.notes import add_note, remove_note
 from labmates.records.reading import Readers, RunReader
 from labmates.records.run import RunRecord
 from labmates.records.store import Store
@@ -133,7 +132,6 @@ class _Viewer:
                 Route("/runs/{run}/replies", self._replies, methods=["GET"]),
                 Route("/runs/{run}/approval", self._approval, methods=["GET"]),
                 Route("/runs/{run}/approval", self._answer, methods=["POST"]),
-                Route("/runs/{run}/notes", self._note, methods=["POST"]),
                 Route("/judging", self._judging, methods=["GET"]),
                 Route("/judging", self._scored, methods=["POST"]),
                 Route("/runs/{run}/turn", self._turn, methods=["GET"]),
@@ -205,7 +203,7 @@ class _Viewer:
 
     async def _run(self, request: Request) -> Response:
         reader = await run_in_threadpool(self._reader, request)
-        page = partial(overview, form_token=self._form_token, budget=await _budget(reader.run))
+        page = partial(overview, budget=await _budget(reader.run))
         return HTMLResponse(await run_in_threadpool(page, reader, _LINKS))
 
     def _page_of_run(self, page: Callable[[RunReader, QueryParams, Links], Markup], request: Request) -> Response:
@@ -214,7 +212,7 @@ class _Viewer:
     def _event(self, request: Request) -> Response:
         reader = self._reader(request)
         try:
-            return HTMLResponse(event_page(reader, _number(request, "event"), _LINKS, self._form_token))
+            return HTMLResponse(event_page(reader, _number(request, "event"), _LINKS))
         except UsageError as error:
             return _error(404, "There is no such event", error)
 
@@ -278,22 +276,6 @@ class _Viewer:
         if answer is None or not answer.get("accepted"):
             return await self._approval_page(reader, "This question no longer waits for an answer.", 409)
         return RedirectResponse(_LINKS.run(reader.run.id), 303)
-
-    async def _note(self, request: Request) -> Response:
-        reader, form = await run_in_threadpool(self._reader, request), await _form(request)
-        self._check_form(form)
-        run, event = reader.run.id, form.get("event", "")
-
-        def write(store: Store) -> None:
-            if (number := form.get("remove", "")).isdecimal():
-                return remove_note(store.database, run, int(number[:9]))
-            about = int(event[:9]) if event.isdecimal() else None
-            note = {name: form.get(name, "") for name in ("flag", "author")}
-            return add_note(store.database, run, form.get("text", ""), event=about, **note)
-
-        await run_in_threadpool(self._write, write)
-        page = _LINKS.event(run, int(event[:9])) if event.isdecimal() else _LINKS.run(run)
-        return RedirectResponse(f"{page}#notes", 303)
 
     def _judging(self, request: Request) -> Response:
         study, _ = self._study(request)

@@ -35,7 +35,7 @@ HEADERS: Mapping[str, str] = {
     "cache-control": "no-store",
 }
 """Headers of all responses."""
-ANSWERS = ("/approval", "/turn", "/notes", "/judging")
+ANSWERS = ("/approval", "/turn", "/judging")
 """Suffixes of the paths that accept forms."""
 
 

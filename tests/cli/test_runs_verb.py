@@ -9,7 +9,6 @@ import sqlalchemy as sa
 from labmates.records import schema
 from labmates.records.bodies import Bodies
 from labmates.records.events import MessageEvent
-from labmates.records.notes import add_note
 from labmates.records.run import Usage
 from labmates.records.store import Store
 from tests.support.command_line import Labmates
@@ -40,14 +39,6 @@ def test_runs_are_listed_newest_first_and_filtered(labmates: Labmates, store: St
     done = labmates("runs", "--limit", "1")
     assert "newest" in done.out
     assert "The first 1 runs; --limit shows more." in done.out
-
-
-def test_runs_are_listed_by_the_flags_of_their_notes(labmates: Labmates, store: Store) -> None:
-    add_note(store.database, "middle", "look", flag="discuss")
-    assert listed(labmates, "--flag", "discuss") == ["middle"]
-    assert listed(labmates, "--flag", "wrong") == []
-    done = labmates("runs", "--flag", "rong")
-    assert (done.code, "unknown flag 'rong'" in done.err) == (2, True)
 
 
 def test_runs_are_found_by_their_texts(labmates: Labmates, store: Store) -> None:

@@ -19,7 +19,6 @@ LEFT_OUT: Final = {
     "runs.most": "what the run was expected to cost at most, before it began",
     "attempts": "why earlier workers stopped; no number is computed from it",
     "studies": "plans and caps, which their owner changes",
-    "notes": "what people write beside the record",
     "calls": "a cache of replies; runs hold their own copies",
     "alembic_version": "the version of the tables",
 }

@@ -1,4 +1,4 @@
-"""Notes and scores by people on the pages: kept from other sites, escaped, blind, and refused with the reason."""
+"""Scores by people on the pages: kept from other sites, escaped, blind, and refused with the reason."""
 
 from __future__ import annotations
 
@@ -8,14 +8,11 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
-from playwright.sync_api import expect
 
 from labmates.records.bodies import Bodies
 from labmates.records.events import ArtifactEvent, Event, ScoreEvent, WarningEvent
-from labmates.records.notes import notes_of
 from labmates.records.store import Store
 from labmates.workflows.protocol.analysis import ANALYSES
-from tests.support.browser import chromium, page_of
 from tests.support.recorded import add
 from tests.support.site import TOKEN, Answer, Site, served
 
@@ -57,33 +54,14 @@ def form_token(site: Site, path: str) -> str:
     return found[1]
 
 
-def test_notes_are_added_shown_and_removed(site: Site, store: Store) -> None:
-    token = form_token(site, "/runs/run0")
-    assert send(site, "/runs/run0/notes", token, text=HOSTILE, flag="wrong", author="Ada").status == 303
-    done = send(site, "/runs/run0/notes", token, text="about it", event="1")
-    assert done.headers["location"] == "/runs/run0/events/1#notes"
-    page = site.get("/runs/run0").text
-    assert HOSTILE not in page
-    assert "&lt;script&gt;" in page
-    assert "about it" in page
-    event = site.get("/runs/run0/events/1").text
-    assert ("about it" in event, "Ada" in event) == (True, False)
-    assert "/runs/run0" in site.get("/?flag=wrong").text
-    assert "/runs/run1" not in site.get("/?flag=wrong").text
-    assert send(site, "/runs/run0/notes", token, remove="1").status == 303
-    assert [note.text for note in notes_of(store.database, "run0")] == ["about it"]
-
-
 def test_forms_of_others_change_nothing(site: Site, store: Store) -> None:
-    token = form_token(site, "/runs/run0")
-    assert send(site, "/runs/run0/notes", "guessed", text="x").status == 403
-    assert send(site, "/judging", "guessed", judge="ada", run="run0", study="pilot").status == 403
-    body = urlencode({"form_token": token, "text": "x"}).encode()
-    assert site.ask("/runs/run0/notes", "POST", body, Origin="http://evil.example").status == 403
-    assert site.ask("/runs/run0/notes", "POST", body, Authorization=f"Bearer {TOKEN}").status == 403
-    refused = send(site, "/runs/run0/notes", token, text="")
-    assert (refused.status, "needs a text or a flag" in refused.text) == (400, True)
-    assert notes_of(store.database, "run0") == []
+    fields = {"judge": "ada", "study": "pilot", "run": "run0", "value-accuracy": "1"}
+    token = form_token(site, "/judging?study=pilot&judge=ada")
+    assert send(site, "/judging", "guessed", **fields).status == 403
+    body = urlencode({"form_token": token, **fields}).encode()
+    assert site.ask("/judging", "POST", body, Origin="http://evil.example").status == 403
+    assert site.ask("/judging", "POST", body, Authorization=f"Bearer {TOKEN}").status == 403
+    assert [score.judge for score in store.scores("run0")] == ["verified"]
 
 
 def test_a_person_scores_reports_blind_and_agreement_reads_it(site: Site, store: Store) -> None:
@@ -121,21 +99,3 @@ def test_a_wrong_score_is_told_and_not_taken(site: Site, store: Store, fields: d
     refused = send(site, "/judging", token, **{"judge": "ada", "study": "pilot", "run": "run0", **fields})
     assert (refused.status, said in refused.text) == (400, True)
     assert [score.judge for score in store.scores("run0")] == ["verified"]
-
-
-@pytest.mark.slow("tests/viewer/test_by_hand.py")
-@pytest.mark.needs("browser")
-@pytest.mark.xdist_group("viewer")
-def test_a_note_is_written_by_keyboard_in_a_browser(site: Site) -> None:
-    with chromium() as browser, page_of(browser, site.url) as (page, seen):
-        page.goto(f"{site.url}/runs/run0")
-        page.get_by_text("Add a note").focus()
-        page.keyboard.press("Enter")
-        page.get_by_label("Note", exact=True).focus()
-        page.keyboard.type("by hand")
-        page.keyboard.press("Tab")
-        page.keyboard.type("d")
-        page.get_by_role("button", name="Save", exact=True).press("Enter")
-        expect(page.locator("#notes")).to_contain_text("by hand")
-        expect(page.locator("#notes .flag")).to_have_text("discuss")
-        assert seen.errors == []

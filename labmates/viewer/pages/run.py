@@ -18,7 +18,6 @@ from labmates.pages.links import PER_PAGE, Links
 from labmates.pages.rendering import render
 from labmates.pages.section import Section
 from labmates.records.event_text import heading
-from labmates.records.notes import FLAGS
 from labmates.records.reading import RunReader
 from labmates.records.run import RunRecord
 from labmates.viewer.event_items import HIDDEN, Item, changes, items, message_texts
@@ -37,18 +36,9 @@ _MOST_AGENTS: Final = 200
 """Maximum agents in the filter."""
 
 
-def overview(
-    reader: RunReader, links: Links, form_token: str = "", budget: Mapping[str, Any] = MappingProxyType({})
-) -> Markup:
-    """A run's overview page; with a `form_token`, notes can be added. See `burning` for the `budget`."""
-    noted = _noted(reader, form_token)
-    return render("run.html", sections=sections(reader, links, budget), **noted, **head(reader, links, "overview"))
-
-
-def _noted(reader: RunReader, form_token: str, event: int | None = None) -> dict[str, Any]:
-    """The notes of a run or of one of its events, and the values for their form."""
-    notes = [note for note in reader.notes if event in (None, note.event)]
-    return {"notes": notes, "flags": FLAGS, "form_token": form_token, "event_number": event}
+def overview(reader: RunReader, links: Links, budget: Mapping[str, Any] = MappingProxyType({})) -> Markup:
+    """A run's overview page; see `burning` for the `budget`."""
+    return render("run.html", sections=sections(reader, links, budget), **head(reader, links, "overview"))
 
 
 def sections(reader: RunReader, links: Links, budget: Mapping[str, Any] = MappingProxyType({})) -> list[Section]:
@@ -180,7 +170,7 @@ def story_since(reader: RunReader, after: int, links: Links) -> tuple[Markup, in
     return render("items.html", items=story, links=links, run=reader.run), max(events, default=after)
 
 
-def event_page(reader: RunReader, number: int, links: Links, form_token: str = "") -> Markup:
+def event_page(reader: RunReader, number: int, links: Links) -> Markup:
     """The page of one event: full texts, the prompt of a call, the changes of an artifact.
 
     Raises `UsageError` if the event is unknown.
@@ -214,7 +204,6 @@ def event_page(reader: RunReader, number: int, links: Links, form_token: str = "
         versions=versions,
         data=event.model_dump(mode="json", exclude={"messages"}),
         page=_page_of(reader.numbers(without=HIDDEN), number),
-        **_noted(reader, form_token, number),
         **head(reader, links, "story"),
     )
 

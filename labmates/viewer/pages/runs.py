@@ -13,7 +13,6 @@ from labmates.errors import LabmatesError, unknown_name
 from labmates.pages.links import Links
 from labmates.pages.rendering import render
 from labmates.records.listing import SORTS, STATUSES, Chosen, Facets, RunPage, facets, run_count, run_page
-from labmates.records.notes import FLAGS
 from labmates.records.run import RunRecord
 from labmates.records.store import Store
 from labmates.records.studies import WAITING, Counts, failure_reasons, invalid_reasons, study_counts, study_record
@@ -49,7 +48,7 @@ class Asked:
 def asked_for(query: QueryParams, known: Facets) -> Asked:
     """The request in the query of an address.
 
-    Raises `UsageError` if a study, kind, status, flag or order is unknown.
+    Raises `UsageError` if a study, kind, status or order is unknown.
     """
     texts: dict[str, Any] = {
         name: query.get(name, "").strip() for name in asdict(Chosen()) if name not in ("key", "ids")
@@ -59,7 +58,6 @@ def asked_for(query: QueryParams, known: Facets) -> Asked:
         ("study", chosen.study, known.studies),
         ("kind", chosen.kind, known.kinds),
         ("status", chosen.status, STATUSES),
-        ("flag", chosen.flag, FLAGS),
         ("order", query.get("sort", ""), SORTS),
         ("direction", query.get("order", ""), ("asc", "desc")),
     ):
@@ -104,7 +102,6 @@ def listed(
         chips=_chips([row.run for row in page.rows]),
         plain_chips=_NAMED,
         shown_name=shown_name,
-        flags=FLAGS,
         shown_studies=dict(list(known.studies.items())[:_STUDIES_SHOWN]),
         **{"static_pages": 0, "static_page": 1, "unindexed": 0, **more},
     )
