@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import tests.support.garbage  # noqa: F401 - registers a baseline
 from tests.support.command_line import Labmates
 
 MATCHUPS: list[dict[str, list[Any]]] = [

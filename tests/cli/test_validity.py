@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import tests.support.garbage  # noqa: F401 - registers a baseline
 from labmates.api import load
 from labmates.cli.main import run_command
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import tests.support.garbage  # noqa: F401 - registers a baseline
 from tests.support.command_line import Done, Labmates
 
 RUN = ["run", "science", "--task", "anomaly", "--difficulty", "easy"]

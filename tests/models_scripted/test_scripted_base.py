@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage
 from pydantic import BaseModel
 
+import tests.support.garbage  # noqa: F401 - registers a baseline
 from labmates.budgets.tokens import estimate_messages, estimate_tokens
 from labmates.models.normalise import normalise
 from labmates.models.scripted import BASELINES, describe

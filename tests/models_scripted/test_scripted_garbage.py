@@ -14,7 +14,7 @@ from labmates.agents.tools import ARGUMENTS, tool_schema
 from labmates.budgets.tokens import text_of
 from labmates.models.normalise import normalise
 from labmates.models.scripted.base import Heard, make_reply
-from labmates.models.scripted.garbage import KINDS, Garbage
+from tests.support.garbage import KINDS, Garbage
 
 PROMPT = [SystemMessage("You are a member."), HumanMessage("# Step: work\nYour task: try")]
 TOOLS = [tool_schema(name) for name in ARGUMENTS]

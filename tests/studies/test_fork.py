@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+import tests.support.garbage  # noqa: F401 - registers a baseline
 from labmates.budgets.tokens import text_of
 from labmates.errors import UsageError
 from labmates.models.errors import ContextOverflowError

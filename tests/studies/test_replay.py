@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import tests.support.garbage  # noqa: F401 - registers a baseline
 from labmates.budgets.tokens import estimate_messages, text_of
 from labmates.errors import UsageError
 from labmates.judges.panel import make_panel

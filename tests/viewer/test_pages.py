@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import tests.support.garbage  # noqa: F401 - registers a baseline
 from labmates.api import arun
 from labmates.records.bodies import Bodies
 from labmates.records.events import (

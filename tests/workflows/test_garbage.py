@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+import tests.support.garbage  # noqa: F401 - registers a baseline
 from labmates.api import arun
 from labmates.records.events import ChargeEvent, FailedReplyEvent, LLMCallEvent
 from labmates.records.store import Store

@@ -4,7 +4,6 @@ They take the same path as a language model (prompt, tools, budget, parsing, rec
 and are named as baselines wherever they appear. None replaces a language model's result. They read orders as data
 (`labmates.models.orders`).
 
-- ``garbage`` sends malformed replies of every kind, to test the lab's robustness.
 - ``referee`` rates reports by rules: a judge without a model.
 - ``gullible`` rates like ``referee``, but obeys ratings ordered in a report.
 - ``colleague`` plays the behavioural games and works in the lab by one disposition: a test case for predicting work

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tests.support.garbage  # noqa: F401 - registers a baseline
 from labmates.api import arun
 from labmates.stats.ratings import ALL_GAMES
 from labmates.workflows.dilemmas import frames as dilemma_frames

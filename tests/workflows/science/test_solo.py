@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+import tests.support.garbage
 import tests.support.wasteful  # noqa: F401 - registers two baselines
 from labmates.agents.tools import TO_WRITE
 from labmates.api import ajudge, arun

@@ -15,13 +15,13 @@ from labmates.agents.organisation_parts import Seat
 from labmates.errors import MissingExtraError, UsageError
 from labmates.sandboxes.base import SandboxError
 from labmates.sandboxes.bubblewrap import bubblewrap_works, enclosed_program, process_limit
-from labmates.sandboxes.container_programs import Ended, check_image, run_in_container
 from labmates.sandboxes.folders import own_folder
 from labmates.sandboxes.interpreter import FLAGS, this_interpreter
 from labmates.sandboxes.memory import exceeds
 from labmates.sandboxes.output import Printed
 from labmates.sandboxes.process import Limits
 from labmates.sandboxes.runner import filter as call_filter
+from labmates_doors.seats.containers import Ended, check_image, run_in_container
 from labmates_doors.seats.endpoint import served
 from labmates_doors.seats.session import SeatError, SeatSession
 

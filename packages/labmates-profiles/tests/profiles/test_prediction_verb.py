@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import tests.support.garbage  # noqa: F401 - registers a baseline
 from labmates import screen
 from labmates.models.roster import roster
 from labmates.records.events import ScoreEvent

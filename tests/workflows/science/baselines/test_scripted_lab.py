@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from pydantic import BaseModel, Field
 
+import tests.support.garbage
 import tests.support.wasteful  # noqa: F401 - registers two baselines
 from labmates.agents.organisation_parts import REPORT, Seat, Team
 from labmates.agents.sections import excerpt, excerpts

@@ -15,10 +15,10 @@ import pytest
 
 from labmates.records.bodies import Bodies
 from labmates.records.events import ArtifactEvent, WarningEvent
-from labmates.sandboxes.container_programs import run_in_container
 from labmates.sandboxes.engine import connect
 from labmates.sandboxes.folders import in_thread
 from labmates.sandboxes.image.names import image_tag
+from labmates_doors.seats.containers import run_in_container
 from tests.support.puppet import dutiful
 from tests.support.seats import seated
 from tests.workflows.science.test_science_lab import Lab

@@ -1,4 +1,7 @@
-"""The baseline ``garbage``: malformed replies of every kind that servers and models send, and a few more."""
+"""The baseline ``scripted:garbage``: malformed replies of every kind that servers and models send, and a few more.
+
+It exists in a process that imports this module.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 
+from labmates.models.scripted import BASELINES
 from labmates.models.scripted.base import Draft, DraftCall, Heard, ScriptedModel, call
 from labmates.util.seeds import derive
 
@@ -157,3 +161,6 @@ class Garbage(ScriptedModel):
         """A reply of a random kind."""
         rng = random.Random(derive(heard.seed, "garbage", len(heard.messages)))
         return KINDS[rng.choice(tuple(KINDS))](rng, heard)
+
+
+BASELINES.register("garbage", Garbage)
