@@ -267,7 +267,7 @@ def check(lab: Lab, params: CheckParams) -> Iterator[Result]:
     """Check a task against the rules: the conformance test.
 
     TASK is a name, or path/to/file.py:Class or module:Class for a task that is not installed. The check tries several
-    seeds at every difficulty, in separate processes. The exit code is 1 if there are errors, else 0.
+    seeds at every difficulty, also in other processes. The exit code is 1 if there are errors, else 0.
     """
     from labmates.tasks.conformance.trial import try_task
 

@@ -39,6 +39,8 @@ RULES = {
 }
 """The rules in order, each with the property of a task that passes."""
 
+HANGS = "hangs: "
+"""Beginning of the text about a rule that takes too long."""
 MOST_TOLD = 300
 """Most characters of an exception's text."""
 
@@ -131,8 +133,8 @@ def exception_text(error: BaseException) -> str:
     theirs = next((Path(frame.filename).parent for frame in frames if not frame.filename.startswith(ours)), None)
     last = next((frame for frame in reversed(frames) if Path(frame.filename).parent == theirs), frames[-1])
     text = " ".join(str(error).split())[:MOST_TOLD]
-    raised = "takes too much memory: raised" if isinstance(error, MemoryError) else "raised"
-    return f"{raised} {type(error).__name__}: {text} ({Path(last.filename).name}, line {last.lineno})"
+    how = HANGS if isinstance(error, TimeoutError) else ""
+    return f"{how}raised {type(error).__name__}: {text} ({Path(last.filename).name}, line {last.lineno})"
 
 
 def _examine_one(task: Task[Any, Any], seed: int, difficulty: Difficulty, level: _Level) -> Iterator[Event]:

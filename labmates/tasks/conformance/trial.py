@@ -1,37 +1,31 @@
-"""The conformance test in separate processes, with limits on time and memory."""
+"""The conformance test under a limit of time, and the data sets once more in other processes."""
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
-import signal
+import subprocess
 import sys
-import tempfile
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
-from contextlib import aclosing, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import redirect_stdout
 from dataclasses import dataclass, field
-from typing import IO, Any
+from typing import Any
 
-from labmates.errors import UsageError
-from labmates.tasks.conformance.events import Fingerprint, Problem, Step, differing
-from labmates.tasks.conformance.examine import RULES
-from labmates.util.loops import run_async
+from labmates.errors import LabmatesError, UsageError
+from labmates.registry import time_limit
+from labmates.tasks.conformance.events import Event, Fingerprint, Problem, Step, differing
+from labmates.tasks.conformance.examine import HANGS, RULES, examine, exception_text
+from labmates.tasks.registry import load_task, resolve_reference
 
 TRIAL_RULES = {
     "load": "the task can be imported and created, and has the name of its entry point",
     **RULES,
-    "processes": "another process with another hash seed and time zone gives the same bytes",
+    "processes": "another process with another hash seed, time zone and order of seeds gives the same bytes",
 }
 """The rules of a trial in order, each with the property of a task that passes."""
 
 STEP_SECONDS = 60.0
 """Time limit of a single step (one rule on one data set)."""
-START_SECONDS = 120.0
-"""Time limit until a process's first step, which runs no code of the task."""
-MEMORY = 2 * 1024**3
-"""Memory limit of a task, in bytes; built-in tasks take some tens of megabytes."""
-LINE_MOST = 2**24
 
 Watch = Callable[[Step], None]
 """Called with each step before it starts."""
@@ -66,10 +60,9 @@ def try_task(
     seeds: Sequence[int] = (0, 1, 2),
     *,
     step_seconds: float = STEP_SECONDS,
-    memory: int = MEMORY,
     watch: Watch = lambda _: None,
 ) -> Trial:
-    """Test a task in separate processes; hangs and crashes become problems.
+    """Test a task, in the main thread; a step that takes too long becomes a problem and ends the test.
 
     Parameters
     ----------
@@ -77,114 +70,97 @@ def try_task(
         The task's name, ``path/to/file.py:Class`` or ``module:Class``.
     step_seconds
         Time limit of one step.
-    memory
-        Memory limit of the task, in bytes.
 
     Raises
     ------
     UsageError
         If the name or file is unknown, or there are fewer than two different seeds.
     """
-    from labmates.tasks.registry import resolve_reference
-
     resolved = resolve_reference(reference)
     if len(set(seeds)) < 2:
         raise UsageError("checking a task needs at least two different seeds")
-    session = _Session(Trial(), step_seconds, watch)
-    arguments = (str(memory), *map(str, dict.fromkeys(seeds)))
-    run_async(lambda: session.run({"PYTHONHASHSEED": "1", "TZ": "UTC"}, resolved, "examine", *arguments))
-    if session.prints:
-        again = {"PYTHONHASHSEED": "2", "TZ": "Asia/Kathmandu"}
-        run_async(lambda: session.run(again, resolved, "generate", *arguments))
-    return session.trial
+    trial, made = Trial(), list[str]()
+    with redirect_stdout(sys.stderr):
+        for event in _in_time(_events(resolved, seeds), step_seconds):
+            if isinstance(event, Step):
+                trial.tried.add(event.rule)
+                watch(event)
+            elif isinstance(event, Problem):
+                trial.problems.append(event)
+            else:
+                made.append(_place(event))
+    if made and not any(problem.text.startswith(HANGS) for problem in trial.problems):
+        trial.tried.add("processes")
+        watch(Step("processes", ""))
+        trial.problems += _differences(resolved, made, step_seconds)
+    return trial
 
 
-@dataclass
-class _Session:
-    trial: Trial
-    step_seconds: float
-    watch: Watch
-    prints: dict[str, dict[str, str]] = field(default_factory=dict)
-    step: Step = field(default_factory=lambda: Step("load", ""))
+def _events(reference: str, seeds: Sequence[int]) -> Iterator[Event]:
+    yield Step("load", "")
+    try:
+        task = load_task(reference)
+    except LabmatesError as error:
+        yield Problem("load", str(error))
+        return
+    except (Exception, SystemExit) as error:  # a plug-in may raise anything
+        yield Problem("load", exception_text(error))
+        return
+    if ":" not in reference and task.name != reference:
+        yield Problem("load", f"the entry point is '{reference}', but the task's name is '{task.name}'")
+    yield from examine(task, seeds)
 
-    async def run(self, environment: dict[str, str], *arguments: str) -> None:
-        """Run the test in one process, and collect its events."""
-        with tempfile.TemporaryFile() as noise:
-            async with aclosing(_messages(environment, arguments, noise, self.step_seconds)) as messages:
-                async for message in messages:
-                    self._note(message, noise)
 
-    def _note(self, message: dict[str, Any], noise: IO[bytes]) -> None:
-        match message.pop("event"):
-            case "Step":
-                self.step = Step(**message)
-                self.trial.tried.add(self.step.rule)
-                self.watch(self.step)
-            case "Problem":
-                problem = Problem(**message)
-                # Failed generation is already reported.
-                if problem.rule != "processes" or problem.where in self.prints:
-                    self.trial.problems.append(problem)
-            case "Fingerprint":
-                self._compare(Fingerprint(**message))
-            case "Hang":
-                self._add_problem(f"hangs: it did not end within {self.step_seconds:g} s")
-            case "Crash":
-                self._add_problem(f"ends its process: {_cause(message['code'])}{_last_words(noise)}")
+def _in_time(events: Iterator[Event], seconds: float) -> Iterator[Event]:
+    """Yield events until one takes too long, which the rule in question reports."""
+    while True:
+        with time_limit(seconds):
+            event = next(events, None)
+        if event is None:
+            return
+        yield event
+        if isinstance(event, Problem) and event.text.startswith(HANGS):
+            return
 
-    def _add_problem(self, text: str) -> None:
-        self.trial.problems.append(Problem(self.step.rule, text, where=self.step.where))
 
-    def _compare(self, fingerprint: Fingerprint) -> None:
-        first = self.prints.setdefault(fingerprint.where, fingerprint.parts)
-        if parts := differing(first, fingerprint.parts):
-            self._add_problem(
-                f"another process gives different {parts}; look for sets, hash(), the time zone and kept state"
+def _place(event: Fingerprint) -> str:
+    """A data set as an argument of the other process."""
+    seed, _, difficulty = event.where.removeprefix("seed ").partition(", ")
+    return f"{seed}/{difficulty}"
+
+
+def _differences(reference: str, places: Sequence[str], seconds: float) -> Iterator[Problem]:
+    """Yield how the data sets differ between two processes that make them in opposite orders."""
+    try:
+        first = _fingerprints(reference, places, {"PYTHONHASHSEED": "1", "TZ": "UTC"}, seconds)
+        again = _fingerprints(reference, places[::-1], {"PYTHONHASHSEED": "2", "TZ": "Asia/Kathmandu"}, seconds)
+    except LabmatesError as error:
+        yield Problem("processes", f"another process fails: {error}")
+        return
+    for place, one, other in zip(places, first, again[::-1], strict=True):
+        if parts := differing(one, other):
+            yield Problem(
+                "processes",
+                f"another process gives different {parts}; look for sets, hash(), the time zone and kept state",
+                where="seed {}, {}".format(*place.split("/")),
             )
 
 
-async def _messages(
-    environment: dict[str, str], arguments: Sequence[str], noise: IO[bytes], seconds: float
-) -> AsyncGenerator[dict[str, Any], None]:
-    """A child's messages, followed by a ``Hang`` or a ``Crash`` if it does not end normally."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-P", "-m", "labmates.tasks.conformance.child", *arguments),
-        env={**os.environ, **_ONE_THREAD, **environment},
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=noise,
-        limit=LINE_MOST,
-        start_new_session=True,
-    )
-    assert process.stdout is not None
-    limit = START_SECONDS
+def _fingerprints(
+    reference: str, places: Sequence[str], environment: Mapping[str, str], seconds: float
+) -> list[dict[str, str]]:
+    command = [sys.executable, "-P", "-m", "labmates.tasks.conformance.child", reference, *places]
     try:
-        while line := await asyncio.wait_for(process.stdout.readline(), limit):
-            message = json.loads(line)
-            if message["event"] == "End":
-                return
-            yield message
-            limit = seconds
-        yield {"event": "Crash", "code": await asyncio.wait_for(process.wait(), seconds)}
-    except TimeoutError:
-        yield {"event": "Hang"}
-    finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        await process.wait()
-
-
-_ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-"""Threads of libraries reserve memory, which would count against the limit."""
-
-
-def _cause(code: int) -> str:
-    return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-
-
-def _last_words(noise: IO[bytes]) -> str:
-    """The last line of the process's standard error."""
-    noise.seek(max(0, noise.seek(0, 2) - 2000))
-    lines = noise.read().decode(errors="replace").split("\n")
-    last = next((line.strip() for line in reversed(lines) if line.strip()), "")
-    return f" ({last[:200]})" if last else ""
+        done = subprocess.run(  # noqa: S603
+            command,
+            env={**os.environ, **environment},
+            capture_output=True,
+            text=True,
+            timeout=seconds * (1 + len(places)),
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise LabmatesError("it takes too long") from None
+    if done.returncode:
+        raise LabmatesError((done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1][:200])
+    return [json.loads(line) for line in done.stdout.splitlines()]
