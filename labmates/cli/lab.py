@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,7 +13,7 @@ from labmates.cli.console import complain, err, notify
 from labmates.cli.interrupt import run_until_stopped
 from labmates.cli.options import flag, flags_of, given, options_of
 from labmates.cli.results import chosen_runs
-from labmates.cli.summary import print_summary, warn_of_thinking
+from labmates.cli.summary import print_summary
 from labmates.errors import UsageError, explain
 from labmates.models.options import ModelOptions
 from labmates.studies.lab import StudyLab
@@ -44,14 +44,6 @@ class CommandLab(StudyLab):
         self.hint = f". Try '{click.get_current_context().command_path} --help'."
         self.as_json = bool(values.get("as_json"))
         self._again = again
-
-    def play(
-        self, conditions: Sequence[Condition], replicates: int, *, seed: int = 0, at_once: int, part_of: str
-    ) -> list[RunRecord]:
-        """The ended runs of conditions; warns if a model's reasoning contradicts the roster."""
-        runs = super().play(conditions, replicates, seed=seed, at_once=at_once, part_of=part_of)
-        warn_of_thinking(self.store, runs)
-        return runs
 
     def option(self, name: str) -> str:
         """The option of a parameter."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from labmates.budgets.money import parse_dollars, show_dollars
-from labmates.cli.console import complain, say
+from labmates.cli.console import say
 from labmates.cli.tables import print_grid
 from labmates.workflows.protocol.experiment import EXPERIMENTS
 
@@ -34,24 +34,9 @@ def print_summary(store: Store, runs: list[RunRecord]) -> None:
             spent = show_dollars(parse_dollars(run.budget["spent"])) if run.budget else ""
             rows.append([run.id, str(run.seed), run.standing, *metrics, spent, show_bill(run), f"{run.seconds:.1f}"])
         print_grid(headings, rows, [heading not in ("run", "status") for heading in headings])
-    warn_of_thinking(store, runs)
     hint = runs[0].id if len(runs) == 1 else "RUN"
     report = f"      the report: labmates show {hint} --report" if EXPERIMENTS.get(runs[0].kind).report else ""
     say(f"\nThe whole story: labmates show {hint}{report}")
-
-
-def warn_of_thinking(store: Store, runs: Iterable[RunRecord]) -> None:
-    """Warn about models whose reasoning contradicts the roster."""
-    from labmates.models.roster import thinking_warnings, traits_of
-    from labmates.records.events import LLMCallEvent
-
-    known = [run for run in runs if traits_of(run.models)]
-    used = [(run.models[0], run.usage.llm_calls, run.usage.reasoning_tokens) for run in known if len(run.models) == 1]
-    # The usage of several models is recorded by call.
-    mixed = [run.id for run in known if len(run.models) > 1]
-    used += [(call.model, 1, call.reasoning_tokens) for _, call in store.events_of(mixed, LLMCallEvent)]
-    for warning in thinking_warnings(used):
-        complain(warning)
 
 
 def show_bill(run: RunRecord) -> str:

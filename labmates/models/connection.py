@@ -271,7 +271,7 @@ class Connection:
         """Send the request once, when there is a slot, within its time."""
         messages = restored(request.messages, dialect.dropped, dialect.filled)
         limit = self.options.call_timeout
-        attempt = Attempt(limit, request.max_output_tokens, request.origin)
+        attempt = Attempt(limit, request.max_output_tokens)
         async with self.slots.entered():
             self._check_open(log)
             request.meter.begin()

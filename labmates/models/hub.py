@@ -329,5 +329,4 @@ def _request(
         meter=parameters.get("meter") or free_meter(),
         response_format=parameters.get("response_format"),
         tool_choice=choice,
-        origin=f"{config.get('metadata', {}).get('run', '')} {seed}",
     )

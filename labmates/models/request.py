@@ -20,8 +20,7 @@ class Request:
     """The contents of a call; `tools` and `response_format` follow OpenAI's protocol, `config` is LangChain's.
 
     `insisted` are required parameters: if the server refuses one, the call fails. `meter` pays for the attempts.
-    `tool_choice` is a tool's name, `ANY_TOOL`, or empty for an optional call. `origin` distinguishes calls with equal
-    contents.
+    `tool_choice` is a tool's name, `ANY_TOOL`, or empty for an optional call.
     """
 
     messages: Sequence[BaseMessage]
@@ -34,7 +33,6 @@ class Request:
     meter: CallMeter = field(default_factory=free_meter)
     response_format: Mapping[str, Any] | None = None
     tool_choice: str = ""
-    origin: str = ""
 
 
 Send = Callable[[Request, dict[str, Any]], Awaitable[BaseMessage]]

@@ -89,30 +89,6 @@ def traits_of(names: Iterable[str], more: Iterable[KnownModel] = ()) -> dict[str
     return traits
 
 
-def thinking_warnings(used: Iterable[tuple[str, int, int]]) -> list[str]:
-    """One warning for each model whose reasoning contradicts the roster.
-
-    `used` lists models with their calls and the reasoning tokens of these; a model may appear several times.
-    """
-    counts: dict[str, tuple[int, int]] = {}
-    for name, calls, tokens in used:
-        before = counts.get(name, (0, 0))
-        counts[name] = (before[0] + calls, before[1] + tokens)
-    warnings = []
-    for name, model in traits_of(counts).items():
-        calls, tokens = counts[name]
-        if not calls or model.thinking == bool(tokens):
-            continue
-        mode = "thinks" if model.thinking else "does not think"
-        count = f"{tokens:,}" if tokens else "no"
-        hint = f"; the setting for that is {model.setting}" if model.setting else ""
-        warnings.append(
-            f"{name}: {model.name} of the roster {mode}{hint}, but the replies of {calls:,} calls have {count} "
-            "reasoning tokens"
-        )
-    return warnings
-
-
 def known_model(row: Mapping[str, str]) -> KnownModel:
     """The model in a row of a roster. Raises `ValueError` if a value is missing or invalid."""
     if not row["name"]:

@@ -34,15 +34,14 @@ class Attempt:
     """An attempt, with a time limit in `seconds` and the request's output limit.
 
     The time counts from when the request is on the wire, and only while the event loop runs: a reply that arrived while
-    the process was busy is not late. `origin` (agent and run) distinguishes calls of the same content. `is_sent` tells
+    the process was busy is not late. `is_sent` tells
     that the request is on the wire, so that the provider may bill it. `cost` is the cost in the response's headers, in
     micro-dollars.
     """
 
-    def __init__(self, seconds: float, output_tokens: int, origin: str = "") -> None:
+    def __init__(self, seconds: float, output_tokens: int) -> None:
         self.is_sent = False
         self.cost: int | None = None
-        self.origin = origin
         self._seconds = seconds
         self._output_tokens = output_tokens
 

@@ -81,14 +81,3 @@ def test_a_dilemma_seats_models_of_five_servers_and_a_baseline(labmates: Labmate
         assert {request.body["model"] for request in server.requests} == {f"m{place}"}
     assert {request.body["temperature"] for request in servers[3].requests} == {0.3}
     assert record["usage"]["llm_calls"] > sum(len(server.requests) for server in servers)
-
-
-def test_each_model_of_a_run_that_thinks_against_the_roster_is_told(labmates: Labmates) -> None:
-    with OpenAIServer(Answer(text='{"action": "cooperate"}', reasoning="Let me think of that.")) as server:
-        models = ["openai:qwen3-8b", "openai:qwen3-8b?chat_template_kwargs.enable_thinking=true", "scripted:defect"]
-        done = labmates(
-            "run", "dilemma", "--game", "prisoners", "--reasoning", "none", "--repair-turns", "0",
-            "--models", ",".join(models), "--base-url", server.base_url,
-        )  # fmt: skip
-    [warning] = [line for line in done.err.splitlines() if "of the roster" in line]
-    assert "openai:qwen3-8b: qwen3-8b of the roster does not think" in warning

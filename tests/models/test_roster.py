@@ -13,7 +13,7 @@ from langchain_core.messages import HumanMessage
 from labmates.errors import UsageError
 from labmates.models.catalog import Catalog
 from labmates.models.hub import ModelHub
-from labmates.models.roster import KnownModel, read_roster, roster, thinking_warnings, traits_of
+from labmates.models.roster import KnownModel, read_roster, roster, traits_of
 from tests.support.openai_server import OpenAIServer
 
 
@@ -133,13 +133,3 @@ async def test_each_mode_of_thinking_is_reached_by_its_setting(model: KnownModel
     assert server.requests[0].body["model"] == model.weights
     assert server.requests[0].body.get("chat_template_kwargs") == sent
     assert traits_of([name]) == {name: model}
-
-
-def test_a_model_that_thinks_against_the_roster_is_told() -> None:
-    thinking = "openai:qwen3-8b?chat_template_kwargs.enable_thinking=true"
-    used = [("openai:qwen3-8b", 2, 0), ("openai:qwen3-8b", 3, 700), (thinking, 4, 0), ("openai:phi-4", 9, 0)]
-    plain, mode = thinking_warnings([*used, ("openai:unheard-of", 1, 5)])
-    assert "openai:qwen3-8b: qwen3-8b of the roster does not think" in plain
-    assert "5 calls have 700 reasoning tokens" in plain
-    assert "qwen3-8b-think of the roster thinks" in mode
-    assert "4 calls have no reasoning tokens" in mode

@@ -152,7 +152,7 @@ EMPTY: Any = {}
         ("attributes", "have no JSON schema", {"findings": Unschemed}),
         ("generate", "raised ZeroDivisionError", {"generate": lambda self, seed, difficulty: 1 / 0}),
         ("generate", "raised SystemExit", {"generate": lambda self, seed, difficulty: exit(3)}),
-        ("generate", "too much memory", {"generate": lambda *_: (_ for _ in ()).throw(MemoryError())}),
+        ("generate", "raised MemoryError", {"generate": lambda *_: (_ for _ in ()).throw(MemoryError())}),
         (
             "generate",
             "raised ValueError: Seed must be between 0 and 2**32 - 1",
