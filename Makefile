@@ -39,7 +39,7 @@ test: tests
 # With the slow tests (`.venv/bin/pytest --collect-only -q -m slow` lists them), those of the other packages, and the
 # checks of the code, which need one processor and run beside the tests.
 test-all: TESTS :=
-test-all: develop .venv-inspect/.ready
+test-all: develop .venv-inspect/.ready .venv-gym/.ready
 	@$(MAKE) --no-print-directory -j 2 lint tests
 
 # Inspect, which reads logs and runs tasks of labmates in tests, and Harbor's models, which read trajectories, in an
@@ -49,6 +49,12 @@ test-all: develop .venv-inspect/.ready
 	$(BIN)/uv pip install --quiet --python .venv-inspect/bin/python inspect-ai==0.3.285 \
 		--editable '.[local]' --editable packages/labmates-doors
 	$(BIN)/uv pip install --quiet --python .venv-inspect/bin/python --python-version 3.12 --no-deps harbor==0.26.0
+	@touch $@
+
+# verifiers, which plays the environments of labmates-gym in a test and needs another openai.
+.venv-gym/.ready: .venv/.ready
+	$(BIN)/uv venv --quiet --allow-existing --python $(BIN)/python .venv-gym
+	$(BIN)/uv pip install --quiet --python .venv-gym/bin/python verifiers==0.4.0
 	@touch $@
 
 # The oldest versions that pyproject.toml allows, in an environment of their own, with the tests that need no engine.

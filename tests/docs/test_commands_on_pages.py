@@ -70,6 +70,10 @@ NOT_RUN: dict[str, list[str]] = {
     ],
     "packages/labmates-doors/README.md": ["it installs the package"],
     "packages/labmates-fast/README.md": ["it installs the package"],
+    "packages/labmates-gym/README.md": ["it installs the package"],
+    "packages/labmates-gym/docs/howto/gym.md": [
+        "it installs verifiers; packages/labmates-gym/tests/gym/test_verifiers.py plays it"
+    ],
     "packages/labmates-populations/README.md": ["it installs the package"],
     "packages/labmates-profiles/README.md": ["it installs the package"],
     "docs/viewer/README.md": [

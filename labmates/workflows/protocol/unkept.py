@@ -22,11 +22,12 @@ from labmates.workflows.protocol.services import Services
 
 @asynccontextmanager
 async def unkept_services(
-    experiment: Experiment[Any], condition: Condition, seed: int, recorder: Recorder
+    experiment: Experiment[Any], condition: Condition, seed: int, recorder: Recorder, hub: ModelHub | None = None
 ) -> AsyncIterator[Services]:
-    """The services of a run that is not kept in a store."""
+    """The services of a run that is not kept in a store; without a hub, it has one for ``LABMATES_BASE_URL``."""
     async with AsyncExitStack() as stack:
-        hub = await stack.enter_async_context(ModelHub(ModelOptions(base_url=os.environ.get("LABMATES_BASE_URL"))))
+        hub = hub or ModelHub(ModelOptions(base_url=os.environ.get("LABMATES_BASE_URL")))
+        await stack.enter_async_context(hub)
         folder = await asyncio.to_thread(new_folder)
         stack.push_async_callback(asyncio.to_thread, remove_folder, folder)
         sandbox_pool = None
