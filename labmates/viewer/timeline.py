@@ -164,13 +164,13 @@ def _arrows(reader: RunReader, links: Links, rows: dict[tuple[str, str], _Row], 
 
 @dataclass(frozen=True)
 class Spending:
-    """One team's spending from the pool.
+    """One seat's spending from the pool.
 
     `amount` and the `limit` of a gateway's seat (None for the whole pool) are in micro-dollars; `held` are the dollars
     that its calls in flight hold, empty if unknown.
     """
 
-    team: str
+    payer: str
     charges: int
     input_tokens: int
     output_tokens: int
@@ -183,45 +183,53 @@ class Spending:
 class Burning:
     """Spending of a pool over time.
 
-    `payer` is the noun for those who spend; `pool` is in micro-dollars (None without a budget); `teams` are in order of
-    their first charge, which is the order of colours. `held` are the dollars that all calls in flight hold, empty if
+    `pool` is in micro-dollars (None without a budget); `teams` are in order of their first charge, which is the order of
+    colours, and `seats` by team. `held` are the dollars that all calls in flight hold, empty if
     unknown.
     """
 
-    payer: str
     pool: int | None
-    teams: tuple[Spending, ...]
+    teams: tuple[str, ...]
+    seats: tuple[Spending, ...]
     drawing: Markup
     held: str = ""
+    has_limits: bool = False
 
     @property
     def spent(self) -> int:
-        """Total spending of all teams, in micro-dollars."""
-        return sum(team.amount for team in self.teams)
+        """Total spending of all seats, in micro-dollars."""
+        return sum(seat.amount for seat in self.seats)
 
 
 def burning(reader: RunReader, now: Mapping[str, Any] = MappingProxyType({})) -> Burning:
     """The spending of a run's pool so far; `now` is the state of its budget if it runs on this machine."""
     charges = reader.rows("charge")
-    payer, limits = payer_of(reader.run), _limits(reader.run)
-    teams = list(dict.fromkeys([*(event.team for event in charges), *limits]))
-    sums = {team: [0, 0, 0, 0] for team in teams}
+    limits = _limits(reader.run)
+    teams = dict.fromkeys([*(event.team for event in charges), *limits], 0)
+    seats = {(team, ""): [0, 0, 0, 0] for team in limits}
     path: list[tuple[float, list[int]]] = []
     start = charges[0].at if charges else 0.0
     for event in charges:
-        row = sums[event.team]
+        # A gateway's seats are its teams.
+        row = seats.setdefault((event.team, "" if limits else event.agent), [0, 0, 0, 0])
         row[0] += 1
         for place, name in enumerate(("input_tokens", "output_tokens", "amount"), start=1):
             row[place] += event.data.get(name, 0)
-        path.append((event.at - start, [sums[team][3] for team in teams]))
+        teams[event.team] += event.data.get("amount", 0)
+        path.append((event.at - start, [*teams.values()]))
     held = {team: str(seat.get("held", "")) for team, seat in now.get("seats", {}).items()}
+    order = [*teams]
     spendings = tuple(
-        Spending(team, calls, sent, replied, amount, limits.get(team), held.get(team, ""))
-        for team, (calls, sent, replied, amount) in sums.items()
+        Spending(
+            "/".join(filter(None, (team, seat))), calls, sent, replied, amount, limits.get(team), held.get(team, "")
+        )
+        for (team, seat), (calls, sent, replied, amount) in sorted(
+            seats.items(), key=lambda item: order.index(item[0][0])
+        )
     )
     pool = pool_of(reader.run)
-    shown = Markup("") if pool is None or len(path) < 2 else _drawn(path, pool, teams, payer)
-    return Burning(payer, pool, spendings, shown, str(now.get("held", "")))
+    shown = Markup("") if pool is None or len(path) < 2 else _drawn(path, pool, order)
+    return Burning(pool, tuple(order), spendings, shown, str(now.get("held", "")), has_limits=bool(limits))
 
 
 def payer_of(run: RunRecord) -> str:
@@ -235,7 +243,7 @@ def _limits(run: RunRecord) -> dict[str, int | None]:
     return {seat: None if limit is None else parse_dollars(limit) for seat, limit in seats.items()}
 
 
-def _drawn(path: list[tuple[float, list[int]]], pool: int, teams: list[str], payer: str) -> Markup:
+def _drawn(path: list[tuple[float, list[int]]], pool: int, teams: list[str]) -> Markup:
     points = [path[place] for place in thinned([at for at, _ in path])]
     spent = sum(path[-1][1])
     # Zoom in, since a hardly used pool would be a flat line at the top.
@@ -247,7 +255,7 @@ def _drawn(path: list[tuple[float, list[int]]], pool: int, teams: list[str], pay
         lower = [(at, (pool - sum(sums[: place + 1])) / 1e6) for at, sums in points]
         areas.append(plot.area(lower, upper, place, teams[place]))
         upper = lower
-    title = f"The pool of ${pool / 1e6:.2f} burning down, by {payer}"
+    title = f"The pool of ${pool / 1e6:.2f} burning down"
     axes = plot.axes("seconds since the first charge", "left", y_format="${:g}")
     few = [points[place] for place in thinned(points, 60)]  # a page of a long run stays small
     series = {"left": [(at, (pool - sum(sums)) / 1e6) for at, sums in few]}

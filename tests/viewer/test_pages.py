@@ -34,7 +34,7 @@ TOLD = {
     "Findings stated by each team|Artifacts|The team at work|"
     "share of credits spent on coordination|Findings and seats|In the end|"
     "Requests between teams|Figures|Budget|"
-    "There is <strong>nothing</strong>|burning down|verified|data_lead",
+    "There is <strong>nothing</strong>|burning down|verified|>data/data_lead<",
     "game": "Rounds|Group A|Talk in round 1|sanction:|total|Mean decision of each group",
     "contract": "Prisoner&#39;s dilemma|What models earned|Who takes over|of 1000 steps; no changes afterwards|Signs|"
     "scripted:equilibrium|Deviation",
