@@ -54,7 +54,7 @@ class Spans:
         for number, event in enumerate(self._recorded.events):
             place = (event.team, event.agent)
             if isinstance(event, FailedReplyEvent):
-                self._note(place, event.at, "labmates.failed_reply", {"exception.message": event.reason})
+                self._note(place, event.at, "labmates.failed_reply", {"labmates.reason": event.reason})
             elif (made := self._made(event)) is not None:
                 seconds, name, kind, attributes, fault = made
                 self._cover((), event.at - seconds, event.at)

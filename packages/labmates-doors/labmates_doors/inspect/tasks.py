@@ -6,6 +6,7 @@ this module by its entry point.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,9 +20,11 @@ from labmates.api import arun
 from labmates.condition_types import Kind
 from labmates.errors import LabmatesError
 from labmates.records.run import ENDED
+from labmates.registry import look_at_all
 from labmates.workflows.protocol.experiment import EXPERIMENTS
 from labmates_doors.inspect.model import PROVIDER
 
+_log = logging.getLogger(__name__)
 _RUN = "labmates"
 _PLACES = ("model", "entrants")
 """The parameters of experiments that name the models that play."""
@@ -61,8 +64,9 @@ def labmates_run(kind: str, store: str | None, settings: Mapping[str, Any], cond
 def labmates_scores() -> Scorer:
     """The run's metrics and its judges' newest scores, as labmates recorded them."""
 
-    async def score(state: TaskState, _: Target) -> Score:
-        told = state.metadata[_RUN]
+    async def score(state: TaskState, _: Target) -> Score | None:
+        if (told := state.metadata.get(_RUN)) is None:
+            return None  # one of Inspect's limits ended the sample
         reasons = "\n".join(f"{name}: {reason}" for name, reason in told["reasons"].items())
         return Score(value=told["values"], explanation=reasons, metadata={"run": told["id"]})
 
@@ -98,4 +102,4 @@ def _task_of(kind: str) -> Any:
     return task(make)
 
 
-TASKS = {kind: _task_of(kind) for kind in EXPERIMENTS if _place(kind)}
+TASKS = {kind: _task_of(kind) for kind, place in look_at_all(EXPERIMENTS, _place, _log.warning).items() if place}

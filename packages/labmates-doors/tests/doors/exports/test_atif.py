@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from labmates.api import load
+from labmates.api import load, show
 from labmates.budgets.money import parse_dollars
 from labmates.errors import UsageError
 from labmates.records.store import Store
@@ -42,10 +42,10 @@ print(json.dumps(read))
 
 @pytest.mark.skipif(not HARBOR.exists(), reason="`make test-all` installs Harbor's models")
 async def test_harbor_reads_the_numbers_and_texts_of_the_record(played: Store, tmp_path: Path) -> None:
-    assert write_trajectories(played, str(tmp_path / "out"), played.runs) == 2
+    assert write_trajectories(played, str(tmp_path / "out"), played.runs) == 3
     read = json.loads(await asyncio.to_thread(lambda: subprocess.check_output([HARBOR, "-c", READ, tmp_path / "out"])))
     messages = load("messages", store=played.url)
-    for run in played.runs():
+    for run in (show(record.id, store=played.url) for record in played.runs()):
         totals, seats = read[run.id]["totals"], read[run.id]["seats"]
         assert totals["total_prompt_tokens"] == run.usage.input_tokens
         assert totals["total_completion_tokens"] == run.usage.output_tokens

@@ -16,7 +16,7 @@ from labmates_doors.exports.data_set import export_data_set
 
 async def test_a_folder_opens_as_a_data_set(played: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_HOME", str(tmp_path / "cache"))
-    assert export_data_set(played, str(tmp_path / "runs"), played.runs) == 2
+    assert export_data_set(played, str(tmp_path / "runs"), played.runs) == 3
     for what in ROWS:
         frame = load(what, store=played.url)
         assert (tmp_path / "runs" / f"{what}.parquet").exists() == bool(len(frame)), what

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from labmates.api import load
+from labmates.api import load, show
 from labmates.errors import UsageError
 from labmates.records.store import Store
 from labmates_doors.exports.inspect_log import write_inspect_log
@@ -38,18 +38,22 @@ samples = {
     }
     for sample in log.samples
 }
+events = {sample.id: len(sample.events) for sample in log.samples}
 means = {score.name: score.metrics["mean"].value for score in log.results.scores}
-print(json.dumps({"task": log.eval.task, "samples": samples, "means": means}))
+print(json.dumps({"task": log.eval.task, "samples": samples, "means": means, "events": events}))
 """
 
 
 @pytest.mark.skipif(not INSPECT.exists(), reason="`make test-all` installs Inspect")
 async def test_inspect_reads_the_numbers_texts_and_spans_of_the_record(played: Store, tmp_path: Path) -> None:
     path = tmp_path / "runs.eval"
-    assert write_inspect_log(played, str(path), played.runs) == 2
+    assert write_inspect_log(played, str(path), played.runs) == 3
     log = json.loads(await asyncio.to_thread(lambda: subprocess.check_output([INSPECT, "-c", READ, path])))
+    dump = [str(INSPECT.with_name("inspect")), "log", "dump", str(path)]
+    dumped = json.loads(await asyncio.to_thread(lambda: subprocess.check_output(dump)))
+    assert {sample["id"]: len(sample["events"]) for sample in dumped["samples"]} == log["events"]
     messages = load("messages", store=played.url)
-    for run in played.runs():
+    for run in (show(record.id, store=played.url) for record in played.runs()):
         sample, mine = log["samples"][run.id], messages[messages["run"] == run.id]
         judged = {f"{s.judge}/{s.metric}": s.value for s in played.scores(run.id) if s.value is not None}
         assert sample["scores"] == {**run.metrics, **judged}

@@ -15,15 +15,17 @@ import pytest
 from openinference.semconv.trace import EvaluationAttributes, SpanAttributes, ToolCallAttributes
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
-from opentelemetry.proto.trace.v1.trace_pb2 import Span
+from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
 
-from labmates.api import arun
+from labmates.api import show
 from labmates.budgets.money import parse_dollars
 from labmates.errors import UsageError
+from labmates.records.events import ChargeEvent
 from labmates.records.store import Store
 from labmates.studies.result import Run
 from labmates_doors.exports.otlp import send_spans
+from tests.studies.ended import ended_run
 
 KNOWN = {value for value in vars(gen_ai_attributes).values() if isinstance(value, str) and value.startswith("gen_ai.")}
 INFERENCE = {
@@ -87,8 +89,8 @@ def values(holder: Any) -> dict[str, Any]:
 
 
 async def test_a_collector_gets_the_numbers_of_the_record(played: Store, collector: Collector) -> None:
-    assert send_spans(played, collector.address, played.runs) == 2
-    for run in played.runs():
+    assert send_spans(played, collector.address, played.runs) == 3
+    for run in (show(record.id, store=played.url) for record in played.runs()):
         [root] = [s for s in collector.named("invoke_workflow") if values(s).get("labmates.run") == run.id]
         mine = [span for span in collector.spans if span.trace_id == root.trace_id]
         calls = [values(span) for span in mine if values(span)["gen_ai.operation.name"] == "chat"]
@@ -158,14 +160,25 @@ async def test_names_of_attributes_are_those_of_the_conventions(played: Store, c
     assert {name.split(".", 2)[2] for name in flat if name.startswith("evaluations.")} <= INFERENCE
 
 
-async def test_hostile_text_stays_text(store: Store, collector: Collector) -> None:
-    [run] = await arun("game", store=store.url, game="weakest-link", model="scripted:garbage", rounds=1)
-    send_spans(store, collector.address, store.runs)
+async def test_hostile_text_stays_text(played: Store, collector: Collector) -> None:
+    [run] = [Run.of(run, played) for run in played.runs() if run.models == ["scripted:hostile"]]
+    send_spans(played, collector.address, lambda: [run])
     failed = [event for span in collector.spans for event in span.events if event.name == "labmates.failed_reply"]
     assert len(failed) == run.usage.failed_replies > 0
     replies = [run.bodies[event.reply]["content"] for event in run.events if event.type == "llm_call"]
     told = [values(span)["llm.output_messages.0.message.content"] for span in collector.named("chat")]
-    assert told == [reply.encode("utf-8", "replace").decode() for reply in replies]
+    assert told == replies
+    assert "onerror=alert(1)" in told[0]
+
+
+async def test_an_attempt_without_a_reply_is_a_call_with_an_error(store: Store, collector: Collector) -> None:
+    where: dict[str, Any] = {"team": "data", "agent": "data_lead", "step": "data/0/data_lead/work/9/lost/0"}
+    lost = ChargeEvent(**where, amount=1234, uncertain=True, estimated=True, reason="the connection \ud800 was cut")
+    ended_run(store, "a paper", more=[lost])
+    send_spans(store, collector.address, store.runs)
+    [call] = [span for span in collector.named("chat") if values(span)["labmates.step"] == where["step"]]
+    assert (call.status.code, call.status.message) == (Status.STATUS_CODE_ERROR, "the connection ? was cut")
+    assert (values(call)["labmates.cost_micro_dollars"], values(call)["llm.cost.total"]) == (1234, 0.001234)
 
 
 async def test_a_collector_that_refuses_is_told(
