@@ -183,9 +183,8 @@ class Spending:
 class Burning:
     """Spending of a pool over time.
 
-    `pool` is in micro-dollars (None without a budget); `teams` are in order of their first charge, which is the order of
-    colours, and `seats` by team. `held` are the dollars that all calls in flight hold, empty if
-    unknown.
+    `pool` is in micro-dollars (None without a budget); `teams` are in order of their first charge, that of the colours,
+    and `seats` by team. `held` are the dollars that all calls in flight hold, empty if unknown.
     """
 
     pool: int | None
