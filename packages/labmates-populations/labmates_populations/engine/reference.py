@@ -67,7 +67,7 @@ REFERENCES: dict[str, Reference] = {
     "action": Reference("Takes action A always, in games of named actions (0 is the first).", "return {p}", "A"),
     "alternate": Reference("Cooperates in every other round, first in the first.", "return C if t % 2 == 0 else D"),
     "win-stay": Reference(
-        "Cooperates first; goes on with what brought more than the time before, else changes.",
+        "Cooperates first; repeats an action that paid more than the one before, else switches.",
         "return C if t == 0 else (C if history.my_actions[-1] else D)"
         " if t == 1 or history.my_payoffs[-1] >= history.my_payoffs[-2] else (D if history.my_actions[-1] else C)",
     ),
