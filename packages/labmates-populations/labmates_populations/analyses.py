@@ -377,6 +377,7 @@ class InvasionParams(PlayedParams):
 def invasion(runs: Runs, params: InvasionParams) -> Result:
     """Show which sets of strategies can invade others: a single invader earns more than residents among themselves."""
     from labmates_populations.engine import evolution
+    from labmates_populations.outcomes import FOR_THESE
 
     game = params.played_game()
     with params.workers(runs) as workers:
@@ -396,7 +397,8 @@ def invasion(runs: Runs, params: InvasionParams) -> Result:
         Column("errors", "failed decisions"),
     ]
     notes = [
-        "Payoffs per round. A set invades if an invader earns at least two standard errors more than residents do."
+        "Payoffs per round. A set invades if an invader earns at least two standard errors more than residents do.",
+        FOR_THESE,
     ]
     return Result([Table("invasion", "Which sets can invade which", columns, rows, notes)])
 

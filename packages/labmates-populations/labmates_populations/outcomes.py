@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from labmates.records.events import PayoffEvent
 from labmates.records.run import RunRecord
@@ -78,6 +79,10 @@ class EvolutionResult:
         }
 
 
+FOR_THESE: Final = "Groups are drawn anew, strategies are not: intervals and verdicts hold for these strategies."
+"""Under tables of results whose units are groups."""
+
+
 def named_points(curves: Sequence[WelfareCurve]) -> dict[str, Points]:
     """The points of every self-play by a unique name: author, varying parameters, and the run if needed."""
     labels = labels_apart(_comparable([curve.condition for curve in curves]), _MIXTURES)
@@ -120,7 +125,7 @@ def mixtures_table(curves: Sequence[WelfareCurve]) -> Table:
     ]
     columns = [Column(name, once=True) for name in (*_MIXTURES, *differing, "run")]
     columns += [Column("selfish", "share of selfish players", ".1%"), Column("welfare", shows="both")]
-    remarks = notes(welfare for curve in curves for _, welfare in curve.points)
+    remarks = [*notes(welfare for curve in curves for _, welfare in curve.points), FOR_THESE]
     return Table("selfplay", "Welfare by the share of selfish players", columns, rows, remarks)
 
 

@@ -22,6 +22,7 @@ from labmates_populations.fixation import (
     log_fixation,
     stationary_distribution,
 )
+from labmates_populations.outcomes import FOR_THESE
 from labmates_populations.repeated import RepeatedGame
 
 _REPLICATES: Final = 200
@@ -145,6 +146,7 @@ def types_table(selection: Selection, sizes: Sequence[int]) -> Table:
         f"50 under infinitely strong selection, in which types whose payoffs may differ by chance (p > {_TIED}) tie, "
         "that is, equally fit.",
     ]
+    notes.append(FOR_THESE)
     if not selection.meetings.whole:
         notes.append("No deviation ratings: too many sets of types to play them all (use fewer types or players).")
     if errors := selection.meetings.errors:
