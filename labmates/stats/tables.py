@@ -76,10 +76,10 @@ class Column:
         """The heading."""
         return self.heading or ("95 % CI" if self.shows == "interval" else self.key.replace("_", " "))
 
-    def cell(self, row: Row) -> str:
-        """The text of this column's cell in a row."""
+    def cell(self, row: Row, *, reasons: bool = True) -> str:
+        """The text of this column's cell in a row; without `reasons`, a missing interval is not explained."""
         low, high = row.get(f"{self.key}_low"), row.get(f"{self.key}_high")
-        interval = f"[{why}]" if (why := row.get(f"{self.key}_reason")) else ""
+        interval = f"[{why}]" if (why := row.get(f"{self.key}_reason")) and reasons else ""
         if low is not None and high is not None:
             interval = f"[{self._shown(low)}, {self._shown(high)}]"
         if self.shows == "interval":
@@ -143,7 +143,11 @@ class Table:
         self.columns: tuple[Column, ...] = () if columns is None else tuple(columns)
         if columns is None:
             self.columns = tuple(map(Column, self.keys()))
-        self.notes = tuple(notes)
+        ends = [column.key for column in self.columns if column.shows != "value"]
+        whys = {row.get(f"{key}_reason") for key in ends for row in self.rows if row.get(key) is not None}
+        why = whys.pop() if len(whys) == 1 else None
+        self._has_reasons = not why  # one reason for all is told once
+        self.notes = (*notes, f"No intervals: {why}.") if why else tuple(notes)
         self.shown = shown
 
     def keys(self) -> list[str]:
@@ -159,7 +163,7 @@ class Table:
 
     def cells(self, *, repeated: bool = False) -> Iterator[Sequence[str]]:
         """The texts of each row's cells; by default, without those that repeat the row above in `Column.once`."""
-        rows = ([column.cell(row) for column in self.columns] for row in self.rows)
+        rows = ([column.cell(row, reasons=self._has_reasons) for column in self.columns] for row in self.rows)
         return rows if repeated else sectioned(rows, [column.once for column in self.columns])
 
     def is_number(self, column: Column) -> bool:

@@ -51,6 +51,14 @@ def test_a_value_can_stand_with_its_interval_in_one_cell() -> None:
     assert [both.cell(row) for row in ROWS[:2]] == ["-0.01 [-0.01, 0.00]", "0.50"]
 
 
+def test_a_reason_that_all_cells_share_stands_once_under_the_table() -> None:
+    alone, other = {"x": 0.5, "x_reason": "one value"}, {"x": 0.25, "x_reason": "no variation"}
+    same = Table("t", "T", [Column("x", shows="both")], [alone, alone])
+    assert ([*same.cells()], same.notes) == ([["0.500"], ["0.500"]], ("No intervals: one value.",))
+    mixed = Table("t", "T", [Column("x", shows="both")], [alone, other])
+    assert ([*mixed.cells()], mixed.notes) == ([["0.500 [one value]"], ["0.250 [no variation]"]], ())
+
+
 def test_large_numbers_are_whole_with_thousands_marked() -> None:
     columns = [Column("a"), Column("b", form="+.2f", shows="both"), Column("c", form=".2e"), Column("d", form="d")]
     rows = [{"a": 999.5, "b": -72996.4, "b_low": -999.25, "b_high": 1000.0, "c": 5000.0, "d": 1234567}]

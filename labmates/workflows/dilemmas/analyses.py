@@ -30,32 +30,34 @@ if TYPE_CHECKING:
 
 KIND: Final = "dilemma"
 TableName = Literal[
-    "failures",
-    "actions",
+    "evolution",
     "pooled",
-    "responses",
     "adoption",
     "outcomes",
-    "evolution",
     "designs",
+    "actions",
+    "responses",
     "reasons",
     "agreement",
+    "failures",
     "matches",
 ]
 TABLES: Final = {
-    "failures": "Failed decisions, by model, stage and seat",
-    "actions": "Probability of each action, by model",
+    "evolution": "Cooperation with all models alike, and after evolution",
     "pooled": "Probability of each action over all models",
-    "responses": "Probability of each action after the co-players' actions in the previous round",
     "adoption": "Votes and adoption, by model",
     "outcomes": "Outcomes of votes",
-    "evolution": "Cooperation with all models alike, and after evolution",
     "designs": "Share of proposals that make full cooperation stable",
+    "actions": "Probability of each action, by model",
+    "responses": "Probability of each action after the co-players' actions in the previous round",
     "reasons": "Kinds of reasons for choices (see: labmates analyze reasons)",
     "agreement": "Agreement of judges on the reasons of the same choices",
+    "failures": "Failed decisions, by model, stage and seat",
     "matches": "Every play of every match, by seat",
 }
 _ON_REQUEST: Final = ("matches",)
+_ROWS: Final = 16
+"""Rows on the screen of each of several tables."""
 """Tables only printed by name."""
 
 
@@ -203,8 +205,11 @@ def choices(runs: Runs, params: ChoicesParams) -> Result:
         name: getattr(frames, f"{name}_frame")(plays)
         for name in params.tables or (name for name in TABLES if name not in _ON_REQUEST)
     }
+    if "failures" not in params.tables and not computed["failures"]["failed"].any():
+        del computed["failures"]
     filled = {name: frame for name, frame in computed.items() if len(frame)}
-    tables = [Table(name, TABLES[name], _columns(frame), frame) for name, frame in filled.items()]
+    rows = None if params.tables else _ROWS
+    tables = [Table(name, TABLES[name], _columns(frame), frame, shown=rows) for name, frame in filled.items()]
     return Result(
         tables,
         figures=[*_drawings_of_tables(filled, plays), *_drawings_of_metagames(plays)],
