@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-STOPPING = "Stopping: calls and code that go on may end first. Press Ctrl-C again to stop at once; nothing is lost."
+STOPPING = "Stopping after calls and code in flight. Press Ctrl-C again to stop at once; nothing is lost."
 
 
 def run_until_stopped(

@@ -88,8 +88,9 @@ def study_record(database: Database, name: str | None) -> StudyRecord:
         return StudyRecord(row.name, row.spec, row.cap, row.created)
     if name is not None:
         raise unknown_name("study", name, known)
-    known_studies = f"there are several: {', '.join(known)}" if known else "there is none"
-    raise UsageError(f"which study of the store {database.shown_url}? {known_studies}")
+    if known:
+        raise UsageError(f"name a study of {database.shown_url}: {', '.join(known)}")
+    raise UsageError(f"no study in {database.shown_url}; start one with: labmates study run FILE")
 
 
 def study_records(database: Database) -> list[StudyRecord]:

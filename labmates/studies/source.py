@@ -7,7 +7,7 @@ import pathlib
 from collections.abc import Mapping
 from typing import Any
 
-from labmates.errors import UsageError, reason
+from labmates.errors import UsageError, did_you_mean, reason
 from labmates.studies import ready
 from labmates.util.bounded_yaml import Source, read_source
 
@@ -43,5 +43,6 @@ def find_study(study: str | pathlib.Path | Mapping[str, Any]) -> Source:
         return source
     if name in ready.names():
         return read_study(ready.text(name), f"{name}.yaml")
-    known = ", ".join(ready.names())
-    raise UsageError(f"there is no file '{name}', and no study of that name comes with labmates (these do: {known})")
+    raise UsageError(
+        f"there is no file or ready study '{name}'.{did_you_mean(name, ready.names())} See: labmates study list"
+    )

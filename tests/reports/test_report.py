@@ -182,7 +182,7 @@ def test_what_can_not_be_reported_is_refused(store: Store, tmp_path: Path) -> No
         study_report(store, "empty")
     with pytest.raises(UsageError, match="no run of the kind dilemma"):
         store_report(store, kind="dilemma")
-    with pytest.raises(UsageError, match="which study"):
+    with pytest.raises(UsageError, match="name a study of"):
         study_report(store)
 
 
