@@ -112,7 +112,7 @@ def test_ctrl_c_ends_steps_keeps_all_and_the_same_command_goes_on(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("study", "plan", "nothing"), "no file 'nothing'"),
+        (("study", "plan", "nothing"), "no file or ready study 'nothing'"),
         (("study", "run", "absent.yaml"), "can't read the study 'absent.yaml'"),
         (("study", "show", "mine"), "no study 'mine' comes with labmates"),
         (("study", "run", "small.yaml", "--ray-address", "x"), "--ray-address goes with --executor ray"),
@@ -143,7 +143,7 @@ def test_wrong_input_exits_with_2(
 def test_a_worker_needs_a_study_of_the_store_and_right_settings(labmates: Labmates, study: Path) -> None:
     url = f"sqlite:///{study.parent}/labmates.db"
     Store(url).close()
-    assert "there is none" in labmates("worker", url).err
+    assert "no study in" in labmates("worker", url).err
     labmates("study", "run", "small.yaml")
     assert "unknown study 'smell'. Did you mean 'small'?" in labmates("worker", url, "--study", "smell").err
     assert "max_concurrent_runs" in labmates("worker", url, "--max-concurrent-runs", "0").err

@@ -156,8 +156,8 @@ def test_a_study_is_found_by_its_file_which_names_it(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text(SMALL.replace("name: s\n", ""))
     assert read_spec(find_study(str(path))).name == "mine"
-    with pytest.raises(UsageError, match=r"no file 'nothing'.*science-small"):
-        find_study("nothing")
+    with pytest.raises(UsageError, match=r"no file or ready study 'science-smal'\. Did you mean 'science-small'"):
+        find_study("science-smal")
     with pytest.raises(UsageError, match="can't read the study"):
         find_study(str(tmp_path / "absent.yaml"))
 
