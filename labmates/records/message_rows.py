@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from difflib import SequenceMatcher
 from typing import Any, Final
 
 from labmates.records.events import LLMCallEvent
@@ -35,6 +36,15 @@ def message_rows(bodies: BodyReader, calls: list[LLMCallEvent]) -> Iterator[dict
         ended = {name: getattr(call, name) for name in ("finish", "input_tokens", "output_tokens", "seconds")}
         thought = {} if call.reasoning is None else {"reasoning": texts.get(call.reasoning)}
         yield {**where, "place": len(call.messages), **_said(texts.get(call.reply)), **thought, **ended}
+
+
+def new_messages(calls: Iterable[LLMCallEvent]) -> Iterator[tuple[LLMCallEvent, list[int]]]:
+    """Yield the calls of one agent, each with the messages that its transcript and last reply lacked, in order."""
+    before: list[int] = []
+    for call in calls:
+        steps = SequenceMatcher(None, before, call.messages, autojunk=False).get_opcodes()
+        yield call, [number for how, _, _, start, end in steps if how != "equal" for number in call.messages[start:end]]
+        before = [*call.messages, call.reply]
 
 
 def _said(message: Any) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from difflib import SequenceMatcher
 from functools import cached_property
 from typing import Any
 
@@ -13,6 +12,7 @@ from markupsafe import Markup
 from labmates.errors import unknown_name
 from labmates.records.bodies import Bodies, Value
 from labmates.records.events import ArtifactEvent, Event, LLMCallEvent, MessageEvent, ScoreEvent, ToolCallEvent
+from labmates.records.message_rows import new_messages
 from labmates.records.run import RunRecord
 from labmates.records.store import Store
 from labmates.workflows.protocol.experiment import EXPERIMENTS, condition_of
@@ -103,14 +103,10 @@ class Run(RunRecord):
         return list(self._transcript([call for call in calls if call.agent == agent]))
 
     def _transcript(self, calls: Sequence[LLMCallEvent]) -> Iterator[Message]:
-        before: list[int] = []
-        for call in calls:
-            steps = SequenceMatcher(None, before, call.messages, autojunk=False).get_opcodes()
-            new = [number for how, _, _, start, end in steps if how != "equal" for number in call.messages[start:end]]
+        for call, new in new_messages(calls):
             for body in (self.bodies[number] for number in (*new, call.reply)):
                 tools = tuple(body.get("tool_calls") or ())
                 yield Message(call.team, call.agent, body["role"], body["content"], tool_calls=tools)
-            before = [*call.messages, call.reply]
 
     @property
     def artifacts(self) -> dict[str, Value]:

@@ -1,7 +1,8 @@
 """Runs as trajectories of ATIF 1.8, the Agent Trajectory Interchange Format of Harbor and Terminal-Bench.
 
 A run is a file: its trajectory has one step, which refers to an embedded trajectory for each seat. A seat's steps are
-the messages of its calls, each once, in order; what a tool returned is the observation of the step that called it.
+the messages of its calls in order, without what a prompt repeats; what a tool returned is the observation of the step
+that called it.
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ from typing import Any, Final
 from labmates._version import __version__
 from labmates.errors import UsageError
 from labmates.records.events import LLMCallEvent, ScoreEvent, ToolCallEvent
+from labmates.records.message_rows import new_messages
 from labmates.records.run import RunRecord
 from labmates.records.store import Store
+from labmates.util.grouping import grouped
 from labmates_doors.exports.recorded import MICRO, Recorded, arguments_of
 
 _VERSION: Final = "ATIF-v1.8"
@@ -68,8 +71,10 @@ def _trajectory(recorded: Recorded) -> _Data:
 
 def _seats(recorded: Recorded) -> list[_Data]:
     seats: dict[tuple[str, str], _Seat] = {}
-    for call in recorded.calls:
-        seats.setdefault((call.team, call.agent), _Seat(recorded)).add(call)
+    for place, calls in grouped(((call.team, call.agent), call) for call in recorded.calls).items():
+        seats[place] = seat = _Seat(recorded)
+        for call, new in new_messages(calls):
+            seat.add(call, new)
     return [
         {
             "schema_version": _VERSION,
@@ -90,17 +95,15 @@ class _Seat:
         self.steps: list[_Data] = []
         self._recorded = recorded
         self._tools = {e.step: e for e in recorded.events if isinstance(e, ToolCallEvent)}
-        self._known: set[int] = set()
+        self._replies: set[str] = set()
         self._asked: dict[str, _Data] = {}  # the newest step with a tool call of this id
 
-    def add(self, call: LLMCallEvent) -> None:
+    def add(self, call: LLMCallEvent, new: Iterable[int]) -> None:
         """Add the new messages of a call, and its reply."""
-        for number in call.messages:
-            if number not in self._known:
-                self._known.add(number)
-                self._heard(self._recorded.bodies[number], call.at - call.seconds)
-        self._known.add(call.reply)
+        for number in new:
+            self._heard(self._recorded.bodies[number], call.at - call.seconds)
         reply, reasoning = self._recorded.bodies[call.reply], self._recorded.reasoning(call)
+        self._replies.add(_key(reply))
         tools = reply.get("tool_calls", [])
         cost = self._recorded.costs.get(call.step)
         step = self._step(
@@ -136,7 +139,7 @@ class _Seat:
                 self._step(at, role, said["content"])
             case "tool":
                 self._observed(self._asked[said["tool_call_id"]], said["tool_call_id"], said["content"])
-            case _:  # it stands for a reply that its model did not give
+            case _ if _key(said) not in self._replies:  # it stands for a reply that the model did not give
                 self._step(at, "agent", said["content"], llm_call_count=0)
 
     def _observed(self, step: _Data, call: str, text: str) -> None:
@@ -148,6 +151,11 @@ class _Seat:
         step = {"step_id": len(self.steps) + 1, "timestamp": _time(at), "source": source, "message": message, **more}
         self.steps.append(step)
         return step
+
+
+def _key(said: _Data) -> str:
+    """What a reply says: a prompt repeats it without what its provider attached."""
+    return json.dumps([said["content"], said.get("tool_calls", [])])
 
 
 def _totals(steps: list[_Data], number: int) -> _Data:

@@ -56,11 +56,10 @@ async def test_harbor_reads_the_numbers_and_texts_of_the_record(played: Store, t
         assert sum(step["llm_call_count"] or 0 for step in steps) == run.usage.llm_calls
         mine = messages[messages["run"] == run.id]
         for agent, seat in seats.items():
-            rows = mine[mine["agent"] == agent]
-            prompts = rows[rows["role"].isin(["system", "user"])]["content"]
-            assert [step["message"] for step in seat if step["source"] != "agent"] == prompts.to_list()
-            replies = rows[rows["finish"].notna()]
-            assert [step["message"] for step in seat if step["source"] == "agent"] == replies["content"].to_list()
+            prompts = [message.text for message in run.messages(agent) if message.role in ("system", "user")]
+            assert [step["message"] for step in seat if step["source"] != "agent"] == prompts
+            replies = mine[(mine["agent"] == agent) & mine["finish"].notna()]["content"]
+            assert [step["message"] for step in seat if step["source"] == "agent"] == replies.to_list()
         tools = [event for event in played.events(run.id) if event.type == "tool_call"]
         results = [result for step in steps if step["observation"] for result in step["observation"]["results"]]
         assert len(results) == len(tools)
