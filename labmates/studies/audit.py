@@ -31,7 +31,7 @@ Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class _Record:
+class WholeRecord:
     """A run's record, at one moment: the run, its whole row, and what its digest covers beside it."""
 
     run: RunRecord
@@ -63,10 +63,10 @@ def unproven(store: Store, run_id: str) -> Iterator[str]:
 
     Raises `ValueError` if a row is unreadable.
     """
-    yield from _unproven(_read(store, run_id))
+    yield from _unproven(whole_record(store, run_id))
 
 
-def _unproven(record: _Record) -> Iterator[str]:
+def _unproven(record: WholeRecord) -> Iterator[str]:
     row = record.row
     if row["status"] == "planned":
         yield "it has a record, though it says that it was not begun"
@@ -79,7 +79,7 @@ def _unproven(record: _Record) -> Iterator[str]:
         yield from _unsealed(record)
 
 
-def _unreadable(record: _Record) -> Iterator[str]:
+def _unreadable(record: WholeRecord) -> Iterator[str]:
     """The first text or file that can't be unpacked: the next ones need it."""
     unpacker = Unpacker()
     try:
@@ -94,8 +94,10 @@ def is_late(digest: str | None) -> bool:
     return digest is not None and digest.startswith(LATE)
 
 
-def _read(store: Store, run_id: str) -> _Record:
-    def read(connection: sa.Connection) -> _Record:
+def whole_record(store: Store, run_id: str) -> WholeRecord:
+    """The record of a run as stored; raises `ValueError` if a row is unreadable."""
+
+    def read(connection: sa.Connection) -> WholeRecord:
         def rows(table: sa.Table, order: str) -> Sequence[Row]:
             query = sa.select(table).where(table.c.run == run_id).order_by(table.c[order])
             return [row._asdict() for row in connection.execute(query)]
@@ -106,12 +108,12 @@ def _read(store: Store, run_id: str) -> _Record:
             seals, events, bodies = rows(_SEALS, "number"), rows(_EVENTS, "seq"), rows(_BODIES, "number")
             if connection.execute(whole).one().chain == row.chain:  # unchanged meanwhile
                 packed = [Body(body["number"], body["media"], body["data"]) for body in bodies]
-                return _Record(run_record(row), row._asdict(), seals, events, packed)
+                return WholeRecord(run_record(row), row._asdict(), seals, events, packed)
 
     return store.database.read(read)
 
 
-def _unchained(record: _Record) -> Iterator[str]:
+def _unchained(record: WholeRecord) -> Iterator[str]:
     chain, events, bodies = Chain(), iter(record.events), stored_digests(record.bodies)
     for state in (*record.seals, record.row):
         covered = Chain.parse(state["chain"])
@@ -129,7 +131,7 @@ def _unchained(record: _Record) -> Iterator[str]:
                 yield f"it has {number} {what} that its hash chain does not cover"
 
 
-def _unsealed(record: _Record) -> Iterator[str]:
+def _unsealed(record: WholeRecord) -> Iterator[str]:
     had = [state["digest"] for state in (*record.seals, record.row)]
     if [seal["number"] for seal in record.seals] != list(range(len(record.seals))):
         yield "the list of its earlier digests has a gap"
@@ -168,7 +170,7 @@ def audit(store: Store, runs: Iterable[str]) -> Iterator[tuple[str, list[Fault]]
     for run_id in runs:
         texts: list[str] = []
         try:
-            record = _read(store, run_id)
+            record = whole_record(store, run_id)
             run = record.run
             if run.study is not None:
                 other = seen.setdefault((run.study, run.key, run.replicate), run_id)
@@ -181,7 +183,7 @@ def audit(store: Store, runs: Iterable[str]) -> Iterator[tuple[str, list[Fault]]
         yield run_id, [Fault(run_id, text) for text in texts]
 
 
-def _wrong(record: _Record) -> Iterator[str]:
+def _wrong(record: WholeRecord) -> Iterator[str]:
     run, numbers = record.run, [row["seq"] for row in record.events]
     events = [make_event(*(row[name] for name in _EVENT_COLUMNS)) for row in record.events]
     if numbers and (numbers[0], numbers[-1]) != (0, len(events) - 1):

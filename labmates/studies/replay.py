@@ -145,13 +145,19 @@ class RecordedHub(ModelHub):
 
 
 async def replay(
-    store: Store, run: RunRecord, *, sandbox: str | None = None, notify: Callable[[str], None] | None = None
+    store: Store,
+    run: RunRecord,
+    *,
+    sandbox: str | None = None,
+    trusted: bool = True,
+    notify: Callable[[str], None] | None = None,
 ) -> Replayed:
     """Execute a run again with the recorded replies of its models, and compare the results with the record.
 
-    The `sandbox` is by default the one of the run's settings; `notify` receives messages for the user. Raises
-    `UsageError` if the run has not ended, its kind is unknown, its data have another salt, or its origin is malformed;
-    `SandboxError` if no sandbox is available.
+    The `sandbox` is by default the one of the run's settings; `notify` receives messages for the user. A record that
+    is not `trusted` may name a baseline for code of anybody's, which then needs isolation. Raises `UsageError` if the
+    run has not ended, its kind is unknown, its data have another salt, or its origin is malformed; `SandboxError` if no
+    sandbox is available.
     """
     if run.status not in ENDED:
         raise UsageError(f"the run '{run.id}' has not ended ({run.status}); only ended runs can be replayed")
@@ -182,7 +188,7 @@ async def replay(
         [run.kind],
         sandbox or settings.sandbox,
         settings.max_sandboxes,
-        trusted_code=_is_ours(run.models),
+        trusted_code=trusted and _is_ours(run.models),
         notify=notify,
     )
     async with opening as sandbox_pool:

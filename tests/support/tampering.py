@@ -84,11 +84,11 @@ def _changed(connection: sqlite3.Connection, table: str, column: str, row: dict[
     if column in ("seq", "number"):  # part of a key, as the run is: it must not be another row's
         return draw.choice((-1 - value, value + 10_000))
     if isinstance(value, str) and value[:1] in "{[" and value:
-        return json.dumps(_other_json(json.loads(value), draw))
-    return _other(value, draw)
+        return json.dumps(other_json(json.loads(value), draw))
+    return other(value, draw)
 
 
-def _other(value: Any, draw: random.Random) -> Any:
+def other(value: Any, draw: random.Random) -> Any:
     """Return another value of the same type."""
     match value:
         case None | "null":
@@ -107,18 +107,18 @@ def _other(value: Any, draw: random.Random) -> Any:
     raise TypeError(type(value))
 
 
-def _other_json(data: Any, draw: random.Random) -> Any:
+def other_json(data: Any, draw: random.Random) -> Any:
     """Return JSON data of which one leaf differs, or one entry is gone or new."""
     if isinstance(data, dict | list) and data and draw.random() < 0.9:
         place = draw.choice(list(data) if isinstance(data, dict) else range(len(data)))
         if draw.random() < 0.1:
             return {k: v for k, v in data.items() if k != place} if isinstance(data, dict) else data[:-1]
         copy = data.copy()
-        copy[place] = _other_json(data[place], draw)
+        copy[place] = other_json(data[place], draw)
         return copy
     if isinstance(data, dict):
         return {**data, "edited": 1}
-    return [*data, 1] if isinstance(data, list) else _other(data, draw)
+    return [*data, 1] if isinstance(data, list) else other(data, draw)
 
 
 def _other_body(connection: sqlite3.Connection, row: dict[str, Any], draw: random.Random) -> bytes:

@@ -1,0 +1,1 @@
+"""Bundles: studies in one file that anybody can check, and leaderboards of checked bundles."""

@@ -1,0 +1,216 @@
+"""A leaderboard: one static page that ranks models by the runs of checked bundles."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from labmates.budgets.money import show_dollars
+from labmates.pages.section import Section
+from labmates.records.run import ENDED, RunRecord
+from labmates.reports.page import Report
+from labmates.reports.report import check_report, write_report
+from labmates.reports.results import estimates, parameters, shown_name, varying
+from labmates.reports.runs import by_kind, is_baseline, section
+from labmates.stats.intervals import Estimate, notes
+from labmates.stats.tables import Column, Table
+from labmates.util.grouping import grouped
+from labmates.workflows.protocol.experiment import EXPERIMENTS, Metric
+from labmates_doors.bundles.checking import Checked, checking
+from labmates_doors.bundles.container import encode
+
+PAGE = "index.html"
+LEADING = "Models ranked by runs that were replayed from bundles. Whoever has a bundle can repeat its check."
+
+
+@dataclass
+class Ranked:
+    """A written leaderboard: the digests of verified bundles and the reasons for the others, by file."""
+
+    verified: dict[str, str] = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """A run of a bundle, with its cost in micro-dollars."""
+
+    file: str
+    run: RunRecord
+    cost: int
+
+    @property
+    def code(self) -> str:
+        """A hash of the prompts, rules and code that the run was made with, its models apart."""
+        made = {part: known for part, known in (self.run.made or {}).items() if not is_baseline(part)}
+        return hashlib.sha256(encode(sorted(made.items())).encode()).hexdigest()[:8]
+
+
+async def ranked(files: Sequence[Path], site: Path, sandbox: str, watch: Callable[[str], None]) -> Ranked:
+    """Check bundles, and write the page of those of which everything was checked and matches.
+
+    Parameters
+    ----------
+    files
+        The bundles; of runs that several hold, those of the first count.
+    site
+        The folder of the page.
+    sandbox
+        Where agents' code runs again, one of `labmates_doors.bundles.checking.SANDBOXES`.
+    watch
+        Receives what is being done.
+
+    Raises
+    ------
+    UsageError
+        If a bundle can't be read, or the page can't be written.
+    """
+    check_report(site / PAGE)
+    made, entries, rows = Ranked(), dict[str, _Entry](), list[dict[str, Any]]()
+    for file in files:
+
+        def tell(text: str, name: str = file.name) -> None:
+            watch(f"{name}: {text}")
+
+        async with checking(file, sandbox=sandbox, first_only=True, watch=tell) as checked:
+            if why := _reason(checked):
+                made.refused[file.name] = why
+                continue
+            made.verified[file.name] = checked.digest
+            assert checked.store is not None
+            runs = [run for run in checked.store.runs() if run.status in ENDED and run.origin is None]
+            costs = checked.store.costs([run.id for run in runs])
+            new = {run.id: _Entry(file.name, run, costs[run.id]) for run in runs if run.id not in entries}
+            entries |= new
+        rows.append(_row(file.name, checked, len(runs) - len(new)))
+    write_report(_page(list(entries.values()), rows, made), site / PAGE)
+    return made
+
+
+def _reason(checked: Checked) -> str:
+    """Why a bundle is left out; empty if it is verified."""
+    for text in checked.faults:
+        return f"refused: {text}"
+    more = len(checked.unchecked) - 1
+    for text in checked.unchecked:
+        return f"could not be checked here: {text}" + (f" (and {more} more)" if more else "")
+    return ""
+
+
+def _row(file: str, checked: Checked, repeated: int) -> dict[str, Any]:
+    return {
+        "bundle": file,
+        "study": checked.study,
+        "runs": checked.runs,
+        "replayed": checked.replayed,
+        "repeated": repeated,
+        "events": checked.events,
+        "tables": checked.tables,
+        "labmates": checked.version,
+        "digest": checked.digest,
+    }
+
+
+def _page(entries: Sequence[_Entry], rows: Sequence[dict[str, Any]], made: Ranked) -> Report:
+    runs = [entry.run for entry in entries]
+    models = {model for run in runs for model in run.models}
+    warnings = [
+        "Everything on this page follows from the replies in the bundles. That a model gave these replies, and when, "
+        "rests on whoever published the digest of the bundle: compare it."
+    ]
+    if models and all(map(is_baseline, models)):
+        warnings.append("All of these models are baselines (programs that ship with labmates).")
+    parts = [_board(kind, [entry for entry in entries if entry.run.kind == kind]) for kind in by_kind(runs)]
+    hidden = () if any(row["repeated"] for row in rows) else ("repeated",)
+    shown = [Column(name) for name in (rows[0] if rows else ()) if name not in hidden]
+    remarks = ["repeated: runs that an earlier bundle of this table holds, too; they count once."][len(hidden) :]
+    parts.append(section("Bundles", Table("bundles", "Verified bundles", shown, rows, remarks)))
+    if made.refused:
+        refused = [{"bundle": name, "reason": why[:300]} for name, why in made.refused.items()]
+        parts.append(section("Left out", Table("refused", "Bundles that are not counted", None, refused)))
+    facts = (
+        ("bundles verified", str(len(made.verified))),
+        ("bundles left out", str(len(made.refused))),
+        ("runs", f"{len(runs):,}"),
+        ("models", str(len(models))),
+    )
+    return Report("Leaderboard", LEADING, facts, tuple(warnings), tuple(parts))
+
+
+def _board(kind: str, entries: Sequence[_Entry]) -> Section:
+    """The ranks of an experiment's models, within each condition and code."""
+    experiment = EXPERIMENTS.get(kind)
+    metrics = [metric for name in experiment.headline for metric in experiment.metrics if metric.name == name]
+    names = varying([entry.run for entry in entries])
+
+    def condition(entry: _Entry) -> str:
+        values = parameters(entry.run, names).items()
+        return ", ".join(f"{shown_name(name)} {value}" for name, value in values) or "all runs"
+
+    groups = grouped(((condition(entry), entry.code, entry.run.shown_models), entry) for entry in entries)
+    runs = [[entry.run for entry in group] for group in groups.values()]
+    means = {metric.name: estimates(runs, metric.name) for metric in metrics}
+    rows = [
+        {"condition": at[0], "code": at[1], "models": at[2]} | _numbers(group, {n: m[place] for n, m in means.items()})
+        for place, (at, group) in enumerate(groups.items())
+    ]
+    codes = {row["code"] for row in rows}
+    columns = [
+        Column("condition", once=True),
+        *([Column("code")] if len(codes) > 1 else []),
+        Column("rank"),
+        Column("models"),
+        *(Column(metric.name, _heading(metric), form=".3f", shows="both") for metric in metrics),
+        Column("data_sets"),
+        Column("cost", "cost a run"),
+        Column("bundles"),
+    ]
+    known = [each for many in means.values() for each in many if each is not None]
+    remarks = [
+        "Means over data sets with their 95 % intervals. Ranks follow the means of the first number: models whose "
+        "intervals overlap are not told apart.",
+        *notes(known),
+    ]
+    if len(codes) > 1:
+        remarks.append("code: a hash of the prompts, rules and code of the runs; ranks are within one.")
+    table = Table(
+        f"{kind}-board", f"Models by {_heading(metrics[0])}", columns, list(_ranked(rows, metrics[0])), remarks
+    )
+    return section(f"Leaderboard: {kind}", table)
+
+
+def _numbers(group: Sequence[_Entry], means: Mapping[str, Estimate | None]) -> dict[str, Any]:
+    row: dict[str, Any] = {}
+    for name, each in means.items():
+        row |= {name: None} if each is None else each.row(name)
+    return {
+        **row,
+        "data_sets": len({entry.run.data_set for entry in group}),
+        "cost": show_dollars(round(fmean(entry.cost for entry in group))),
+        "bundles": ", ".join(dict.fromkeys(entry.file for entry in group)),
+    }
+
+
+def _ranked(rows: Sequence[dict[str, Any]], metric: Metric) -> Iterator[dict[str, Any]]:
+    """Yield rows by condition and code, the best first, with their ranks; without a better direction, none."""
+    sign = {"higher": -1.0, "lower": 1.0, None: 0.0}[metric.better]
+
+    def place(row: dict[str, Any]) -> tuple[float, str]:
+        value = row[metric.name]
+        return (math.inf if value is None else sign * value), row["models"]
+
+    for _, mine in sorted(grouped(((row["condition"], row["code"]), row) for row in rows).items()):
+        ordered = sorted(mine, key=place)
+        for row in ordered:
+            first = next(number for number, other in enumerate(ordered, start=1) if place(other)[0] == place(row)[0])
+            yield {**row, "rank": first if sign and row[metric.name] is not None else None}
+
+
+def _heading(metric: Metric) -> str:
+    arrow = {"higher": " ↑", "lower": " ↓", None: ""}[metric.better]
+    return f"{metric.name.replace('_', ' ')}{arrow}"

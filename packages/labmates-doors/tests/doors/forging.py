@@ -1,0 +1,214 @@
+"""Single edits of bundles, drawn by a seed, by somebody who makes all digests anew afterwards."""
+
+from __future__ import annotations
+
+import base64
+import json
+import random
+import tempfile
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from labmates.records.bodies import content_digest
+from labmates.records.digests import Chain, digest_of_all, next_digest, run_digest
+from labmates.records.events import body_numbers, make_event
+from labmates.workflows.protocol.experiment import EXPERIMENTS
+from labmates_doors.bundles.container import MANIFEST, MEMBERS, RUNS, TABLES, encode, opened, pack, sha256, write_lines
+from tests.support.tampering import other, other_json
+
+Line = dict[str, Any]
+PARTS = {"events": 7, "texts": 5, "columns": 4, "tables": 3, "manifest": 1}
+"""Parts of a bundle and how often one is drawn."""
+_DIGESTS = ("chain", "digest", "key")
+_OF_MANIFEST = ("holds", "code", "environment", "study", "labmates")
+
+
+@dataclass(frozen=True)
+class Edit:
+    """One edit: the part of the bundle, the field within it, and what it was and is."""
+
+    part: str
+    field: str
+    what: str
+
+
+def flipped(path: Path, target: Path, draw: random.Random) -> Edit:
+    """Write a bundle of which one byte of the file differs."""
+    raw = bytearray(path.read_bytes())
+    place = draw.randrange(len(raw))
+    raw[place] ^= 1 << draw.randrange(8)
+    target.write_bytes(raw)
+    return Edit("bytes", "byte", f"byte {place}")
+
+
+def forged(path: Path, target: Path, draw: random.Random) -> Edit:
+    """Write a bundle of which one value differs, with all digests and keys made anew."""
+    with opened(path) as bundle, tempfile.TemporaryDirectory() as name:
+        manifest, tables = json.loads(json.dumps(bundle.manifest)), json.loads(json.dumps(bundle.tables))
+        lines: list[Line] = [json.loads(line) for line in bundle.lines()]
+        edit = None
+        while edit is None:
+            part = draw.choices([*PARTS], [*PARTS.values()])[0]
+            edit = _EDITS[part](manifest, tables, lines, draw)
+        _seal(manifest, tables, lines)
+        folder = Path(name)
+        write_lines(folder / RUNS, map(encode, lines))
+        (folder / TABLES).write_text(encode(tables))
+        manifest["files"] = {member: sha256(folder / member) for member in (TABLES, RUNS)}
+        (folder / MANIFEST).write_text(encode(manifest, readable=True))
+        assert all((folder / member).exists() for member in MEMBERS)
+        pack(folder, target)
+        return edit
+
+
+def _event(_manifest: Any, _tables: Any, lines: list[Line], draw: random.Random) -> Edit | None:
+    events = draw.choice(lines)["events"]
+    event = draw.choice(events)
+    kind, column = event["type"], draw.choice([*event])
+    before = event[column]
+    if column != "data":
+        event[column] = other(before, draw)
+        return Edit("events", f"{kind}.{column}", f"{before} → {event[column]}")
+    if not before:
+        return None
+    field = draw.choice([*before])
+    event["data"] = {**before, field: _other(before[field], draw)}
+    return Edit("events", f"{kind}.{field}", f"{before[field]} → {event['data'][field]}"[:200])
+
+
+def _text(_manifest: Any, _tables: Any, lines: list[Line], draw: random.Random) -> Edit | None:
+    line = draw.choice(lines)
+    if not line["bodies"]:
+        return None
+    place = draw.randrange(len(line["bodies"]))
+    body = line["bodies"][place]
+    at = [n for n, letter in enumerate(body["text"]) if letter.isalnum()]
+    if not at:
+        return None
+    n = draw.choice(at)
+    body["text"] = before_after(body["text"], n, draw)
+    uses = sorted(_uses(line, place + 1))
+    return Edit("texts", "+".join(uses), f"{body['text'][max(0, n - 20) : n + 20]!r} of {line['run']['id']}")
+
+
+def before_after(text: str, place: int, draw: random.Random) -> str:
+    """A text with another digit in place of a digit, or another letter in place of a letter."""
+    letter = text[place]
+    others = "0123456789" if letter.isdigit() else "abcdefghijklmnopqrstuvwxyz"
+    return text[:place] + draw.choice([one for one in others if one != letter]) + text[place + 1 :]
+
+
+def _uses(line: Line, number: int) -> Iterator[str]:
+    """The fields of events that refer to a text."""
+    for event in line["events"]:
+        made = make_event(event["type"], event["at"], event["step"], event["team"], event["agent"], event["data"])
+        if number in body_numbers(made):
+            for name, value in event["data"].items():
+                if value == number or (isinstance(value, list) and number in value and name in ("messages", "images")):
+                    yield f"{event['type']}.{name}"
+
+
+def _column(_manifest: Any, _tables: Any, lines: list[Line], draw: random.Random) -> Edit | None:
+    run = draw.choice(lines)["run"]
+    column = draw.choice([name for name in run if name not in _DIGESTS])
+    before = run[column]
+    run[column] = _other(before, draw)
+    return Edit("columns", column, f"{before} → {run[column]}"[:300])
+
+
+def _table(_manifest: Any, tables: Any, _lines: list[Line], draw: random.Random) -> Edit | None:
+    table = draw.choice([table for table in tables if table["rows"]])
+    row = draw.choice(table["rows"])
+    name = draw.choice([*row])
+    if str(row.get("what", "")).startswith("digest of"):
+        return None
+    before = row[name]
+    row[name] = _other(before, draw)
+    return Edit("tables", table["name"], f"{name}: {before} → {row[name]}"[:200])
+
+
+def _manifest(manifest: Any, _tables: Any, _lines: list[Line], draw: random.Random) -> Edit | None:
+    name = draw.choice(_OF_MANIFEST)
+    before = manifest[name]
+    manifest[name] = _other(before, draw)
+    if name == "holds" and {**before, "digest": ""} == {**manifest[name], "digest": ""}:
+        return None
+    return Edit("manifest", name, f"{before} → {manifest[name]}"[:200])
+
+
+def _other(value: Any, draw: random.Random) -> Any:
+    if isinstance(value, dict | list):
+        return other_json(value, draw)
+    if value is None:
+        return draw.choice((0.5, "edited"))
+    return other(value, draw)
+
+
+_EDITS: Mapping[str, Callable[[Any, Any, list[Line], random.Random], Edit | None]] = {
+    "events": _event,
+    "texts": _text,
+    "columns": _column,
+    "tables": _table,
+    "manifest": _manifest,
+}
+
+
+def _seal(manifest: Any, tables: Any, lines: list[Line]) -> None:
+    """Make all keys, chains and digests anew, also where tables show them."""
+    new: dict[str, str] = {}
+    for line in lines:
+        run = line["run"]
+        run["key"] = _key(run)
+        states = [*line["seals"], run]
+        for state in states:
+            state["chain"] = _chain(state["chain"], line)
+        if run["digest"] is None and run["status"] not in ("completed", "exhausted"):
+            continue
+        if run["status"] not in ("completed", "exhausted"):
+            new[run["digest"]], run["digest"] = "", None
+            continue
+        before = [state["digest"] for state in states]
+        first = {name: states[0][name] for name in ("metrics", "chain")}
+        states[0]["digest"] = run_digest({**run, **first})
+        for earlier, state in pairwise(states):
+            state["digest"] = next_digest(earlier["digest"], state["metrics"], state["chain"])
+        new |= dict(zip(before, (state["digest"] for state in states), strict=True))
+    ended = [line["run"]["digest"] for line in lines if line["run"]["digest"]]
+    old, whole = manifest["holds"].get("digest"), digest_of_all(ended)
+    if "digest" in manifest["holds"]:
+        manifest["holds"]["digest"] = whole
+    for table in tables:
+        for row in table["rows"]:
+            row.update({name: whole for name, value in row.items() if value == old})
+
+
+def _key(run: Mapping[str, Any]) -> str:
+    try:
+        return str(EXPERIMENTS.get(run["kind"]).condition.model_validate(run["condition"]).key)
+    except Exception:  # an edit may make it invalid
+        return str(run["key"])
+
+
+def _chain(text: str, line: Line) -> str:
+    covered = Chain.parse(text)
+    events = [{**event, "seq": seq} for seq, event in enumerate(line["events"])][: covered.events]
+    bodies = [
+        (number, content_digest(body["media"], _raw(body))) for number, body in enumerate(line["bodies"], start=1)
+    ]
+    return str(Chain().longer(events, bodies[: covered.bodies]))
+
+
+def _raw(body: Mapping[str, str]) -> bytes:
+    return body["text"].encode() if body["media"] in ("json", "text") else base64.b64decode(body["text"])
+
+
+def grouped(edits: list[Edit]) -> dict[str, list[Edit]]:
+    """Edits by part and field."""
+    groups: defaultdict[str, list[Edit]] = defaultdict(list)
+    for edit in edits:
+        groups[f"{edit.part} {edit.field}"].append(edit)
+    return groups
