@@ -143,45 +143,50 @@ def _page(entries: Sequence[_Entry], rows: Sequence[dict[str, Any]], made: Ranke
 
 
 def _board(kind: str, entries: Sequence[_Entry]) -> Section:
-    """The ranks of an experiment's models, within each condition and code."""
+    """The ranks of an experiment's models, a table for each condition."""
     experiment = EXPERIMENTS.get(kind)
-    metrics = [metric for name in experiment.headline for metric in experiment.metrics if metric.name == name]
+    headline = [metric for name in experiment.headline for metric in experiment.metrics if metric.name == name]
+    first = next((metric for metric in headline if metric.better), headline[0])
+    metrics = [first, *(metric for metric in headline if metric is not first)]
     names = varying([entry.run for entry in entries])
 
     def condition(entry: _Entry) -> str:
         values = parameters(entry.run, names).items()
-        return ", ".join(f"{shown_name(name)} {value}" for name, value in values) or "all runs"
+        return ", ".join(f"{shown_name(name)} {value}" for name, value in values) or f"all runs of the kind {kind}"
 
-    groups = grouped(((condition(entry), entry.code, entry.run.shown_models), entry) for entry in entries)
+    tables = grouped((condition(entry), entry) for entry in entries)
+    text = (
+        f"Ranked by {_heading(first)}, as a mean over data sets with its 95 % interval: models whose intervals overlap "
+        "are not told apart. Of the other numbers the means are given."
+    )
+    return section(f"Leaderboard: {kind}", text, *(_table(title, mine, metrics) for title, mine in tables.items()))
+
+
+def _table(title: str, entries: Sequence[_Entry], metrics: Sequence[Metric]) -> Table:
+    """The models of a condition; runs by another code have ranks of their own."""
+    groups = grouped(((entry.code, entry.run.shown_models), entry) for entry in entries)
     runs = [[entry.run for entry in group] for group in groups.values()]
     means = {metric.name: estimates(runs, metric.name) for metric in metrics}
     rows = [
-        {"condition": at[0], "code": at[1], "models": at[2]} | _numbers(group, {n: m[place] for n, m in means.items()})
-        for place, (at, group) in enumerate(groups.items())
+        {"code": code, "models": models, **_numbers(group, {name: each[place] for name, each in means.items()})}
+        for place, ((code, models), group) in enumerate(groups.items())
     ]
-    codes = {row["code"] for row in rows}
+    ranked = [row for mine in grouped((row["code"], row) for row in rows).values() for row in _ranks(mine, metrics[0])]
+    is_mixed = len({row["code"] for row in rows}) > 1
     columns = [
-        Column("condition", once=True),
-        *([Column("code")] if len(codes) > 1 else []),
+        *([Column("code", once=True)] if is_mixed else []),
         Column("rank"),
         Column("models"),
-        *(Column(metric.name, _heading(metric), form=".3f", shows="both") for metric in metrics),
+        Column(metrics[0].name, _heading(metrics[0]), form=".3f", shows="both"),
+        *(Column(metric.name, _heading(metric), form=".3f") for metric in metrics[1:]),
         Column("data_sets"),
         Column("cost", "cost a run"),
         Column("bundles"),
     ]
-    known = [each for many in means.values() for each in many if each is not None]
-    remarks = [
-        "Means over data sets with their 95 % intervals. Ranks follow the means of the first number: models whose "
-        "intervals overlap are not told apart.",
-        *notes(known),
-    ]
-    if len(codes) > 1:
+    remarks = [*notes(each for each in means[metrics[0].name] if each is not None)]
+    if is_mixed:
         remarks.append("code: a hash of the prompts, rules and code of the runs; ranks are within one.")
-    table = Table(
-        f"{kind}-board", f"Models by {_heading(metrics[0])}", columns, list(_ranked(rows, metrics[0])), remarks
-    )
-    return section(f"Leaderboard: {kind}", table)
+    return Table("board", title, columns, ranked, remarks)
 
 
 def _numbers(group: Sequence[_Entry], means: Mapping[str, Estimate | None]) -> dict[str, Any]:
@@ -196,19 +201,17 @@ def _numbers(group: Sequence[_Entry], means: Mapping[str, Estimate | None]) -> d
     }
 
 
-def _ranked(rows: Sequence[dict[str, Any]], metric: Metric) -> Iterator[dict[str, Any]]:
-    """Yield rows by condition and code, the best first, with their ranks; without a better direction, none."""
+def _ranks(rows: Sequence[dict[str, Any]], metric: Metric) -> Iterator[dict[str, Any]]:
+    """Yield rows with their ranks, the best first; a metric without a better direction ranks none."""
     sign = {"higher": -1.0, "lower": 1.0, None: 0.0}[metric.better]
 
-    def place(row: dict[str, Any]) -> tuple[float, str]:
+    def place(row: dict[str, Any]) -> float:
         value = row[metric.name]
-        return (math.inf if value is None else sign * value), row["models"]
+        return math.inf if value is None else sign * value
 
-    for _, mine in sorted(grouped(((row["condition"], row["code"]), row) for row in rows).items()):
-        ordered = sorted(mine, key=place)
-        for row in ordered:
-            first = next(number for number, other in enumerate(ordered, start=1) if place(other)[0] == place(row)[0])
-            yield {**row, "rank": first if sign and row[metric.name] is not None else None}
+    places = sorted(map(place, rows))
+    for row in sorted(rows, key=lambda row: (place(row), row["models"])):
+        yield {**row, "rank": places.index(place(row)) + 1 if sign and row[metric.name] is not None else None}
 
 
 def _heading(metric: Metric) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import base64
 import json
 import random
+import re
 import tempfile
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
@@ -206,9 +206,16 @@ def _raw(body: Mapping[str, str]) -> bytes:
     return body["text"].encode() if body["media"] in ("json", "text") else base64.b64decode(body["text"])
 
 
-def grouped(edits: list[Edit]) -> dict[str, list[Edit]]:
-    """Edits by part and field."""
-    groups: defaultdict[str, list[Edit]] = defaultdict(list)
-    for edit in edits:
-        groups[f"{edit.part} {edit.field}"].append(edit)
-    return groups
+_SERVER = "reply|finish|faults|notes|attempts|seconds|estimated|cached|raw|reasoning|[a-z_]+_tokens"
+RESTING = re.compile(
+    rf"events (\w+\.(at|seconds)|(llm_call|judge_call)\.({_SERVER})|label\.\w+|error\.\w+)"
+    r"|texts (|.*(llm_call|judge_call)\.(reply|raw|reasoning).*)"
+    r"|columns (started|seconds|attempt|most|settings|version|made|sandbox|error)"
+    r"|manifest (code|environment|study|labmates)"
+)
+"""Fields that rest on a published digest, as `labmates_doors.bundles.checking.RESTS` says in words."""
+
+
+def rests(edit: Edit) -> bool:
+    """Whether only a published digest can tell of an edit."""
+    return RESTING.fullmatch(f"{edit.part} {edit.field}") is not None
