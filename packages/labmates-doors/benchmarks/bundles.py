@@ -30,6 +30,7 @@ from labmates_doors.bundles.checking import Checked, checking
 from labmates_doors.bundles.container import sha256
 
 SEED = 20261129
+REFEREE = "scripted:referee"
 PLAYED: dict[str, dict[str, Any]] = {
     "game": {
         "kind": "game",
@@ -69,6 +70,8 @@ def make(folder: Path, store: str, number: int, kinds: Sequence[str]) -> None:
         file.write_text(json.dumps(study))
         with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
             assert run_command(["study", "run", str(file), "--store", store]) == 0
+            if study["kind"] == "science":  # later scores, which give a run another digest
+                assert run_command(["judge", "--study", study["name"], "--judge", REFEREE, "--store", store]) == 0
             target = folder / f"{study['name']}.zip"
             assert run_command(["bundle", study["name"], "-o", str(target), "--store", store]) == 0
 

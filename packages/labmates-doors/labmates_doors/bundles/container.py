@@ -10,6 +10,7 @@ from the archive.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import lzma
@@ -130,10 +131,12 @@ def opened(path: Path) -> Iterator[Bundle]:
             if not cmp(path, folder / "again.zip", shallow=False):
                 raise BundleError("the archive has bytes that belong to no member, or other settings than labmates'")
             (folder / "again.zip").unlink()
-        except OSError as error:
-            raise UsageError(f"can't read the bundle '{path}': {error.strerror or error}") from error
         except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, ValueError) as error:
             raise BundleError(f"it is not a zip archive as labmates writes it: {error}") from error
+        except OSError as error:
+            if error.errno == errno.EINVAL:  # an address before the file's beginning
+                raise BundleError("it is not a zip archive as labmates writes it: an address is impossible") from error
+            raise UsageError(f"can't read the bundle '{path}': {error.strerror or error}") from error
         yield _checked(folder)
 
 

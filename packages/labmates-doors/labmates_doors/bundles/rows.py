@@ -38,7 +38,7 @@ class Part(BaseModel):
 
 
 class _Seal(Part):
-    metrics: dict[str, float]
+    metrics: dict[str, int | float]
     chain: str
     digest: str = Field(max_length=80)
 

@@ -54,7 +54,7 @@ def forged(path: Path, target: Path, draw: random.Random) -> Edit:
         while edit is None:
             part = draw.choices([*PARTS], [*PARTS.values()])[0]
             edit = _EDITS[part](manifest, tables, lines, draw)
-        _seal(manifest, tables, lines)
+        seal(manifest, tables, lines)
         folder = Path(name)
         write_lines(folder / RUNS, map(encode, lines))
         (folder / TABLES).write_text(encode(tables))
@@ -157,7 +157,7 @@ _EDITS: Mapping[str, Callable[[Any, Any, list[Line], random.Random], Edit | None
 }
 
 
-def _seal(manifest: Any, tables: Any, lines: list[Line]) -> None:
+def seal(manifest: Any, tables: Any, lines: list[Line]) -> None:
     """Make all keys, chains and digests anew, also where tables show them."""
     new: dict[str, str] = {}
     for line in lines:
