@@ -145,8 +145,9 @@ def _page(entries: Sequence[_Entry], rows: Sequence[dict[str, Any]], made: Ranke
 def _board(kind: str, entries: Sequence[_Entry]) -> Section:
     """The ranks of an experiment's models, a table for each condition."""
     experiment = EXPERIMENTS.get(kind)
-    headline = [metric for name in experiment.headline for metric in experiment.metrics if metric.name == name]
-    first = next((metric for metric in headline if metric.better), headline[0])
+    present = {name for entry in entries for name in entry.run.metrics}
+    headline = [metric for metric in experiment.metrics if metric.name in experiment.headline]
+    first = next((metric for metric in headline if metric.better and metric.name in present), headline[0])
     metrics = [first, *(metric for metric in headline if metric is not first)]
     names = varying([entry.run for entry in entries])
 

@@ -34,7 +34,7 @@ GAME = {
     "kind": "game",
     "description": "<script>alert(1)</script>",
     "models": ["scripted:random", "scripted:fair-share"],
-    "fixed": {"game": "public-goods", "group_size": 2, "rounds": 2},
+    "fixed": {"game": "public-goods", "group_size": 3, "rounds": 2},
 }
 FLIPS, FORGERIES = 200, 12
 
@@ -263,7 +263,7 @@ async def test_code_of_an_organisation_as_a_graph_never_runs(
     (tmp_path / "evil.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\ndef work(lab): ...\n")
     monkeypatch.syspath_prepend(tmp_path)
     organisation = {"name": "theirs", "graph": "evil:work", "seats": ["one"]}
-    entered(condition={"task": "anomaly", "organisation": organisation})
+    entered(condition={"task": "anomaly", "model": "scripted:hasty", "organisation": organisation})
     make_bundle(store.url, "made-up", tmp_path / "x.zip")
     checked = await check(tmp_path / "x.zip")
     assert "its organisation is code of its maker's, which a check never runs" in checked.unchecked[-1]
