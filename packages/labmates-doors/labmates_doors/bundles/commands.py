@@ -41,7 +41,7 @@ class _BundleGroup(SuggestingGroup):
 @click.group(
     cls=_BundleGroup,
     subcommand_metavar="STUDY -o FILE.zip | verify FILE.zip",
-    epilog="Example: labmates bundle games-small -o games-small.zip",
+    epilog="Example: labmates bundle science-small -o science-small.zip",
 )
 def bundle() -> None:
     """Write a study as one file that anybody can check, or check one.
@@ -51,7 +51,7 @@ def bundle() -> None:
     """
 
 
-@bundle.command(epilog="Example: labmates bundle games-small -o games-small.zip")
+@bundle.command(epilog="Example: labmates bundle science-small -o science-small.zip")
 @click.argument("study", metavar="STUDY")
 @click.option(
     "-o", "--out", "path", type=click.Path(path_type=Path), required=True, help="File to write, a new one. [required]"
@@ -76,7 +76,7 @@ def make(study: str, path: Path, as_json: bool, store: str | None) -> None:
     out().print(made.digest, soft_wrap=True)
 
 
-@bundle.command(epilog="Example: labmates bundle verify games-small.zip --digest 3f9a2c…")
+@bundle.command(epilog="Example: labmates bundle verify science-small.zip")
 @click.argument("path", metavar="FILE", type=click.Path(path_type=Path))
 @click.option("--digest", metavar="SHA256", help="The digest that the maker has published.")
 @click.option("--save", metavar="STORE", help="Write its runs into this new store, to browse them.")
@@ -144,7 +144,7 @@ def _list(title: str, texts: list[str] | tuple[str, ...]) -> None:
 
 
 @click.command(epilog="Example: labmates leaderboard bundles -o site")
-@click.argument("folder", metavar="FOLDER", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@click.argument("folder", metavar="FOLDER", type=click.Path(path_type=Path))
 @click.option(
     "-o", "--out", "site", type=click.Path(path_type=Path), required=True, help="Folder of the page. [required]"
 )
