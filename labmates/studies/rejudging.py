@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from langchain_core.messages import BaseMessage
 
@@ -143,6 +144,10 @@ class _RecordedAnswers:
             yield Difference(call.judge, "judge_call", "", "a call", None)
 
 
+def _fields(score: ScoreEvent) -> dict[str, Any]:
+    return {"step": score.step, "team": score.team, "agent": score.agent, **event_data(score)}
+
+
 def _differences(recorded: Iterable[ScoreEvent], now: dict[str, ScoreEvent]) -> Iterator[Difference]:
     for score in recorded:
         where = f"{score.judge} {score.metric}"
@@ -150,7 +155,7 @@ def _differences(recorded: Iterable[ScoreEvent], now: dict[str, ScoreEvent]) -> 
         if came is None:
             yield Difference(where, "score", "", "a score", None)
             continue
-        then, data = event_data(score), event_data(came)
+        then, data = _fields(score), _fields(came)
         for name in (*then, *(set(data) - set(then))):
             if then.get(name) != data.get(name):
                 yield Difference(where, "score", name, *apart(then.get(name), data.get(name)))

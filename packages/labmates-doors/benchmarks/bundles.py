@@ -145,7 +145,7 @@ def edits(number: int) -> None:
                 refused[edit.part] += 1
                 continue
             with_digest = asyncio.run(_check(folder / "edited", published[path]))
-            if with_digest.faults and rests(edit):
+            if with_digest.faults and rests(edit, checked):
                 only[f"{edit.part} {edit.field}"] += 1
             else:
                 missed.append(f"{edit} ({checked.unchecked[:1]})")

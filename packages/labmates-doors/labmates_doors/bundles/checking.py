@@ -35,9 +35,9 @@ from labmates_doors.bundles.tables import REPLAY, REPORT, code_of, libraries, ta
 
 SANDBOXES: Final = ("auto", "gvisor", "docker", "bubblewrap")
 RESTS: Final = (
-    "replies of models, judges and people, with what servers reported of them (tokens, bills)",
-    "times, durations, numbers of attempts, bounds, and reasons of failures",
-    "runs that did not end, labels of texts, and texts that no event refers to",
+    "replies of models, judges and people, what servers reported of them (tokens, bills), and marks of judges' calls",
+    "ids of runs, times, durations, numbers of attempts, bounds, and reasons of failures",
+    "runs that did not end, labels of texts, metrics before later verdicts, and texts that no event refers to",
     "the study's plan, settings of connections, versions, hashes of code, and the environment",
 )
 """What no computation proves: of this, a published digest alone shows that it is unchanged."""

@@ -116,7 +116,7 @@ async def test_an_edit_with_all_digests_anew_is_refused_or_rests_on_the_publishe
 ) -> None:
     edit = forged(bundle, tmp_path / "edited.zip", random.Random(seed))
     checked = await check(tmp_path / "edited.zip", first_only=True)
-    assert checked.faults or rests(edit), edit
+    assert checked.faults or rests(edit, checked), edit
     with opened(bundle) as honest:
         published = honest.digest
     assert (await check(tmp_path / "edited.zip", first_only=True, published=published)).faults
