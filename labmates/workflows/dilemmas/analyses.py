@@ -205,7 +205,7 @@ def choices(runs: Runs, params: ChoicesParams) -> Result:
         name: getattr(frames, f"{name}_frame")(plays)
         for name in params.tables or (name for name in TABLES if name not in _ON_REQUEST)
     }
-    if "failures" not in params.tables and not computed["failures"]["failed"].any():
+    if not params.tables and not computed["failures"]["failed"].any():
         del computed["failures"]
     filled = {name: frame for name, frame in computed.items() if len(frame)}
     rows = None if params.tables else _ROWS
