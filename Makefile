@@ -10,7 +10,7 @@ IMAGE_REQUIREMENTS := labmates/sandboxes/image/requirements.txt
 # Where Python was told to keep no compiled modules (many images do), each process would compile ours and the tests anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: setup develop demo test test-all tests test-oldest lint format docs sample bench results constraints image-requirements clean
+.PHONY: setup develop demo test test-all tests test-oldest test-newest lint format docs sample bench results constraints image-requirements clean
 
 setup: .venv/.ready
 
@@ -66,6 +66,15 @@ test-oldest: setup
 	$(BIN)/uv pip install --quiet --python $(OLDEST)/bin/python --constraints $(CONSTRAINTS) \
 		pytest pytest-asyncio pytest-timeout pytest-xdist hypothesis
 	$(OLDEST)/bin/python -m pytest -n 3 tests/budgets tests/records tests/models tests/games tests/studies/test_spec.py
+
+# The newest versions that pyproject.toml allows, whatever the constraints name: what a user gets who installs today.
+NEWEST := .venv-newest
+test-newest: setup
+	$(BIN)/uv venv --quiet --allow-existing --python $(BIN)/python $(NEWEST)
+	$(BIN)/uv pip install --quiet --upgrade --python $(NEWEST)/bin/python --editable '.[local,plots]'
+	$(BIN)/uv pip install --quiet --python $(NEWEST)/bin/python --constraints $(CONSTRAINTS) \
+		pytest pytest-asyncio pytest-timeout pytest-xdist hypothesis
+	$(NEWEST)/bin/python -m pytest -q -n 2 -m "not slow" tests/cli/test_json_output.py tests/cli/test_ratings_verb.py tests/stats/test_ratings.py
 
 # Compiles the machine that executes strategies, the libraries and the tests once, which each test process would do.
 MACHINE := packages/labmates-fast/labmates_fast/machine
@@ -123,4 +132,4 @@ image-requirements:
 		--no-annotate --quiet --custom-compile-command "make image-requirements" --output-file $(IMAGE_REQUIREMENTS)
 
 clean:
-	rm -rf .venv $(OLDEST) site .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv $(OLDEST) $(NEWEST) site .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

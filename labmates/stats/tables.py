@@ -147,7 +147,8 @@ class Table:
         whys = {row.get(f"{key}_reason") for key in ends for row in self.rows if row.get(key) is not None}
         why = whys.pop() if len(whys) == 1 else None
         self._has_reasons = not why  # one reason for all is told once
-        self.notes = (*notes, f"No intervals: {why}.") if why else tuple(notes)
+        told = any(note.startswith(f"No interval: {why} (") for note in notes)
+        self.notes = (*notes, f"No intervals: {why}.") if why and not told else tuple(notes)
         self.shown = shown
 
     def keys(self) -> list[str]:
