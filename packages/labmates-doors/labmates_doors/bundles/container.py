@@ -28,8 +28,8 @@ from labmates.errors import LabmatesError, UsageError
 
 MANIFEST, TABLES, RUNS = "manifest.json", "tables.json", "runs.jsonl.xz"
 MEMBERS: Final = (MANIFEST, TABLES, RUNS)
-MOST_BYTES: Final = 2**30
-"""Maximum size of a bundle."""
+MOST_RUNS: Final = 2**30
+"""Maximum bytes of the compressed runs."""
 MOST_TEXT: Final = 2**26
 """Maximum bytes of the manifest, of the tables, and of one run."""
 MOST_UNPACKED: Final = 2**33
@@ -108,7 +108,10 @@ def write_lines(path: Path, lines: Iterable[str]) -> None:
 
 
 def pack(folder: Path, target: Path) -> None:
-    """Write the members in a folder as a bundle."""
+    """Write the members in a folder as a bundle. Raises `UsageError` if one would be too large to be read."""
+    for name in MEMBERS:
+        if (folder / name).stat().st_size > _most(name):
+            raise UsageError(f"the study is too large for a bundle: {name} has at most {_most(name) >> 20} MB")
     with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
         for name in MEMBERS:
             info = zipfile.ZipInfo(name, _EPOCH)
@@ -141,8 +144,8 @@ def opened(path: Path) -> Iterator[Bundle]:
 
 
 def _unpack(path: Path, folder: Path) -> None:
-    if path.stat().st_size > MOST_BYTES:
-        raise BundleError(f"it is larger than {MOST_BYTES >> 30} GB")
+    if path.stat().st_size > MOST_RUNS + 3 * MOST_TEXT:
+        raise BundleError("it is larger than a bundle can be")
     with zipfile.ZipFile(path) as archive:
         infos = archive.infolist()
         if (names := [info.filename for info in infos]) != [*MEMBERS]:
@@ -150,13 +153,17 @@ def _unpack(path: Path, folder: Path) -> None:
             holds = f"it holds '{other[:80]}'" if other is not None else f"it holds {len(names)} members"
             raise BundleError(f"{holds}; a bundle holds {', '.join(MEMBERS)}, in this order, and nothing else")
         for info in infos:
-            most = MOST_BYTES if info.filename == RUNS else MOST_TEXT
             if info.compress_type != zipfile.ZIP_STORED or info.file_size != info.compress_size:
                 raise BundleError(f"{info.filename} is compressed; the members of a bundle are not")
-            if info.file_size > most:
-                raise BundleError(f"{info.filename} is larger than {most >> 20} MB")
+            if info.file_size > _most(info.filename):
+                raise BundleError(f"{info.filename} is larger than {_most(info.filename) >> 20} MB")
             with archive.open(info) as member, (folder / info.filename).open("wb") as target:
                 shutil.copyfileobj(member, target)
+
+
+def _most(member: str) -> int:
+    """The maximum bytes of a member."""
+    return MOST_RUNS if member == RUNS else MOST_TEXT
 
 
 def _checked(folder: Path) -> Bundle:

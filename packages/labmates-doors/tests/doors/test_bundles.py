@@ -222,6 +222,16 @@ async def test_runs_that_unpack_without_end_are_refused(
     assert "holds more than 1 MB a run" in text
 
 
+def test_a_study_that_no_check_could_read_is_not_written(
+    store: Store, entered: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(container, "MOST_TEXT", 1_000)
+    entered(text="x" * 2_000)
+    with pytest.raises(UsageError, match="the study is too large for a bundle"):
+        make_bundle(store.url, "made-up", tmp_path / "x.zip")
+    assert not (tmp_path / "x.zip").exists()
+
+
 async def test_another_version_is_said_and_what_its_code_may_explain_is_no_fault(bundle: Path, tmp_path: Path) -> None:
     def other_code(manifest: Any, tables: Any, _: Any) -> None:
         manifest["code"] = dict.fromkeys(manifest["code"], "00000000")
