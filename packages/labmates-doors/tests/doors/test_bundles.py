@@ -222,6 +222,23 @@ async def test_runs_that_unpack_without_end_are_refused(
     assert "holds more than 1 MB a run" in text
 
 
+def nested(depth: int) -> Any:
+    return [nested(depth - 1)] if depth else 1
+
+
+@pytest.mark.parametrize("metric", [10**300, 10**900])
+@pytest.mark.parametrize("depth", [100, 300, 800])
+async def test_huge_numbers_and_deep_values_with_right_digests_are_refused(
+    bundle: Path, tmp_path: Path, metric: int, depth: int
+) -> None:
+    def huge(manifest: Any, tables: Any, lines: list[Any]) -> None:
+        lines[0]["run"]["metrics"]["payoff"] = metric
+        next(event for event in lines[0]["events"] if event["type"] == "decision")["data"]["decision"] = nested(depth)
+        seal(manifest, tables, lines)
+
+    assert (await check(rewritten(bundle, tmp_path / "x.zip", huge), first_only=True)).faults
+
+
 def test_a_study_that_no_check_could_read_is_not_written(
     store: Store, entered: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
