@@ -17,6 +17,7 @@ from uuid import uuid4
 
 import verifiers.v1 as vf
 from openai import AsyncOpenAI
+from pydantic import Field
 
 Json = dict[str, Any]
 _LONGEST_LINE = 1 << 26
@@ -59,7 +60,7 @@ class GymTasksetConfig(vf.TasksetConfig):
 
     python: str = "python"
     split: Literal["train", "framing", "game"] = "train"
-    kinds: tuple[str, ...] = ()
+    kinds: list[str] = Field(default_factory=list)
     seeds: int = 1
 
 

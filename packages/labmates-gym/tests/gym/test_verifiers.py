@@ -68,16 +68,13 @@ def test_each_seat_has_a_trace_with_its_rewards(tmp_path: Path) -> None:
 
 def test_a_seat_whose_model_fails_does_not_stop_the_others(tmp_path: Path) -> None:
     def behaviour(request: Any, _number: int) -> Answer:
-        text = request["messages"][-1]["content"]
-        return Answer(status=400, body="refused") if "player 1" in text.rsplit("\n", 4)[-1] else Answer(text="{}")
+        is_first = "You are player 1." in request["messages"][-1]["content"]
+        return Answer(status=400, body="refused") if is_first else Answer(text='{"A0": 100, "A1": 0}')
 
-    episodes, _ = evaluate(
-        behaviour,
-        tmp_path,
-        "--env.taskset.kinds",
-        '["dilemma"]',
-        "--select.include.names",
-        '["dilemma/prisoners/none"]',
-    )
-    assert len(episodes) == 1
-    assert len(episodes[0]["traces"]) == 2
+    names = '["dilemma/prisoners/none"]'
+    episodes, _ = evaluate(behaviour, tmp_path, "--env.taskset.kinds", '["dilemma"]', "--select.include.names", names)
+    [episode] = episodes
+    traces = {trace["task"]["data"]["seat"]: trace for trace in episode["traces"]}
+    assert {seat: trace["ok"] for seat, trace in traces.items()} == {"1": False, "2": True}
+    assert not episode["ok"]
+    assert traces["2"]["metrics"]["failed_decision_rate"] == 0.5
