@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from labmates.cli.common import SuggestingGroup, json_option, run_choice, store_option
-from labmates.cli.console import err, print_json, say
+from labmates.cli.console import clean, err, print_json, say
 from labmates.cli.store import progress_of_runs
 from labmates.cli.summary import show_bill
 from labmates.cli.tables import print_grid
@@ -53,7 +53,7 @@ def runs(store: str | None, sort: str, limit: int, as_json: bool, **filters: Any
     """
     if click.get_current_context().invoked_subcommand is not None:
         return
-    from labmates.records.listing import Chosen, run_page
+    from labmates.records.listing import Chosen, facets, run_page
     from labmates.records.search import parse_query
     from labmates.records.store import Store
     from labmates.records.view import run_json
@@ -67,8 +67,12 @@ def runs(store: str | None, sort: str, limit: int, as_json: bool, **filters: Any
             for listed in page.rows:
                 print_json(run_json(listed.run, database.scores(listed.run.id)))
             return
-    if not page.rows:
+        known = None if page.rows else facets(database.database)
+    if known is not None:
         err().print("No runs match these filters." if any(filters.values()) else "The store has no runs.")
+        for name, values in (("study", known.studies), ("kind", known.kinds), ("status", known.statuses)):
+            if filters[name] and filters[name] not in values and values:
+                err().print(clean(f"No run has the {name} '{filters[name]}'; there are: {', '.join(values)}."))
         return
     headings = ["run", "started", "kind", "about", "models", "seed", "status", "study", "seconds", "bill"]
     print_grid(headings, [_cells(listed) for listed in page.rows], [name in _NUMBERS for name in headings])

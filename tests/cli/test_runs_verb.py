@@ -66,7 +66,9 @@ def test_what_may_have_been_billed_stands_apart_from_the_bill(labmates: Labmates
 
 
 def test_a_list_without_runs_says_why(labmates: Labmates, store: Store) -> None:
-    assert "No runs match these filters." in labmates("runs", "--study", "none").err
+    told = labmates("runs", "--study", "none", "--kind", "scince").err
+    assert "No runs match these filters." in told
+    assert "No run has the kind 'scince'; there are: " in told
     done = labmates("runs", "--sort", "colour")
     assert (done.code, "unknown order 'colour'" in done.err) == (2, True)
     done = labmates("runs", "--status", "flying")
