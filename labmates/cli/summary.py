@@ -35,8 +35,9 @@ def print_summary(store: Store, runs: list[RunRecord]) -> None:
             rows.append([run.id, str(run.seed), run.standing, *metrics, spent, show_bill(run), f"{run.seconds:.1f}"])
         print_grid(headings, rows, [heading not in ("run", "status") for heading in headings])
     hint = runs[0].id if len(runs) == 1 else "RUN"
-    report = f"      the report: labmates show {hint} --report" if EXPERIMENTS.get(runs[0].kind).report else ""
-    say(f"\nThe whole story: labmates show {hint}{report}")
+    say(f"\nThe whole story: labmates show {hint}")
+    if EXPERIMENTS.get(runs[0].kind).report:
+        say(f"The report alone: labmates show {hint} --report")
 
 
 def show_bill(run: RunRecord) -> str:
