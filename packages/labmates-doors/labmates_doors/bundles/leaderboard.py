@@ -156,9 +156,10 @@ def _board(kind: str, entries: Sequence[_Entry]) -> Section:
         return ", ".join(f"{shown_name(name)} {value}" for name, value in values) or f"all runs of the kind {kind}"
 
     tables = grouped((condition(entry), entry) for entry in entries)
+    better = f" ({first.better} is better)" if first.better else ""
     text = (
-        f"Ranked by {_heading(first)}, as a mean over data sets with its 95 % interval: models whose intervals overlap "
-        "are not told apart. Of the other numbers the means are given."
+        f"Ranked by {first.name.replace('_', ' ')}{better}, as a mean over data sets with its 95 % interval: models "
+        "whose intervals overlap are not told apart. Of the other numbers the means are given."
     )
     return section(f"Leaderboard: {kind}", text, *(_table(title, mine, metrics) for title, mine in tables.items()))
 
@@ -178,8 +179,8 @@ def _table(title: str, entries: Sequence[_Entry], metrics: Sequence[Metric]) -> 
         *([Column("code", once=True)] if is_mixed else []),
         Column("rank"),
         Column("models"),
-        Column(metrics[0].name, _heading(metrics[0]), form=".3f", shows="both"),
-        *(Column(metric.name, _heading(metric), form=".3f") for metric in metrics[1:]),
+        Column(metrics[0].name, form=".3f", shows="both"),
+        *(Column(metric.name, form=".3f") for metric in metrics[1:]),
         Column("data_sets"),
         Column("cost", "cost a run"),
         Column("bundles"),
@@ -213,8 +214,3 @@ def _ranks(rows: Sequence[dict[str, Any]], metric: Metric) -> Iterator[dict[str,
     places = sorted(map(place, rows))
     for row in sorted(rows, key=lambda row: (place(row), row["models"])):
         yield {**row, "rank": places.index(place(row)) + 1 if sign and row[metric.name] is not None else None}
-
-
-def _heading(metric: Metric) -> str:
-    arrow = {"higher": " ↑", "lower": " ↓", None: ""}[metric.better]
-    return f"{metric.name.replace('_', ' ')}{arrow}"
