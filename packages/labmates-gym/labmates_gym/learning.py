@@ -134,21 +134,21 @@ class Lesson:
         return curve
 
 
-def lessons(dilemma: str = "prisoners") -> list[Lesson]:
-    """A dilemma under each mechanism, then the public goods game for each reward.
+def lessons() -> list[Lesson]:
+    """The prisoner's dilemma under each mechanism, then the public goods game for each reward.
 
     Under a mechanism of CoopEval's theorem 1, and where cooperation is an equilibrium otherwise, the equilibrium is
     cooperation, else defection. In the public goods game, it is defection (0) for own payoffs, and the social optimum
     (1) for the others, which point all seats to the welfare.
     """
-    game = get_dilemma(dilemma).game()
+    game = get_dilemma("prisoners").game()
     built_in = [make_mechanisms(name)[0] for name in filter(MECHANISMS.is_own, MECHANISMS.names())]
     return [
         *(
             Lesson(
-                f"{dilemma}, {mechanism.name}",
+                f"prisoners, {mechanism.name}",
                 "dilemma",
-                {"game": dilemma, "mechanism": mechanism.name, "terms": TERMS.get(mechanism.name, {})},
+                {"game": "prisoners", "mechanism": mechanism.name, "terms": TERMS.get(mechanism.name, {})},
                 REPEATED if mechanism.name in TERMS else ONCE,
                 "cooperation_rate",
                 float(mechanism.is_theorem or bool(mechanism.sustains(game))),

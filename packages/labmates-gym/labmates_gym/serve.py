@@ -18,7 +18,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, convert_to_messages, convert_to_openai_messages
 
-from labmates.errors import LabmatesError, UsageError
+from labmates.errors import LabmatesError, UsageError, unknown_name
 from labmates_gym.catalog import environments
 from labmates_gym.parallel import Infos, LabmatesEnv
 
@@ -34,11 +34,12 @@ class Served:
     def answer(self, request: Mapping[str, Any]) -> Json:
         """The answer to a request."""
         known: dict[str, Callable[..., Json]] = {"list": _listed, "reset": self._reset, "step": self._step}
-        request = dict(request)
+        fields = dict(request)
+        name = fields.pop("do", "")
         try:
-            return known[request.pop("do")](**request)
-        except (KeyError, TypeError) as error:
-            return {"error": f"do: list, reset or step, each with its own fields ({error})"}
+            if name not in known:
+                raise unknown_name("request", str(name), known)
+            return known[name](**fields)
         except LabmatesError as error:
             return {"error": str(error)}
 

@@ -30,7 +30,7 @@ def test_a_process_plays_as_the_environment_does() -> None:
     )  # fmt: skip
     listed, unknown, early, first, second, end = map(json.loads, done.stdout.splitlines())
     assert [each["name"] for each in listed["environments"]] == [each.name for each in environments("game")]
-    assert "list, reset or step" in unknown["error"]
+    assert "list, reset, step" in unknown["error"]
     assert "reset first" in early["error"]
     assert first["seats"] == ["A1", "A2", "A3"] == list(second["asked"])
     roles = [message["role"] for message in first["asked"]["A1"]["messages"]]
