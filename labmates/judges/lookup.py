@@ -22,6 +22,7 @@ FAR: Final = 3.0
 """Largest factor between a claim and a contradicting value."""
 Status = Literal["computed", "contradicted", "not found"]
 _LABEL = re.compile(r"\W*(\w{1,12})\s*[\[({:=]")
+_EFFECT = re.compile(r"->|→|\|")
 _FITTED: Final = words_of("bic aic ll llf loglik")
 _SPREAD: Final = words_of("sd std se sem min max count counts missing nan na dtype object float64 int64")
 MOST_LISTED: Final = 0.7
@@ -126,9 +127,12 @@ class Book:
         return len(asked.names) > 1 or self._is_named(cell, asked) or cell.number.half > 0
 
     def gives(self, cell: Cell, asked: Asked) -> bool:
-        """Whether a cell gives the subject and statistic of a claim some value, under a word of the finding's own."""
-        named = same_word(cell.near | cell.label, asked.own) or len(asked.names) > 1
-        return named and self._is_about(cell, asked)
+        """Whether a cell gives the subject and statistic of a claim some value, under a word of the finding's own.
+
+        A row of a table or an arrow names the effect of one on another; a sentence may give each of two names a number.
+        """
+        is_effect = len(asked.names) > 1 and _EFFECT.search(cell.line) is not None
+        return (is_effect or same_word(cell.near | cell.label, asked.own)) and self._is_about(cell, asked)
 
     def _is_other(self, claim: Number, cell: Cell, asked: Asked) -> bool:
         """Whether a cell gives another value for exactly the subject and statistic of a claim."""

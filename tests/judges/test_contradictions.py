@@ -56,3 +56,22 @@ def test_other_values_and_names_contradict_and_rounding_does_not(
 ) -> None:
     stated = made("geospatial")[0].findings.model_validate(findings)
     assert bool(contradictions(f"## Results\n{text}\n", stated)) is contradicted
+
+
+EFFECT = {"interactions": [{"source": "Lothria cinerea", "target": "Calvora lenta", "sign": "+", "strength": 0.29}]}
+
+
+@pytest.mark.parametrize(
+    ("text", "contradicted"),
+    [
+        ("Calvora lenta and Lothria cinerea declined to 0.43 and 0.45 of their former mean.", False),
+        ("- Calvora lenta fell (ratio 0.43 [0.37, 0.50]), as did Lothria cinerea (0.45 [0.37, 0.54]).", False),
+        ("| source | target | sign | strength |\n| --- | --- | --- | --- |\n| Lothria | Calvora | + | 0.90 |", True),
+        ("| source | target | sign | strength |\n| --- | --- | --- | --- |\n| Lothria | Calvora | + | 0.29 |", False),
+        ("Lothria cinerea -> Calvora lenta has 0.90.", True),
+        ("Lothria cinerea acts on Calvora lenta with strength 0.90.", True),
+    ],
+)
+def test_numbers_of_two_species_contradict_no_effect_of_one_on_the_other(text: str, contradicted: bool) -> None:
+    stated = get_task("ecology").findings.model_validate(EFFECT)
+    assert bool(contradictions(f"## Results\n{text}\n", stated)) is contradicted
