@@ -208,6 +208,22 @@ async def test_figures_and_files_that_code_makes_are_kept_with_the_run(lab: Lab)
     assert [bodies[number][:4] for number in event.images] == [b"\x89PNG"]
 
 
+async def test_a_team_reads_the_whole_table_that_an_earlier_team_cleaned(lab: Lab) -> None:
+    codes = {
+        "data_lead": "df.to_csv('out/clean.csv', index=False)",
+        "ml_engineer": "print(pd.read_csv('in/clean.csv').shape == df.shape)",
+    }
+
+    def reply(heard: Heard) -> Draft | None:
+        code = codes.get(agent_of(heard)) if turn_of(heard) == 0 else None
+        return Draft("", (call("run_code", code=code),)) if code else None
+
+    run = await lab.play(work(reply))
+    [(_, kept), (_, read)] = tool_results(lab, run, "run_code")
+    assert "Files kept: out/clean.csv" in kept
+    assert read.strip() == "True"
+
+
 async def test_the_writing_team_has_no_code_tools(lab: Lab) -> None:
     def reply(heard: Heard) -> Draft | None:
         if agent_of(heard) == "methods_writer" and turn_of(heard) == 0:

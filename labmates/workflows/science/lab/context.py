@@ -40,8 +40,8 @@ OUTPUT_CHARS = 3_000
 CALLS_CHARS = 1_500
 HANDED_CHARS = 6_000
 """Characters of an earlier team's artifact shown to a working member."""
-MOST_FILE_BYTES = 200_000
-"""Larger files of earlier teams are not handed on."""
+MOST_FILE_BYTES = 2_000_000
+"""Larger files of earlier teams are not handed on; the cleaned data of every task are smaller."""
 
 _ABOUT = ("name", "description", "to_team", "target_team")
 """Arguments that identify the subject of a tool call."""
