@@ -98,8 +98,8 @@ class Purse(Budget):
             aside = f", with {show_dollars(self._aside)} set aside for artifacts" if self._aside else ""
             text = (
                 f"Budget: when this step began, {show_dollars(before)} of {show_dollars(total)} were spent{aside}; "
-                f"{spent}. Of your share of this step, {show_dollars(limit)}, {show_dollars(left)} are left; others "
-                "spend theirs at the same time."
+                f"{spent}. Your share of this step was {show_dollars(limit)}; {show_dollars(left)} of it is left, and "
+                "others spend theirs at the same time."
             )
         else:
             had = show_dollars(self._step.before.get(self.member, 0))

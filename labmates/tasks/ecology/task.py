@@ -44,11 +44,11 @@ from labmates.tasks.words import says_all, says_count, says_name, says_number, s
 BRIEF = f"""Several sites were surveyed every two weeks for six years, and every species found was counted. Find out \
 how this community works and where it is heading. How many species are there? Did the community pass from \
 one regime into another, how often, and at which survey did each change begin? A change may take several \
-surveys from its begin to its end, the same at all sites. Which species became clearly rarer or more \
+surveys from start to end, the same ones at all sites. Which species became clearly rarer or more \
 common, from before the first change to after the end of the last? Which species act on the growth of \
 which others, in which direction, with which sign and strength? An effect acts through the deviation of \
 the source's log abundance from its typical level at the site in the regime, on the change of the \
-target's log abundance to the next survey; it need not be returned. Which species respond to temperature? \
+target's log abundance to the next survey; it need not be mutual. Which species respond to temperature? \
 Predict the mean abundance of every species over the {HORIZON} surveys after the last one. The records \
 are as people left them: check spelling, units, repeated rows, gaps and slips of the pen before you trust \
 any number."""

@@ -130,7 +130,7 @@ async def test_the_paper_goes_first_then_the_artifacts_from_the_last_to_the_firs
     if float(budget) < 0.015:
         assert missing == names[:3]
     if float(budget) > 0.045:  # no plan is bought that nobody could be paid to carry out
-        assert len(missing) == 1
+        assert len(missing) <= 1
     assert run.metrics["artifacts_missing"] == len(missing)
 
 
