@@ -196,13 +196,14 @@ def strong() -> list[str]:
         heads, *rows = csv.reader(file)
     table = Table("strong", "", None, [dict(zip(heads, row, strict=True)) for row in rows])
     return [
-        "## Ten lab runs of a strong model",
+        "## Eleven lab runs of a strong model",
         "",
-        "Played once, in November 2026, at the commit 2c4febc5, seed 3, difficulty medium unless it is named, with "
-        "bubblewrap on two processors. A strong chat model answered each request through an OpenAI-compatible server, "
-        "one conversation at a time. Costs are credits at $0.5 and $3 per million tokens. In all these runs "
-        "scikit-learn failed in the sandbox, which cost two to three replies each; the scores of later versions are "
-        "not comparable. The last run stated right findings in a paper whose text contradicts them. `–` was not noted.",
+        "Played once, in November 2026, at the commit 2c4febc5 or the one that is named, seed 3, difficulty medium "
+        "unless it is named, with bubblewrap on two processors. A strong chat model answered each request through an "
+        "OpenAI-compatible server, one conversation at a time. Costs are credits at $0.5 and $3 per million tokens. "
+        "In the runs at 2c4febc5 scikit-learn failed in the sandbox, which cost two to three replies each; their "
+        "scores and later ones are not comparable. The last run stated right findings in a paper whose text "
+        "contradicts them. `–` was not noted.",
         "",
         *markdown(table),
     ]
