@@ -97,7 +97,7 @@ RANGE: Final = 36
 RANGE_NEXT: Final = 37
 """The first of these registers, the item, how many instructions to skip at the end."""
 NEXT: Final = 38
-"""The first of two registers, a sequence and a number; the item; how many instructions to skip at the end."""
+"""The first of two registers, a sequence or a dict and a number; the item; how many instructions to skip at the end."""
 RANDOM: Final = 39
 """The result."""
 RANDOM_BELOW: Final = 40
@@ -135,6 +135,8 @@ GET: Final = 56
 """The result, a dict, the first of two registers: the key, what is taken without it."""
 UNPACK: Final = 57
 """The sequence, the first of the registers for its items, how many there have to be."""
+CLIP: Final = 58
+"""The result, the first of three registers: a number, the least and the greatest that it may be."""
 JUMP_COMPARED: Final = 60
 JUMP_UNLESS_COMPARED: Final = 66
 """The first of six instructions each, in the order of the comparisons: left, right, how many instructions to skip."""
@@ -148,9 +150,9 @@ FORMS: Final = {
     **dict.fromkeys((JUMP_TRUE, JUMP_FALSE, JUMP_SET), "rj"),
     **dict.fromkeys((ATTRIBUTE, ATTRIBUTE_OR_UNSET), "wra"),
     **dict.fromkeys((NEW_LIST, NEW_TUPLE), "wrn"),
-    JUMP: "j", ANSWER: "r", LEAVE: "", END: "", SET_ITEM: "rrr", SLICE: "wr3", CALL: "wrf", APPEND: "rr", RANGE: "3",
-    RANGE_NEXT: "3wj", NEXT: "2wj", STORE: "rr", IS_CLOSE: "w4", CALL_ROUTINE: "wwj", ENTER: " wn", RETURN: "r",
-    GET: "wr2", UNSET_REGISTERS: " wn", UNPACK: "rwn",
+    JUMP: "j", ANSWER: "r", LEAVE: "", END: "", SET_ITEM: "rrr", SLICE: "wr3", CLIP: "w3", CALL: "wrf", APPEND: "rr",
+    RANGE: "3", RANGE_NEXT: "3wj", NEXT: "2wj", STORE: "rr", IS_CLOSE: "w4", CALL_ROUTINE: "wwj", ENTER: " wn",
+    RETURN: "r", GET: "wr2", UNSET_REGISTERS: " wn", UNPACK: "rwn",
 }  # fmt: skip
 """The operands of each instruction: a space none; `r` any register; `w` a register of a decision; `2`, `3` and `4` the
 first of so many; `j` a jump; `a` an attribute, `f` a function; `n` how many registers follow from that before."""
@@ -173,7 +175,8 @@ FUNCTIONS: Final = (
     "math_isfinite", "math_isnan", "math_isinf", "sum", "max", "min", "all", "any", "numpy_sum", "numpy_mean",
     "numpy_max", "numpy_min", "numpy_all", "numpy_any", "numpy_std", "numpy_var", "not", "negative", "positive",
     "invert", "list", "reversed", "numpy_array", "as_bools", "as_ints", "as_floats", "tolist", "numpy_median",
-    "numpy_argmax", "numpy_argmin",
+    "numpy_argmax", "numpy_argmin", "tuple", "sorted", "as_dict", "numpy_count_nonzero", "numpy_arange", "math_exp",
+    "math_log", "numpy_abs",
 )  # fmt: skip
 """Functions of one argument, in the order of their numbers."""
 (
@@ -181,7 +184,8 @@ FUNCTIONS: Final = (
     MATH_ISFINITE, MATH_ISNAN, MATH_ISINF, SUM, MAX, MIN, ALL, ANY, NUMPY_SUM, NUMPY_MEAN,
     NUMPY_MAX, NUMPY_MIN, NUMPY_ALL, NUMPY_ANY, NUMPY_STD, NUMPY_VAR, NOT, NEGATIVE, POSITIVE,
     INVERT, LIST_OF, REVERSED, NUMPY_ARRAY, AS_BOOLS, AS_INTS, AS_FLOATS, TO_LIST, NUMPY_MEDIAN,
-    NUMPY_ARGMAX, NUMPY_ARGMIN,
+    NUMPY_ARGMAX, NUMPY_ARGMIN, TUPLE_OF, SORTED, AS_DICT, NUMPY_COUNT_NONZERO, NUMPY_ARANGE, MATH_EXP,
+    MATH_LOG, NUMPY_ABS,
 ) = range(len(FUNCTIONS))  # fmt: skip
 INSTRUCTION_LIMIT: Final = 20_000
 """Instructions that decisions of a strategy's players in a batch may take on average before they are left to Python."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from labmates_fast import instructions as ops
-from labmates_fast.lowering.expressions import Expressions, has_effects, is_simple
+from labmates_fast.lowering.expressions import has_effects
+from labmates_fast.lowering.loops import NAMED, Loops, generator_of, names_in
 from labmates_fast.lowering.program import (
     RecursiveError,
     Register,
@@ -16,9 +17,6 @@ from labmates_fast.lowering.program import (
     UnloweredError,
 )
 
-_FUNCTIONS = {name: number for number, name in enumerate(ops.FUNCTIONS) if name != "reversed"} | {
-    "numpy_asarray": ops.NUMPY_ARRAY
-}
 _METHODS = {
     "sum": ops.NUMPY_SUM, "mean": ops.NUMPY_MEAN, "max": ops.NUMPY_MAX, "min": ops.NUMPY_MIN, "all": ops.NUMPY_ALL,
     "any": ops.NUMPY_ANY, "std": ops.NUMPY_STD, "var": ops.NUMPY_VAR, "tolist": ops.TO_LIST,
@@ -35,8 +33,8 @@ _MOST_INLINED = 8
 _LISTABLE = sum(1 << kind for kind in (ops.NUMPY_BOOL, ops.NUMPY_INT, ops.NUMPY_FLOAT, ops.BOOLS, ops.INTS, ops.FLOATS))
 
 
-class Calls(Expressions):
-    """A program to which calls and comprehensions are added."""
+class Calls(Loops):
+    """A program to which calls are added."""
 
     @abstractmethod
     def _block(self, body: Sequence[ast.stmt]) -> None:
@@ -60,6 +58,10 @@ class Calls(Expressions):
                 return self._made(None, ops.POP, self._expression(items), len(node.args))
             case ast.Call(func=ast.Attribute(value=value, attr="get"), args=[key, *default], keywords=[]):
                 return self._looked_up_key(value, key, default, into)
+            case ast.Call(func=ast.Attribute(value=value, attr="setdefault"), args=[key, default], keywords=[]):
+                return self._set_default(value, key, default)
+            case ast.Call(func=ast.Attribute(attr="keys" | "values" | "items"), args=[], keywords=[]):
+                return self._gone_through(node, during_loop=False)
             case ast.Call(func=ast.Name(id=name)):
                 scope = self._scope.find(name)
                 if scope is not None:
@@ -198,23 +200,71 @@ class Calls(Expressions):
                 for one in registers[1:-1]:
                     best = self._made(None, op, best, one)
                 return self._made(into, op, best, registers[-1])
-            case (("sum" | "all" | "any" | "list" | "max" | "min"), [ast.GeneratorExp() as items], []):
-                return self._consumed(name, items)
+            case (("max" | "min"), [items], [_, *_]):
+                return self._best(name, items, {str(one.arg): one.value for one in node.keywords})
+            case (("sum" | "all" | "any" | "list" | "tuple" | "sorted" | "max" | "min"), [value], []) if (
+                generator := generator_of(value)
+            ):
+                return self._consumed(name, generator)
+            case "sorted", [value], [ast.keyword(arg="reverse", value=ast.Constant(value=bool(backwards)))]:
+                if not backwards:
+                    return self._add_call(ast.Call(node.func, node.args, []), into)
+                # Equal items keep their order, also backwards.
+                listed = self._made(None, ops.CALL, self._gone_through(value, during_loop=False), ops.REVERSED)
+                return self._made(into, ops.CALL, self._made(None, ops.CALL, listed, ops.SORTED), ops.REVERSED)
             case "power", [left, right], []:
                 return self._binary(ast.Pow, left, right, into)
             case "modulo", [left, right], []:
                 return self._binary(ast.Mod, left, right, into)
+            case "divmod", [left, right], []:
+                left_, right_ = self._operands(left, right)
+                pair = [self._new(), self._new()]
+                self._emit(ops.FLOOR_DIVIDE, pair[0], left_, right_)
+                self._emit(ops.MODULO, pair[1], left_, right_)
+                return self._made(into, ops.NEW_TUPLE, pair[0], 2)
+            case "numpy_diff", [value], []:
+                array = self._made(None, ops.CALL, self._expression(value), ops.NUMPY_ARRAY)
+                return self._made(into, ops.SUBTRACT, self._part(array, 1, None), self._part(array, None, -1))
+            case "numpy_clip", [value, low, high], []:
+                if any(map(has_effects, node.args)):
+                    raise UnloweredError("limits that are called")
+                return self._made(into, ops.CLIP, self._in_a_row(value, low, high))
+            case "numpy_average", [value], [ast.keyword(arg="weights", value=weights)]:
+                return self._average(self._operands(value, weights), into)
+            case "numpy_arange", [start, stop], []:
+                first, last = self._operands(start, stop)
+                offsets = self._made(None, ops.CALL, self._made(None, ops.SUBTRACT, last, first), ops.NUMPY_ARANGE)
+                return self._made(into, ops.ADD, offsets, first)
             case "list", [], []:
                 return self._made(into, ops.NEW_LIST, self._new(), 0)
             case "dict", [], []:
                 return self._made(into, ops.NEW_DICT)
             case ("round", [value, digits], []) | ("round", [value], [ast.keyword(arg="ndigits", value=digits)]):
                 return self._made(into, ops.ROUND_TO, *self._operands(value, digits))
-            case (("list" | "sum" | "max" | "min" | "all" | "any"), [value], []):
-                return self._made(into, ops.CALL, self._gone_through(value, during_loop=False), _FUNCTIONS[name])
-            case _, [value], [] if name in _FUNCTIONS:
-                return self._made(into, ops.CALL, self._expression(value), _FUNCTIONS[name])
+            case (("list" | "tuple" | "sorted" | "sum" | "max" | "min" | "all" | "any"), [value], []):
+                return self._made(into, ops.CALL, self._gone_through(value, during_loop=False), NAMED[name])
+            case _, [value], [] if name in NAMED:
+                return self._made(into, ops.CALL, self._expression(value), NAMED[name])
         return self._unfit(name)
+
+    def _part(self, array: Register, start: int | None, stop: int | None) -> Register:
+        """A slice of an array."""
+        bounds = [self._new() for _ in range(3)]
+        for bound, value in zip(bounds, (start, stop, None), strict=True):
+            self._emit(ops.MOVE, bound, self._constant(value))
+        return self._made(None, ops.SLICE, array, bounds[0])
+
+    def _average(self, both: Sequence[Register], into: Register | None) -> Register:
+        """A mean with weights, calculated as numpy does."""
+        numbers, weighing = (
+            self._made(None, ops.CALL, self._made(None, ops.CALL, one, ops.NUMPY_ARRAY), ops.AS_FLOATS) for one in both
+        )
+        total = self._made(None, ops.CALL, weighing, ops.NUMPY_SUM)
+        some = self._emit(ops.JUMP_TRUE, total, 0)
+        self._emit(ops.LEAVE)
+        self._patch([some])
+        weighed = self._made(None, ops.CALL, self._made(None, ops.MULTIPLY, numbers, weighing), ops.NUMPY_SUM)
+        return self._made(into, ops.DIVIDE, weighed, total)
 
     def _is_close(
         self, left: ast.expr, right: ast.expr, keywords: Sequence[ast.keyword], into: Register | None
@@ -229,58 +279,6 @@ class Calls(Expressions):
     def _unfit(self, name: str) -> Register:
         raise UnloweredError(f"calls {name}")
 
-    def _add_listcomp(self, node: ast.ListComp, into: Register | None = None) -> Register:
-        target = self._made(None, ops.NEW_LIST, self._new(), 0)
-        self._generate(node, lambda item: [self._emit(ops.APPEND, target, item)][1:])
-        return target
-
-    def _generate(self, node: ast.ListComp | ast.GeneratorExp, each: Callable[[Register], list[int]]) -> None:
-        """A loop over items with the body `each`, which returns jumps to the end of the loop."""
-        if len(node.generators) != 1:
-            raise UnloweredError("several loops in one")
-        generator = node.generators[0]
-        own = _names(generator.target)
-        if not is_simple(generator.target) or not set(own).isdisjoint(_names(generator.iter)):
-            raise UnloweredError("a comprehension over what its variables hide")
-        outer = self._scope
-        self._scope = Scope(outer, outer.result)
-        for name in own:
-            self._scope.variables[name] = self._new()
-        start, ends = self._iterate(generator.target, generator.iter)
-        self._comprehensions += 1
-        for condition in generator.ifs:
-            self._patch(self._condition(condition, jump_if=False), start)
-        before = self._locals
-        ends += each(self._expression(node.elt))
-        self._locals = before
-        self._comprehensions -= 1
-        self._jump(start)
-        self._patch(ends)
-        self._scope = outer
-
-    def _consumed(self, name: str, items: ast.GeneratorExp) -> Register:
-        """A generator that is summed, listed or asked for truths."""
-        if name in ("list", "max", "min"):
-            made = self._add_listcomp(ast.ListComp(items.elt, items.generators), None)
-            return made if name == "list" else self._made(None, ops.CALL, made, _FUNCTIONS[name])
-        total = self._kept(self._constant(0 if name == "sum" else name == "all"))
-        if name == "sum":
-            self._generate(items, lambda item: [self._emit(ops.SUM_ADD, total, total, item)][1:])
-            return total
-        jump = ops.JUMP_FALSE if name == "all" else ops.JUMP_TRUE
-        early: list[int] = []
-
-        def each(item: Register) -> list[int]:
-            early.append(self._emit(jump, item, 0))
-            return []
-
-        self._generate(items, each)
-        end = self._emit(ops.JUMP, 0)
-        self._patch(early)
-        self._emit(ops.MOVE, total, self._constant(name != "all"))
-        self._patch([end])
-        return total
-
     def _looked_up_key(
         self, value: ast.expr, key: ast.expr, default: Sequence[ast.expr], into: Register | None
     ) -> Register:
@@ -291,6 +289,15 @@ class Calls(Expressions):
         if any(map(has_effects, pair)):
             table = self._kept(table)
         return self._made(into, ops.GET, table, self._in_a_row(*pair))
+
+    def _set_default(self, value: ast.expr, key: ast.expr, default: ast.expr) -> Register:
+        """The item of a key, which is first put there if there is none."""
+        table, name, item = map(self._kept, self._operands(value, key, default))
+        table = self._made(None, ops.CALL, table, ops.AS_DICT)
+        known = self._emit(ops.JUMP_TRUE, self._made(None, ops.CONTAINS, name, table), 0)
+        self._emit(ops.SET_ITEM, table, name, item)
+        self._patch([known])
+        return self._made(None, ops.ITEM, table, name)
 
     def _looked_up(self, thing: ast.expr, attribute: str, default: Sequence[ast.expr]) -> Register:
         target = self._lookup(thing, attribute)
@@ -327,15 +334,22 @@ class Calls(Expressions):
         match name, node.args, node.keywords:
             case "random", [], []:
                 return self._made(None, ops.RANDOM)
-            case "randint", [ast.Constant(value=int(low)), high], []:
-                end = self._made(None, ops.SUBTRACT, self._expression(high), self._constant(low - 1))
-                drawn = self._made(None, ops.RANDOM_BELOW, end)
-                return self._made(None, ops.ADD, drawn, self._constant(low))
-            case "choice", [ast.List() | ast.Tuple() as items], []:
-                sequence = self._expression(items)
+            case "uniform", [low, high], []:
+                start, end = self._operands(low, high)
+                width = self._made(None, ops.SUBTRACT, end, start)
                 return self._made(
-                    None, ops.ITEM, sequence, self._made(None, ops.RANDOM_BELOW, self._constant(len(items.elts)))
+                    None, ops.ADD, start, self._made(None, ops.MULTIPLY, width, self._made(None, ops.RANDOM))
                 )
+            case "randrange", [count], []:
+                return self._made(None, ops.RANDOM_BELOW, self._expression(count))
+            case "randint", [low, high], []:
+                first, last = map(self._kept, self._operands(low, high))
+                width = self._made(None, ops.ADD, self._made(None, ops.SUBTRACT, end, start), self._constant(1))
+                return self._made(None, ops.ADD, self._made(None, ops.RANDOM_BELOW, width), start)
+            case "choice", [items], []:
+                several = self._kept(self._expression(items))
+                count = self._made(None, ops.CALL, several, ops.LEN)
+                return self._made(None, ops.ITEM, several, self._made(None, ops.RANDOM_BELOW, count))
         raise UnloweredError(f"draws by {name}")
 
 
@@ -358,7 +372,7 @@ def _read_early(body: Sequence[ast.stmt], variables: Iterable[str]) -> set[str]:
     unsure = set(variables)
     for statement in body:
         assigned, read = _assignment(statement)
-        if not unsure or not unsure.isdisjoint(_names(read)):
+        if not unsure or not unsure.isdisjoint(names_in(read)):
             break
         unsure.difference_update(assigned)
     return unsure
@@ -373,10 +387,6 @@ def _assignment(statement: ast.stmt) -> tuple[list[str], ast.AST]:
             names = [one.id for one in targets if isinstance(one, ast.Name)]
             return (names, value) if len(names) == len(targets) else ([], statement)
     return [], statement
-
-
-def _names(node: ast.AST) -> list[str]:
-    return [one.id for one in ast.walk(node) if isinstance(one, ast.Name)]
 
 
 def _kinds_of(types: Sequence[ast.expr]) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -101,10 +100,21 @@ class Expressions(Assembly):
 
     def _add_attribute(self, node: ast.Attribute, into: Register | None = None) -> Register:
         if self._is_self(node.value):
-            return self._attribute(node.attr)
+            return self._of_class(node.attr) if node.attr in self._class_values else self._attribute(node.attr)
         if node.attr not in ops.ATTRIBUTES:
             raise UnloweredError(f"the attribute {node.attr}")
         return self._made(into, ops.ATTRIBUTE, self._expression(node.value), ops.ATTRIBUTES.index(node.attr))
+
+    def _of_class(self, name: str) -> Register:
+        """A constant of the class; a container is made once in a decision."""
+        register = self._containers.get(name)
+        if register is None:
+            return self._expression(self._class_values[name])
+        before, is_made = self._locals, self._emit(ops.JUMP_SET, register, 0)
+        self._copy(register, self._class_values[name])
+        self._locals = before
+        self._patch([is_made])
+        return register
 
     def _add_binop(self, node: ast.BinOp, into: Register | None = None) -> Register:
         return self._binary(type(node.op), node.left, node.right, into)
@@ -191,7 +201,9 @@ class Expressions(Assembly):
         for key, value in zip(node.keys, node.values, strict=True):
             if key is None:
                 raise UnloweredError("a dict of a dict")
+            before = self._locals
             self._emit(ops.SET_ITEM, made, *self._operands(key, value))
+            self._locals = before
         return made
 
     def _add_tuple(self, node: ast.Tuple, into: Register | None = None) -> Register:
@@ -230,6 +242,8 @@ class Expressions(Assembly):
                 self._emit(ops.MOVE, self._variable(name), value)
             case ast.Attribute(value=thing, attr=name) if self._is_self(thing):
                 self._emit(ops.STORE, self._attribute(name), value)
+            case ast.Tuple(elts=targets) if any(isinstance(one, ast.Starred) for one in targets):
+                self._store_some(targets, value)
             case ast.Tuple(elts=targets):
                 items = self._items_of(value, len(targets))
                 for one, item in zip(targets, items, strict=False):
@@ -242,6 +256,24 @@ class Expressions(Assembly):
             case _:
                 raise UnloweredError("assigns to something else")
 
+    def _store_some(self, targets: Sequence[ast.expr], value: Register) -> None:
+        """Unpack a sequence of any length, of which one target takes what the others leave."""
+        [star] = [place for place, one in enumerate(targets) if isinstance(one, ast.Starred)]
+        after = len(targets) - star - 1
+        count = self._made(None, ops.CALL, value, ops.LEN)
+        enough = self._emit(ops.JUMP_COMPARED + ops.GREATER_EQUAL - ops.LESS, count, self._constant(len(targets) - 1))
+        self._emit(ops.LEAVE)
+        self._patch([enough])
+        bounds = [self._new() for _ in range(3)]
+        for bound, end in zip(bounds, (star, -after or None, None), strict=True):
+            self._emit(ops.MOVE, bound, self._constant(end))
+        rest = self._made(None, ops.CALL, self._made(None, ops.SLICE, value, bounds[0]), ops.LIST_OF)
+        places = [*range(star), None, *range(-after, 0)]
+        items = [rest if place is None else self._made(None, ops.ITEM, value, self._constant(place))
+                 for place in places]  # fmt: skip
+        for one, item in zip(targets, items, strict=True):
+            self._store(one.value if isinstance(one, ast.Starred) else one, item)
+
     def _items_of(self, value: Register, count: int) -> list[Register]:
         """The items of a sequence, without a tuple that was made only for this."""
         last = self._code[-1]
@@ -253,92 +285,6 @@ class Expressions(Assembly):
         items = [self._new() for _ in range(count)] or [self._new()]
         self._emit(ops.UNPACK, value, items[0], count)
         return items
-
-    def _iterate(self, target: ast.expr, sequence: ast.expr) -> tuple[int, list[int]]:
-        """Begin a loop; return the start of its next iteration, and the jumps to its end."""
-        match sequence:
-            case ast.Call(func=ast.Name("range"), args=arguments, keywords=[]) if 1 <= len(arguments) <= 3:
-                return self._iterate_range(target, arguments)
-            case ast.Call(
-                func=ast.Name("reversed"),
-                args=[ast.Call(func=ast.Name("range"), args=arguments, keywords=[])],
-                keywords=[],
-            ) if 1 <= len(arguments) <= 2:
-                return self._iterate_range(target, arguments, backwards=True)
-            case ast.Call(func=ast.Name("zip"), args=sequences, keywords=[]) if isinstance(target, ast.Tuple):
-                return self._iterate_many(target.elts, sequences)
-            case ast.Call(func=ast.Name("enumerate"), args=[inner], keywords=[]):
-                if not (isinstance(target, ast.Tuple) and len(target.elts) == 2 and is_simple(target)):
-                    raise UnloweredError("enumerate")
-                number = self._kept(self._constant(0))
-                start, ends = self._iterate(target.elts[1], inner)
-                self._store(target.elts[0], number)
-                self._emit(ops.ADD, number, number, self._constant(1))
-                return start, ends
-        return self._iterate_many([target], [sequence])
-
-    @cached_property
-    def _changes_items(self) -> bool:
-        """Whether the strategy changes or removes any list's items."""
-        return any(_changes_items(node) for method in self._methods.values() for node in ast.walk(method))
-
-    def _gone_through(self, sequence: ast.expr, *, during_loop: bool) -> Register:
-        """A sequence for a loop or a function that goes through it once; a reversed one is a copy."""
-        match sequence:
-            case ast.Call(func=ast.Name("reversed"), args=[value], keywords=[]):
-                if during_loop and self._changes_items:
-                    raise UnloweredError("changes what it goes through backwards")
-                return self._made(None, ops.CALL, self._expression(value), ops.REVERSED)
-        return self._expression(sequence)
-
-    def _iterate_range(
-        self, target: ast.expr, arguments: Sequence[ast.expr], *, backwards: bool = False
-    ) -> tuple[int, list[int]]:
-        values: list[ast.expr] = [ast.Constant(0), *arguments] if len(arguments) == 1 else [*arguments]
-        first, stop, step = (self._new() for _ in range(3))
-        for register, value in zip((first, stop, step), [*values, ast.Constant(1)], strict=False):
-            self._emit(ops.MOVE, register, self._expression(value))
-        self._emit(ops.RANGE, first)
-        if backwards:
-            last = self._made(None, ops.SUBTRACT, stop, self._constant(1))
-            self._emit(ops.SUBTRACT, stop, first, self._constant(1))
-            self._emit(ops.MOVE, first, last)
-            self._emit(ops.MOVE, step, self._constant(-1))
-            self._emit(ops.RANGE, first)
-        item = self._new()
-        start = len(self._code)
-        ends = [self._emit(ops.RANGE_NEXT, first, item, 0)]
-        self._store(target, item)
-        return start, ends
-
-    def _iterate_many(self, targets: Sequence[ast.expr], sequences: Sequence[ast.expr]) -> tuple[int, list[int]]:
-        if len(targets) != len(sequences):
-            raise UnloweredError("unpacks another number")
-        states = []
-        for sequence in sequences:
-            state, number = self._new(), self._new()
-            self._emit(ops.MOVE, state, self._gone_through(sequence, during_loop=True))
-            self._emit(ops.MOVE, number, self._constant(0))
-            states.append(state)
-        items = [self._new() for _ in targets]
-        start = len(self._code)
-        ends = [self._emit(ops.NEXT, state, item, 0) for state, item in zip(states, items, strict=True)]
-        for target, item in zip(targets, items, strict=True):
-            self._store(target, item)
-        return start, ends
-
-
-def _changes_items(node: ast.AST) -> bool:
-    match node:
-        case ast.Subscript(ctx=ast.Store()) | ast.Call(func=ast.Attribute(attr="pop")):
-            return True
-    return False
-
-
-def is_simple(target: ast.expr) -> bool:
-    """Whether a target of a loop is different variables, so that it does not matter which is assigned first."""
-    names = [one.id for one in ast.walk(target) if isinstance(one, ast.Name)]
-    return len(set(names)) == len(names) and not any(isinstance(one, ast.Subscript) for one in ast.walk(target))
 
 
 def has_effects(node: ast.expr) -> bool:

@@ -141,7 +141,16 @@ class Assembly:
         self._locals = 0
         self._most_locals = 2
         self._methods = {one.name: one for one in node.body if isinstance(one, ast.FunctionDef)}
-        self._initial = [one for one in node.body if isinstance(one, ast.Assign)]
+        values = {target.id: one.value for one in node.body if isinstance(one, ast.Assign)
+                  for target in one.targets if isinstance(target, ast.Name)}  # fmt: skip
+        stored = {one.attr for method in self._methods.values() for one in ast.walk(method)
+                  if isinstance(one, ast.Attribute) and not isinstance(one.ctx, ast.Load)}  # fmt: skip
+        self._initial = values
+        """What the class assigns to its attributes."""
+        self._class_values = {name: value for name, value in values.items() if name not in stored}
+        """The constants of the class among these."""
+        self._containers: dict[str, Register] = {}
+        self._stores_lists = False
         self._scope = Scope(None, None)
         self._self = ""
         self._loops: list[tuple[list[int], list[int]]] = []
@@ -212,8 +221,7 @@ class Assembly:
         return self._made(None, ops.MOVE, value)
 
     def _laid_out(self, deciding: int, arguments: int) -> Program:
-        initial = {target.id: one.value for one in self._initial for target in one.targets
-                   if isinstance(target, ast.Name)}  # fmt: skip
+        initial = self._initial
         words: list[int] = []
         for name in self._attributes:
             try:
@@ -238,10 +246,10 @@ class Assembly:
         if ops.ENTER in made:  # routines need the large heap, which a decision gives back
             return False
         makes_lists = bool(made & {ops.NEW_LIST, ops.NEW_TUPLE, ops.NEW_DICT}) or any(
-            row[0] == ops.CALL and row[3] in (ops.LIST_OF, ops.TO_LIST, ops.REVERSED) for row in self._code
+            row[0] == ops.CALL and row[3] in (ops.LIST_OF, ops.TO_LIST, ops.REVERSED, ops.TUPLE_OF, ops.SORTED)
+            for row in self._code
         )
-        description = self._attributes.get(DESCRIPTION)
-        return makes_lists and any(row[0] == ops.STORE and row[1] != description for row in self._code)
+        return makes_lists and self._stores_lists
 
 
 def _word(value: int | float) -> int:

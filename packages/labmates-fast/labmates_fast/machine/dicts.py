@@ -12,7 +12,7 @@ from __future__ import annotations
 from labmates_fast.instructions import *
 from labmates_fast.machine.compiling import compiled
 from labmates_fast.machine.layout import *
-from labmates_fast.machine.memory import allocate, may_read, number_at
+from labmates_fast.machine.memory import allocate, may_read, new_list, number_at
 
 _FIRST = 8
 _FACTOR = 0x2545F4914F6CDD1D
@@ -210,3 +210,36 @@ def _grow(memory: Words, head: int) -> bool:
                 place = (place + 1) & mask
             memory[start + place] = memory[slot]
     return True
+
+
+@compiled
+def keys_of(memory: Words, target: int, register: int) -> bool:
+    """A list of the keys of a dict."""
+    head = memory[register + 1]
+    count, entries = memory[head], memory[head + 3]
+    start = new_list(memory, target, LIST, count, count) if may_read(memory, count) else -1
+    for number in range(count if start >= 0 else 0):
+        memory[start + 2 * number] = memory[entries + 4 * number] & _KINDS
+        memory[start + 2 * number + 1] = memory[entries + 4 * number + 1]
+    return start >= 0
+
+
+@compiled
+def next_key(memory: Words, first: int, item: int) -> int:
+    """Put the next key of a dict into a register: 1, 0 at the end, -1 if it has grown meanwhile, which is an error."""
+    head = memory[first + 1]
+    count, state = memory[head], memory[first + 3]
+    if memory[first + 2] != INT:
+        return -1
+    if state == 0:  # how many keys there are at the start, and how many have been taken
+        state = count + 1 << LENGTH_BITS
+    index = state & LENGTH_MASK
+    if state >> LENGTH_BITS != count + 1:
+        return -1
+    memory[first + 3] = state + 1 if index < count else state
+    if index >= count:
+        return 0
+    entry = memory[head + 3] + 4 * index
+    memory[item] = memory[entry] & _KINDS
+    memory[item + 1] = memory[entry + 1]
+    return 1

@@ -17,7 +17,7 @@ from numba.extending import intrinsic
 
 from labmates_fast.instructions import *
 from labmates_fast.machine.compiling import compiled
-from labmates_fast.machine.dicts import entry_of, load_from, new_dict, store_in
+from labmates_fast.machine.dicts import entry_of, load_from, new_dict, next_key, store_in
 from labmates_fast.machine.functions import call_function
 from labmates_fast.machine.layout import *
 from labmates_fast.machine.memory import (
@@ -37,6 +37,7 @@ from labmates_fast.machine.operators import (
     are_close,
     binary,
     calculate_quickly,
+    clip,
     combinations,
     compared,
     greater_or_lesser,
@@ -45,6 +46,7 @@ from labmates_fast.machine.operators import (
     round_to,
     truth_of,
 )
+from labmates_fast.machine.sequences import chosen
 from labmates_fast.machine.twister import random_below, random_number
 
 
@@ -103,9 +105,10 @@ def _execute(code: Any, at: int, memory: Words, reals: Words, frame: int) -> int
             memory[first + 1] = int(entry > 0)
         elif op == ITEM:
             index = index_in(memory, second, third)
-            if index < 0:
+            if index >= 0:
+                load_item(memory, second, index, first)
+            elif not chosen(memory, first, second, third):
                 break
-            load_item(memory, second, index, first)
         elif op == ANSWER:
             memory[LIMIT] = limit - step - memory[READ]
             return _answer(memory, first)
@@ -229,6 +232,8 @@ def _execute_rare(op: int, number: int, memory: Words, reals: Words, first: int,
         )
     if op == IS_CLOSE:
         return are_close(memory, reals, first, second)
+    if op == CLIP:
+        return clip(memory, reals, first, second)
     if op == POP:
         return pop(memory, first, second, number)
     if op == COMBINATIONS:
@@ -327,6 +332,8 @@ def _next_of_range(memory: Words, first: int, item: int) -> int:
 @compiled
 def _next_item(memory: Words, first: int, item: int) -> int:
     """Put the next item of a sequence into a register: 1, 0 at its end, -1 if there is no sequence."""
+    if memory[first] == DICT:
+        return next_key(memory, first, item)
     length, index = items_in(memory, first), memory[first + 3]
     if length < 0 or memory[first + 2] != INT or index < 0:
         return -1

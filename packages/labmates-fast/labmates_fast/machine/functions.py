@@ -10,6 +10,7 @@ import numpy as np
 
 from labmates_fast.instructions import *
 from labmates_fast.machine.compiling import compiled
+from labmates_fast.machine.dicts import keys_of
 from labmates_fast.machine.layout import *
 from labmates_fast.machine.memory import (
     allocate,
@@ -25,6 +26,7 @@ from labmates_fast.machine.memory import (
 )
 from labmates_fast.machine.numbers import calculate, converted
 from labmates_fast.machine.operators import truth_of
+from labmates_fast.machine.sequences import counted, sort_of
 
 
 @compiled
@@ -45,6 +47,15 @@ def call_function(memory: Words, reals: Words, function: int, target: int, regis
         return set_number(memory, reals, target, FLOAT, 0, float(memory[register + 1]))
     if kind == ACTION and function == INT_OF:
         return set_number(memory, reals, target, INT, memory[register + 1], 0.0)
+    if kind == DICT:
+        if function == AS_DICT:
+            value = memory[register + 1]
+            memory[target] = DICT
+            memory[target + 1] = value
+            return True
+        if function not in (LIST_OF, TUPLE_OF, SORTED, SUM, MAX, MIN) or not keys_of(memory, target, register):
+            return False
+        register, kind = target, LIST
     length = length_of(memory, register)
     if length < 0 or not may_read(memory, length):
         return False
@@ -68,9 +79,19 @@ def call_function(memory: Words, reals: Words, function: int, target: int, regis
     if function == REVERSED:
         count = length_of(memory, register)
         return copied(memory, target, register, count - 1, -1, count)
+    if function == NUMPY_COUNT_NONZERO:
+        return _count(memory, reals, target, register)
+    if function == TUPLE_OF:
+        if not listed(memory, target, register, False):
+            return False
+        memory[target] = TUPLE
+        memory[memory[target + 1] + 1] = -1
+        return True
+    if function == SORTED:
+        return sort_of(memory, reals, target, register)
     if function in (LIST_OF, TO_LIST):
         return listed(memory, target, register, function == TO_LIST)
-    if BOOLS <= kind <= FLOATS and function in (NEGATIVE, INVERT):
+    if BOOLS <= kind <= FLOATS and function in (NEGATIVE, INVERT, NUMPY_ABS):
         return _call_array(memory, reals, function, target, register)
     return False
 
@@ -89,6 +110,9 @@ def _call_number(memory: Words, reals: Words, function: int, target: int, regist
         return kind >= NUMPY_BOOL and _as_kind(memory, reals, target, register, BOOLS + function - AS_BOOLS)
     if function == NUMPY_ALL or function == NUMPY_ANY:
         return set_number(memory, reals, target, NUMPY_BOOL, int(real != 0.0), 0.0)
+    if function == NUMPY_ABS:
+        made = NUMPY_BOOL + (kind - BOOL) % 3
+        return set_number(memory, reals, target, made, abs(value), abs(real))
     if function in (NEGATIVE, POSITIVE, ABS):
         if kind == NUMPY_BOOL:
             return False
@@ -112,6 +136,13 @@ def _call_number(memory: Words, reals: Words, function: int, target: int, regist
         elif function == ROUND:
             real = np.rint(real)
         return set_number(memory, reals, target, INT, int(real), 0.0)
+    if function == NUMPY_ARANGE:
+        return kind in (INT, NUMPY_INT) and counted(memory, target, value)
+    if function == MATH_EXP:
+        real = math.exp(real)
+        return math.isfinite(real) and set_number(memory, reals, target, FLOAT, 0, real)
+    if function == MATH_LOG:
+        return 0.0 < real < math.inf and set_number(memory, reals, target, FLOAT, 0, math.log(real))
     if function == MATH_SQRT:
         return real >= 0.0 and set_number(memory, reals, target, FLOAT, 0, math.sqrt(real))
     if function == MATH_ISFINITE:
@@ -124,18 +155,34 @@ def _call_number(memory: Words, reals: Words, function: int, target: int, regist
 
 
 @compiled
+def _count(memory: Words, reals: Words, target: int, register: int) -> bool:
+    """How many items of an array are not zero, as `numpy.count_nonzero`."""
+    if not _as_array(memory, target, register):
+        return False
+    kind, value = memory[target], memory[target + 1]
+    total = 0
+    for place in range(value >> LENGTH_BITS, (value >> LENGTH_BITS) + (value & LENGTH_MASK)):
+        _, x = number_at(memory, reals, kind - BOOLS + NUMPY_BOOL, place)
+        total += int(x != 0.0)
+    return set_number(memory, reals, target, INT, total, 0.0)
+
+
+@compiled
 def _call_array(memory: Words, reals: Words, function: int, target: int, register: int) -> bool:
-    """The negative or the opposite of each item of an array."""
+    """The negative, the opposite or the absolute value of each item of an array."""
     kind, count = memory[register], length_of(memory, register)
     source = memory[register + 1] >> LENGTH_BITS
     if (function == INVERT) != (kind == BOOLS):
         return False
+    absolute = function == NUMPY_ABS
     start = new_array(memory, target, kind, count)
     for number in range(count if start >= 0 else 0):
         if kind == FLOATS:
-            reals[start + number] = -reals[source + number]
+            reals[start + number] = abs(reals[source + number]) if absolute else -reals[source + number]
+        elif kind == BOOLS:
+            memory[start + number] = 1 - memory[source + number]
         else:
-            memory[start + number] = 1 - memory[source + number] if kind == BOOLS else -memory[source + number]
+            memory[start + number] = abs(memory[source + number]) if absolute else -memory[source + number]
     return start >= 0
 
 

@@ -18,6 +18,7 @@ from labmates_fast.machine.memory import (
     set_number,
 )
 from labmates_fast.machine.numbers import MOST_DIGITS, calculate, compare, rounded
+from labmates_fast.machine.sequences import combine
 
 
 @compiled
@@ -113,6 +114,8 @@ def binary(memory: Words, reals: Words, op: int, target: int, left: int, right: 
         return _with_large(memory, reals, op, target, left, right)
     if BOOLS <= kind_a <= FLOATS or BOOLS <= kind_b <= FLOATS:
         return _arrays(memory, reals, op, target, left, right)
+    if kind_a == LIST or kind_a == TUPLE:
+        return combine(memory, reals, op, target, left, right)
     # numpy compares its numbers with None and texts by rules that Python does not have.
     numpy = NUMPY_BOOL <= kind_a <= NUMPY_FLOAT or NUMPY_BOOL <= kind_b <= NUMPY_FLOAT
     simple = kind_a < DESCRIPTION and kind_b < DESCRIPTION
@@ -231,6 +234,31 @@ def round_to(memory: Words, reals: Words, target: int, register: int, digits: in
         done, real = rounded(reals[register + 1], places, kind == FLOAT)
         return done and set_number(memory, reals, target, kind, 0, real)
     return kind <= INT and set_number(memory, reals, target, INT, memory[register + 1], 0.0)
+
+
+@compiled
+def clip(memory: Words, reals: Words, target: int, first: int) -> bool:
+    """`numpy.clip` of a number; zeros of both signs are left to Python."""
+    level = 1
+    for register in range(first, first + 6, 2):
+        kind = memory[register]
+        _, x = number_at(memory, reals, kind, register + 1)
+        if (
+            kind < BOOL
+            or kind > NUMPY_FLOAT
+            or kind % 3 == BOOL % 3
+            or x != x
+            or (x == 0.0 and memory[register + 1] != 0)
+        ):
+            return False
+        level = max(level, (kind - BOOL) % 3)
+    a, x = number_at(memory, reals, memory[first], first + 1)
+    least, low = number_at(memory, reals, memory[first + 2], first + 3)
+    most, high = number_at(memory, reals, memory[first + 4], first + 5)
+    if low > high:
+        return False
+    value, real = min(max(a, least), most), min(max(x, low), high)
+    return set_number(memory, reals, target, NUMPY_BOOL + level, value, real)
 
 
 @compiled

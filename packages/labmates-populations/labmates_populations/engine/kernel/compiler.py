@@ -11,9 +11,18 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from types import CodeType
 
+from labmates_populations.engine.kernel.rewriting.constants import (
+    assignments,
+    is_fixed,
+    is_only_read,
+    replace_known,
+    value_of,
+    with_known,
+)
 from labmates_populations.engine.kernel.rewriting.functions import Function
 from labmates_populations.engine.kernel.rewriting.nodes import (
     HERE,
@@ -51,13 +60,13 @@ class Compiled:
     program: bytes
 
 
-def compile_class(node: ast.ClassDef, imported: Mapping[str, str], machine: Machine | None = None) -> Compiled:
+def compile_class(node: ast.ClassDef, names: FileNames, machine: Machine | None = None) -> Compiled:
     """The code of a strategy's class, for execution with `names.compiled_names`; the class's tree is changed.
 
     Parameters
     ----------
-    imported
-        Meanings of the file's imported names; see `imported_names`.
+    names
+        The names of its file; see `file_names`.
     machine
         Make a program for this machine.
 
@@ -67,7 +76,7 @@ def compile_class(node: ast.ClassDef, imported: Mapping[str, str], machine: Mach
         If the class is outside the subset.
     """
     try:
-        made = _Class(node, imported)
+        made = _Class(node, names)
         rewritten = made.rewritten()
         code: CodeType = compile(ast.Module([rewritten], []), "strategy", "exec", dont_inherit=True)
         program = machine.program(rewritten, made.scope.variables) if machine is not None else b""
@@ -76,31 +85,48 @@ def compile_class(node: ast.ClassDef, imported: Mapping[str, str], machine: Mach
     return Compiled(code, made.scope.draws, program)
 
 
-def imported_names(statements: Iterable[ast.stmt]) -> dict[str, str]:
-    """The meanings of a file's imported names; UnfitError if it has other statements."""
-    found: dict[str, str] = {}
+@dataclass(frozen=True)
+class FileNames:
+    """The names of a file beside its strategies: the meanings of those that it imports, and constants."""
+
+    imported: Mapping[str, str]
+    constants: Mapping[str, ast.expr]
+
+
+def file_names(statements: Iterable[ast.stmt]) -> FileNames:
+    """The names of a file; UnfitError if it has other statements than imports and constants that can't change."""
+    imported: dict[str, str] = {}
+    constants: dict[str, ast.expr] = {}
     for statement in statements:
         match statement:
             case ast.Import(names=aliases):
                 short = [(one, one.name.partition(".")[0]) for one in aliases]
-                found |= {one.asname or first: one.name if one.asname else first for one, first in short}
+                imported |= {one.asname or first: one.name if one.asname else first for one, first in short}
             case ast.ImportFrom(module=str(module), names=aliases, level=0):
                 merged = _MERGED.get(module, module)
-                found |= {one.asname or one.name: f"{merged}.{one.name}" for one in aliases}
+                imported |= {one.asname or one.name: f"{merged}.{one.name}" for one in aliases}
             case ast.Expr(value=ast.Constant()):
                 pass
             case _:
-                raise UnfitError(f"line {statement.lineno}: more than imports beside the strategies")
-    return found
+                pairs = [(name, with_known(deepcopy(value), constants)) for name, value in assignments(statement)]
+                if not pairs or not all(is_constant(value) and name not in constants for name, value in pairs):
+                    raise UnfitError(f"line {statement.lineno}: more than imports and constants beside the strategies")
+                constants.update(pairs)
+    return FileNames(imported, constants)
 
 
 class _Class:
     """The rewriting of a class."""
 
-    def __init__(self, node: ast.ClassDef, imported: Mapping[str, str]) -> None:
+    def __init__(self, node: ast.ClassDef, names: FileNames) -> None:
+        if names.constants:
+            replace_known(node, names.constants)
         self._node = node
+        self._known: dict[str, ast.expr] = {}
         self._functions = [one for one in node.body if isinstance(one, ast.FunctionDef)]
-        self.scope = ClassScope(node.name, frozenset(one.name for one in self._functions), imported)
+        methods = frozenset(one.name for one in self._functions)
+        properties = frozenset(one.name for one in self._functions if _decorators(one) == ["property"])
+        self.scope = ClassScope(node.name, methods, properties, names.imported)
 
     def rewritten(self) -> ast.ClassDef:
         node = self._node
@@ -118,11 +144,6 @@ class _Class:
             match statement:
                 case ast.FunctionDef() | ast.Expr(value=ast.Constant()) | ast.Pass() | ast.AnnAssign(value=None):
                     pass
-                case (
-                    ast.Assign(targets=[ast.Name(id=name)], value=value)
-                    | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value)
-                ) if is_constant(value) and not name.startswith("__"):
-                    yield assign(name, value)
                 case ast.ClassDef(name=name, bases=[base], keywords=[], decorator_list=[], body=body) if (
                     self.scope.meaning(base) == "enum.Enum" and (members := _members(body))
                 ):
@@ -131,13 +152,48 @@ class _Class:
                     arguments = [ast.Constant(name, **HERE), ast.Dict(keys, [*members.values()], **HERE)]
                     yield assign(name, call("enumeration", arguments))
                 case _:
-                    raise UnfitError(f"line {statement.lineno}: a class holds more than functions and constants")
+                    yield from self._constant(statement)
+
+    def _constant(self, statement: ast.stmt) -> Iterator[ast.stmt]:
+        """The rewritten constants of a statement; each player has its own copies of those that it may change."""
+        pairs = assignments(statement)
+        for name, given in pairs:
+            value = value_of(with_known(deepcopy(given), self._known), self.scope.meaning)
+            deleted = any(
+                isinstance(one, ast.Attribute) and one.attr == name and isinstance(one.ctx, ast.Del)
+                for one in ast.walk(self._node)
+            )
+            if value is None or name.startswith("__") or name in self._known or deleted:
+                pairs = []
+                break
+            if is_fixed(value):
+                self._known[name] = value
+            if is_fixed(value) or is_only_read(self._node, name, value):
+                yield assign(name, value)
+            else:
+                own = ast.Attribute(name_of(self._made().args.args[0].arg), name, ast.Store(), **HERE)
+                self._made().body.insert(0, ast.Assign([own], with_known(given, self._known), **HERE))
+        if not pairs:
+            raise UnfitError(f"line {statement.lineno}: a class holds more than functions and constants")
+
+    def _made(self) -> ast.FunctionDef:
+        """The method that makes a player."""
+        for one in self._functions:
+            if one.name == "__init__" and one.args.args:
+                return one
+        text = "def __init__(self, game_description): super().__init__(game_description)"
+        [made] = ast.parse(text).body
+        assert isinstance(made, ast.FunctionDef)
+        self._functions.append(made)
+        return made
 
     def _method(self, node: ast.FunctionDef) -> ast.FunctionDef:
         special = node.name in ("__init__", "__call__")
-        match node.decorator_list:
-            case [ast.Name("staticmethod")] if not special:
+        match _decorators(node):
+            case ["staticmethod"] if not special:
                 node.args.args.insert(0, ast.arg(_NOBODY, **HERE))
+                node.decorator_list = []
+            case ["property"] if not special:
                 node.decorator_list = []
         if (node.name.startswith("__") and not special) or node.decorator_list or not node.args.args:
             raise UnfitError(f"line {node.lineno}: a method of this kind can't be compiled")
@@ -147,6 +203,10 @@ class _Class:
         function = Function(self.scope, None, node).rewritten(node)
         function.name = name if special else PREFIX + name
         return function
+
+
+def _decorators(node: ast.FunctionDef) -> list[str]:
+    return [one.id if isinstance(one, ast.Name) else "" for one in node.decorator_list]
 
 
 def _members(body: Iterable[ast.stmt]) -> dict[str, ast.expr]:

@@ -18,7 +18,7 @@ from io import StringIO
 from types import CodeType
 from typing import Any, TypeGuard
 
-from labmates_populations.engine.kernel.compiler import Compiled, compile_class, imported_names
+from labmates_populations.engine.kernel.compiler import Compiled, FileNames, compile_class, file_names
 from labmates_populations.engine.kernel.plain import plain
 from labmates_populations.engine.kernel.rewriting.guards import guarded
 from labmates_populations.engine.kernel.rewriting.nodes import UnfitError
@@ -211,10 +211,10 @@ class _File:
         self.problems = problems_of(rest, len(self.shared))
         self.code = _compiled(ast.Module(body=rest, type_ignores=[]), name)
         self.rest = rest
-        self.names: Mapping[str, str] = {}
+        self.names = FileNames({}, {})
         self.why = ""
         try:
-            self.names = imported_names(rest)
+            self.names = file_names(rest)
         except UnfitError as error:
             self.why = str(error)
 

@@ -258,6 +258,8 @@ class Function:
 
     def _visit_attribute(self, node: ast.Attribute) -> ast.AST:
         if self._is_self(node.value):
+            if node.attr in self._class.properties and isinstance(node.ctx, ast.Load):
+                return ast.Call(self._own_attribute(node), [], [], **HERE)
             if node.attr in self._class.methods or node.attr in self._class.enums or node.attr.startswith("__"):
                 raise UnfitError(f"line {node.lineno}: a method or a class as a value")
             return self._own_attribute(node)

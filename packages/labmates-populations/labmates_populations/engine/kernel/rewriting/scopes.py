@@ -29,6 +29,8 @@ class ClassScope:
         The class's own name.
     methods
         The names of its methods.
+    properties
+        Those that are read as attributes.
     enums
         The names of its enumerations and of their members.
     draws
@@ -37,9 +39,12 @@ class ClassScope:
         The variables assigned in each rewritten function, excluding comprehensions and nested functions.
     """
 
-    def __init__(self, name: str, methods: frozenset[str], imported: Mapping[str, str]) -> None:
+    def __init__(
+        self, name: str, methods: frozenset[str], properties: frozenset[str], imported: Mapping[str, str]
+    ) -> None:
         self.name = name
         self.methods = methods
+        self.properties = properties
         self.enums: dict[str, frozenset[str]] = {}
         self.draws = False
         self.variables: dict[ast.FunctionDef, list[str]] = {}
