@@ -344,12 +344,12 @@ class Calls(Loops):
                 return self._made(None, ops.RANDOM_BELOW, self._expression(count))
             case "randint", [low, high], []:
                 first, last = map(self._kept, self._operands(low, high))
-                width = self._made(None, ops.ADD, self._made(None, ops.SUBTRACT, end, start), self._constant(1))
-                return self._made(None, ops.ADD, self._made(None, ops.RANDOM_BELOW, width), start)
+                width = self._made(None, ops.ADD, self._made(None, ops.SUBTRACT, last, first), self._constant(1))
+                return self._made(None, ops.ADD, self._made(None, ops.RANDOM_BELOW, width), first)
             case "choice", [items], []:
                 several = self._kept(self._expression(items))
-                count = self._made(None, ops.CALL, several, ops.LEN)
-                return self._made(None, ops.ITEM, several, self._made(None, ops.RANDOM_BELOW, count))
+                length = self._made(None, ops.CALL, several, ops.LEN)
+                return self._made(None, ops.ITEM, several, self._made(None, ops.RANDOM_BELOW, length))
         raise UnloweredError(f"draws by {name}")
 
 

@@ -398,7 +398,7 @@ def test_constants_of_a_class_are_those_of_plain_python() -> None:
         own = "\n        [i for i in (1,)].__len__()"  # outside the subset: these play in processes of their own
         text = _classes().replace("def __call__(self, history):", f"def __call__(self, history):{own}")
         loaded = [*workers.load("a.py", _classes()), *workers.load("b.py", text)]
-        assert {one.way for one in loaded[: len(CLASSES)]} == {"compiled"}
+        assert {one.way for one in loaded[: len(CLASSES)]} == {"machine"}  # which does not take part
         assert {one.way for one in loaded[len(CLASSES) :]} == {"process"}
         batches = [Batch(made, np.full((len(others), 1), one.index), seed=5, opponents=others) for one in loaded]
         played = workers.play(batches)
