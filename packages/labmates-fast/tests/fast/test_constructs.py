@@ -395,7 +395,7 @@ def test_constants_of_a_class_are_those_of_plain_python() -> None:
     made = make_repeated("public-goods", 4, 9)
     others = opponents(made)
     with Workers(processes=1, native=False) as workers:
-        own = "\n        [i for i in (1,)].__len__()"  # outside the subset: these play in processes of their own
+        own = "\n        f'{1}'"  # outside the subset: these play in processes of their own
         text = _classes().replace("def __call__(self, history):", f"def __call__(self, history):{own}")
         loaded = [*workers.load("a.py", _classes()), *workers.load("b.py", text)]
         assert {one.way for one in loaded[: len(CLASSES)]} == {"machine"}  # which does not take part
@@ -404,3 +404,4 @@ def test_constants_of_a_class_are_those_of_plain_python() -> None:
         played = workers.play(batches)
     for name, ours, theirs in zip(CLASSES, played, played[len(CLASSES) :], strict=False):
         assert np.array_equal(ours.actions, theirs.actions), name
+        assert not theirs.errors, name
