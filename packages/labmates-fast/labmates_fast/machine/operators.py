@@ -281,9 +281,11 @@ def combinations(memory: Words, target: int, left: int, right: int) -> bool:
 
 @compiled
 def is_in(memory: Words, reals: Words, target: int, item: int, sequence: int) -> bool:
-    """Whether a sequence contains a number, text, action or None."""
+    """Whether a sequence contains a number, text, action, None or a tuple of these."""
     count, kind = length_of(memory, sequence), memory[item]
-    if count < 0 or kind == UNSET or kind > TEXT or not may_read(memory, count):
+    if count < 0 or kind == UNSET or (kind > TEXT and kind != TUPLE) or not may_read(memory, count):
+        return False
+    if kind == TUPLE and memory[sequence] != LIST and memory[sequence] != TUPLE:
         return False
     a, x = number_at(memory, reals, kind, item + 1)
     number = BOOL <= kind <= NUMPY_FLOAT
@@ -295,7 +297,11 @@ def is_in(memory: Words, reals: Words, target: int, item: int, sequence: int) ->
             if x != x and y != y:  # equal if they are the same object, which is known only to Python
                 return False
             result |= int(x == y)
-        elif other > TEXT:
+        elif kind == TUPLE and other == TUPLE:
+            if not combine(memory, reals, EQUAL, COMPARISON, item, word - 1):
+                return False
+            result |= memory[COMPARISON + 1]
+        elif kind == TUPLE or other > TEXT:
             return False
         else:
             result |= int(other == kind and (kind == NONE or a == b))

@@ -86,6 +86,11 @@ BODIES = {
         for n in map(bool, history.my_actions): f += n
         return C if (a + len(b) + c - d + sum(e) + f) % 2 > 1 else D
     """,
+    "pairs in a list": """
+        x = [(i, int(n)) for i, n in enumerate(history.opponent_cooperators)]
+        y = [p for p in x if p not in x[::-1][:2] and (p[1], p[0]) in x]
+        return C if ((0, 1.0) in x) + len(y) in (1, 2) and (1, C) not in [(1, D), (1, C, 0)] else D
+    """,
     "an array of numbers in order": """
         x = np.arange(history.round_number)
         y = np.arange(2, 2 + len(x))[::-1]
@@ -227,6 +232,8 @@ LEFT = {
         d[0] += 1
         return C if sum(y) > 2 else D
     """,
+    "a pair in an array": "return C if (1, 2) in history.my_payoffs else D",
+    "a pair beside numbers": "return C if (1, history.round_number) in [1, (1, 2)] else D",
     "pairs of different things": "return C if (1, 'a') < (1, 'b') else D",
     "texts in order": "return C if sorted(['b', 'a'])[0] == 'a' else D",
     "choices from nothing": "return random.choice([C][history.round_number:])",
