@@ -148,7 +148,7 @@ ROWS = [  # what was false or missing once: a condition, what some order says, a
     (
         Case("pipeline", {}),
         "each of at most 4096 tokens, reasoning included",
-        "Your work begins now: reply with a call of run_code, for example {}",
+        "Your work begins now: reply with one call of run_code, for example {}",
     ),
     (
         Case("pipeline", {}),
