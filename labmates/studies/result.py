@@ -103,7 +103,7 @@ class Run(RunRecord):
         return list(self._transcript([call for call in calls if call.agent == agent]))
 
     def _transcript(self, calls: Sequence[LLMCallEvent]) -> Iterator[Message]:
-        for call, new in new_messages(calls):
+        for call, new in new_messages(calls, self.bodies):
             for body in (self.bodies[number] for number in (*new, call.reply)):
                 tools = tuple(body.get("tool_calls") or ())
                 yield Message(call.team, call.agent, body["role"], body["content"], tool_calls=tools)

@@ -11,6 +11,7 @@ from labmates.api import arun, load
 from labmates.records.bodies import Bodies
 from labmates.records.events import LLMCallEvent
 from labmates.records.store import Store
+from tests.support.openai_server import Answer, Json, OpenAIServer
 
 LAB: dict[str, Any] = {
     "task": "anomaly",
@@ -52,3 +53,20 @@ async def test_messages_are_those_of_the_calls_each_once(played: Store) -> None:
         sent = [call for text in rows["tool_calls"].dropna() for call in json.loads(text)]
         tools = [call["name"] for c in calls for call in bodies[c.reply].get("tool_calls", [])]
         assert sorted(call["name"] for call in sent) == sorted(tools)
+
+
+async def test_a_reply_with_what_its_provider_attached_is_told_once(store: Store) -> None:
+    def answer(_: Json, number: int) -> Answer:
+        return Answer(text="Yes." if number < 2 else '{"contribution": 5}', reasoning="Others give as well.")
+
+    with OpenAIServer(answer) as server:
+        settings = {"models": {"base_url": server.base_url}}
+        values = {**GAME, "group_size": 2, "model": "openai:m", "repair_turns": 3}
+        [run] = await arun("game", store=store.url, settings=settings, **values)
+    agent = next(event.agent for event in run.events if isinstance(event, LLMCallEvent))
+    said = [message for message in run.messages(agent) if message.role == "assistant"]
+    rows = load("messages", store=store.url)
+    rows = rows[(rows["agent"] == agent) & (rows["role"] == "assistant")]
+    calls = [event for event in run.events if isinstance(event, LLMCallEvent) and event.agent == agent]
+    assert len(calls) >= 2
+    assert len(said) == len(rows) == len(calls)

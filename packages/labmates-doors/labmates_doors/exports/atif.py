@@ -73,7 +73,7 @@ def _seats(recorded: Recorded) -> list[_Data]:
     seats: dict[tuple[str, str], _Seat] = {}
     for place, calls in grouped(((call.team, call.agent), call) for call in recorded.calls).items():
         seats[place] = seat = _Seat(recorded)
-        for call, new in new_messages(calls):
+        for call, new in new_messages(calls, recorded.bodies):
             seat.add(call, new)
     return [
         {
@@ -95,7 +95,6 @@ class _Seat:
         self.steps: list[_Data] = []
         self._recorded = recorded
         self._tools = {e.step: e for e in recorded.events if isinstance(e, ToolCallEvent)}
-        self._replies: set[str] = set()
         self._asked: dict[str, _Data] = {}  # the newest step with a tool call of this id
 
     def add(self, call: LLMCallEvent, new: Iterable[int]) -> None:
@@ -103,7 +102,6 @@ class _Seat:
         for number in new:
             self._heard(self._recorded.bodies[number], call.at - call.seconds)
         reply, reasoning = self._recorded.bodies[call.reply], self._recorded.reasoning(call)
-        self._replies.add(_key(reply))
         tools = reply.get("tool_calls", [])
         cost = self._recorded.costs.get(call.step)
         step = self._step(
@@ -139,7 +137,7 @@ class _Seat:
                 self._step(at, role, said["content"])
             case "tool":
                 self._observed(self._asked[said["tool_call_id"]], said["tool_call_id"], said["content"])
-            case _ if _key(said) not in self._replies:  # it stands for a reply that the model did not give
+            case _:  # it stands for a reply that the model did not give
                 self._step(at, "agent", said["content"], llm_call_count=0)
 
     def _observed(self, step: _Data, call: str, text: str) -> None:
@@ -151,11 +149,6 @@ class _Seat:
         step = {"step_id": len(self.steps) + 1, "timestamp": _time(at), "source": source, "message": message, **more}
         self.steps.append(step)
         return step
-
-
-def _key(said: _Data) -> str:
-    """What a reply says: a prompt repeats it without what its provider attached."""
-    return json.dumps([said["content"], said.get("tool_calls", [])])
 
 
 def _totals(steps: list[_Data], number: int) -> _Data:
