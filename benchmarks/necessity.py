@@ -15,6 +15,7 @@ import asyncio
 import contextlib
 import io
 import json
+import tempfile
 from collections.abc import Awaitable, Mapping
 from dataclasses import replace
 from hashlib import sha256
@@ -136,7 +137,8 @@ def main() -> None:
     rows: list[dict[str, Any]] = []
     for seed in range(options.seeds):
         for task in options.task or BUILT_IN:
-            scores = asyncio.run(measured(task, options.difficulty, seed))
+            with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):  # cells write files
+                scores = asyncio.run(measured(task, options.difficulty, seed))
             rows.append({"task": task, "seed": seed, **scores})
             print(f"{task:<11}{seed:<4}" + "  ".join(f"{arm} {score:.3f}" for arm, score in scores.items()), flush=True)
             if options.json:
