@@ -27,7 +27,7 @@ from pydantic import (
 from labmates.errors import UsageError, plain_fault, reason
 from labmates.tasks.base import Check, Credit, Dataset, Difficulty, Task
 from labmates.tasks.scoring import NOT_STATED, plain_name, score_names, score_number, within
-from labmates.tasks.words import says_all, says_name
+from labmates.tasks.words import says_all, says_name, says_number
 from labmates.util.bounded_yaml import read_source
 
 if TYPE_CHECKING:
@@ -260,8 +260,9 @@ class TableTask(Task[BaseModel, BaseModel]):
         )
 
     def checks(self, truth: BaseModel) -> tuple[Check, ...]:
-        """The report contains the names of answers, and for other answers the words of their name."""
-        return tuple(Check(f"{name} reported", _rule(name, getattr(truth, name))) for name in self.questions.answers)
+        """The report has a right number beside its name, a text or name of the answer, or the words of a yes or no."""
+        answers = self.questions.answers.items()
+        return tuple(Check(f"{name} reported", _rule(name, getattr(truth, name), answer)) for name, answer in answers)
 
 
 def _credit(name: str, stated: Any, true: Any, answer: Answer) -> Credit:
@@ -279,7 +280,10 @@ def _credit(name: str, stated: Any, true: Any, answer: Answer) -> Credit:
     return Credit(name, float(is_right), answer.weight, f"stated {stated}, true {true}")
 
 
-def _rule(name: str, true: Any) -> Any:
-    if isinstance(true, bool | float):
-        return says_all(r"[\W_]+".join(map(re.escape, name.split("_"))))
+def _rule(name: str, true: Any, answer: Answer) -> Any:
+    words = r"[\W_]+".join(map(re.escape, name.split("_")))
+    if isinstance(true, bool):
+        return says_all(words)
+    if isinstance(true, float):
+        return says_number(words, [true], answer.absolute or abs(true) * answer.tolerance, whole=False)
     return says_name([true] if isinstance(true, str) else true)

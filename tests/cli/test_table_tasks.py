@@ -150,6 +150,24 @@ def test_tables_with_other_separators_are_read(tmp_path: Path, text: str) -> Non
     assert read_table(tmp_path / "in.csv").to_dict("list") == {"load": [10, 20], "length": [4.5, 8]}
 
 
+@pytest.mark.parametrize(
+    ("text", "held"),
+    [
+        ("The stiffness of the spring is 2.52 N/mm.", {"stiffness"}),
+        ("| stiffness | 2.5 |", {"stiffness"}),
+        ("We report stiffness and creep in section 4.", set()),
+        ("The stiffness is 3.9 N/mm. The width is 2.5 mm.", set()),
+        (
+            "Creep: 0.04 mm. It was made by Alpen for Bo; whether it softens is open.",
+            {"creep", "maker", "users", "softens"},
+        ),
+    ],
+)
+def test_a_report_holds_a_number_only_beside_its_name(springs: Task[Any, Any], text: str, held: set[str]) -> None:
+    checks = springs.checks(springs.generate(1).truth)
+    assert {check.name.removesuffix(" reported") for check in checks if check.holds(text)} == held
+
+
 def test_the_form_of_the_findings_shows_a_value_of_each_type(springs: Task[Any, Any]) -> None:
     form = findings_example(springs)
     assert '"stiffness": <number>' in form
