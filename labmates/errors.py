@@ -109,6 +109,8 @@ _PLAIN: dict[str, str] = {
     "string_too_long": "takes at most {max_length} characters",
     "string_pattern_mismatch": "must match {pattern}",
     "is_instance_of": "expected {class}",
+    "union_tag_invalid": "unknown {discriminator} '{tag}'; known: {expected_tags}",
+    "union_tag_not_found": "the key {discriminator} is missing",
     **dict.fromkeys(("literal_error", "enum"), "expected {expected}"),
     "greater_than": "must be above {gt:.15g}",
     "greater_than_equal": "must be at least {ge:.15g}",

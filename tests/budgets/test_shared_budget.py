@@ -593,5 +593,5 @@ def test_a_prompt_that_ends_with_a_reply_gets_a_message_of_its_own() -> None:
 def test_its_import_loads_nothing_but_the_budget_beside_langchain() -> None:
     printed = subprocess.run([sys.executable, "-c", IMPORTS], capture_output=True, text=True, check=True).stdout
     known = ("labmates.budgets", "labmates.errors", "labmates.util.safe_text", "labmates._version")
-    packages = ("labmates", "labmates.util")
+    packages = ("labmates", "labmates.util", "pkgutil")
     assert [name for name in printed.split() if name not in packages and not name.startswith(known)] == []

@@ -103,8 +103,8 @@ def test_a_baseline_is_left_out_of_the_study_that_predicts_it_and_lies_inside(
 def test_one_that_is_unlike_all_others_is_played_and_said_to_be_far_outside(labmates: Labmates) -> None:
     done = labmates("screen", ODD, *GAMES, *PLAYED, *OUTCOME)
     assert done.code == 0, done.err
-    assert "Profile: 4 simulations, " in done.out
     text = " ".join(done.out.split())
+    assert "Profile: 4 simulations, " in text
     assert "lies far outside of the fitted models: " in text
     assert "common-pool is outside the range of the fitted models" in text
     assert "weakest-link is outside the range of the fitted models" in text
