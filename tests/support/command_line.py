@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import os
+import unittest.mock
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,14 +63,12 @@ class Labmates:
             patch.chdir(self.folder)
             if "--sandbox" not in arguments:  # what isolates code is tested with the sandboxes
                 patch.setattr(bubblewrap, "BubblewrapLauncher", PlainLauncher)
-            for name in set(os.environ) - set(wanted := self._environment(arguments, environment)):
-                patch.delenv(name)
-            for name, value in wanted.items():
-                patch.setenv(name, value)
-            try:
-                code = run_command(arguments)
-            except SystemExit as end:
-                code = end.code if isinstance(end.code, int) else 1
+            # Commands set variables too, which must not outlive them.
+            with unittest.mock.patch.dict(os.environ, self._environment(arguments, environment), clear=True):
+                try:
+                    code = run_command(arguments)
+                except SystemExit as end:
+                    code = end.code if isinstance(end.code, int) else 1
         console.out.cache_clear()
         console.err.cache_clear()
         return _done(code, told.getvalue(), complained.getvalue())

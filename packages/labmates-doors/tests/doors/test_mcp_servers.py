@@ -151,7 +151,7 @@ async def test_what_a_program_writes_to_its_standard_error_is_bounded_and_holds_
         ({"command": ["a"], "headers": {"X-Key": "A"}}, "headers are for an address"),
         ({"url": "http://a/mcp", "headers": {"X-Key": "A"}}, "use https"),
         ({"url": "https://a/mcp", "headers": {"X-Key: b": "A"}}, "is not HEADER: VARIABLE"),
-        ({"command": ["a"], "timeout": 3}, "unknown key"),
+        ({"command": ["a"], "timeout": 3}, "Extra inputs"),
     ],
 )
 def test_an_invalid_server_is_refused(values: dict[str, Any], reason: str) -> None:

@@ -167,7 +167,7 @@ def test_chance_is_the_same_in_either_process() -> None:
         "return C if np.random.RandomState(history.round_number).choice([0, 1]) else D",
         "np.random.seed()\nreturn C if np.random.randint(2) else D",
     ]
-    texts = [_file("X = 1", start + body, "") for body in bodies for start in ("", SHARED)]
+    texts = [_file("X = [1]", start + body, "") for body in bodies for start in ("", SHARED)]
     assert [way for way, _ in _ways(texts)] == [PROCESS, PROCESSES] * len(bodies)
     moves, errors = _played(texts)
     assert errors == [None] * len(texts)
@@ -177,8 +177,8 @@ def test_chance_is_the_same_in_either_process() -> None:
 
 
 def test_a_process_that_ends_costs_its_own_strategy_alone(workers: Workers) -> None:
-    hanging = _file("X = 1", "if history.round_number == 1: sum(range(10 ** 14))\nreturn C", "")
-    [bad], [good] = workers.load("bad.py", hanging), workers.load("good.py", _file("X = 1", "return C", ""))
+    hanging = _file("X = [1]", "if history.round_number == 1: sum(range(10 ** 14))\nreturn C", "")
+    [bad], [good] = workers.load("bad.py", hanging), workers.load("good.py", _file("X = [1]", "return C", ""))
     groups = np.array([[bad.index, bad.index, good.index]] * 2)  # whose players see the same
     [result] = workers.play([Batch(make_repeated("public-goods", 3, ROUNDS), groups, seed=0)])
     assert result.actions[:, :, 2].all()
@@ -219,7 +219,7 @@ ALONE = ("np.fft.fft([1, 1])[0] == 2", "np.polynomial.Polynomial([1, 2])(1) == 3
 def test_what_modules_offer_works_as_anywhere_else() -> None:
     assert {*EXPOSED, "random", "numpy.random"} >= {one for one in MODULES if not one.startswith(("labm", "emergent"))}
     wanted = [("", one) for one in EXPRESSIONS] + [(SHARED, one) for one in (*EXPRESSIONS, *ALONE)]
-    texts = [_file("X = 1", f"{start}return C if {one} else D", "") for start, one in wanted]
+    texts = [_file("X = [1]", f"{start}return C if {one} else D", "") for start, one in wanted]
     assert {
         one: why for (start, one), (way, why) in zip(wanted, _ways(texts), strict=True) if way != PROCESS and not start
     } == {}
