@@ -14,11 +14,14 @@ from labmates.errors import explain, plain_fault, reason
 OURS = ("value_error", "assertion_error")
 LIMITS = dict.fromkeys(("gt", "ge", "lt", "le"), 1.0)
 TEXTS = dict.fromkeys(("min_length", "max_length", "expected", "error", "pattern", "class"), "it")
+TAGS = dict.fromkeys(("discriminator", "tag", "expected_tags"), "it")
 
 
 @pytest.mark.parametrize("kind", [kind for kind in get_args(ErrorType) if kind not in OURS])
 def test_no_fault_has_pydantic_s_words(kind: str) -> None:
-    message = plain_fault({"type": kind, "input": "x", "ctx": LIMITS | TEXTS, "msg": "Input should be otherwise"})
+    message = plain_fault(
+        {"type": kind, "input": "x", "ctx": LIMITS | TEXTS | TAGS, "msg": "Input should be otherwise"}
+    )
     assert "Input" not in message
     assert message
 
