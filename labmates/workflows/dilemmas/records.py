@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -375,6 +376,8 @@ def read_cross_play(
     """
     game = condition["game"]
     table = get_dilemma(game) if isinstance(game, str) else PayoffTable.model_validate(game)
+    # Matches are played at once: the record has them in the order in which they happened to end.
+    events = sorted(events, key=lambda event: [(len(part), part) for part in re.split(r"(\d+)", event.step)])
     decided = [event for event in events if isinstance(event, DecisionEvent)]
     failed = {event.step for event in decided if event.failed}
     rounds = tuple(_round(table.game(), event, failed) for event in events if isinstance(event, PayoffEvent))
