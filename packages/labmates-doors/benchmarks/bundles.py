@@ -56,7 +56,7 @@ PLAYED: dict[str, dict[str, Any]] = {
 
 
 def studies(number: int, kinds: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Yield small studies of these kinds in turn, each with a seed of its own."""
+    """Yield small studies of these kinds in turn, each with another seed."""
     for place in range(number):
         kind = kinds[place % len(kinds)]
         yield {"name": f"{kind}-{place}", "seed": 100 * place, **PLAYED[kind]}

@@ -81,12 +81,12 @@ class GymTaskset(vf.Taskset[EpisodeTask, GymTasksetConfig]):
                 yield EpisodeTask(EpisodeData(**listed, seed=seed, prompt=_PROMPT), self.config.task)
 
 
-_PROMPT = "A seat of an environment of labmates, which asks for each decision with a prompt of its own."
+_PROMPT = "A seat of an environment of labmates, which sends a prompt for each decision."
 """Of an episode; models are sent the prompts of the engine."""
 
 
 class Table:
-    """An open episode in a process of its own.
+    """An open episode in a separate process.
 
     It goes on when all seats that are asked have replied. A seat that has left replies nothing, and the engine's
     fallbacks act for it.

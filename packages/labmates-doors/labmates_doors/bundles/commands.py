@@ -170,5 +170,7 @@ def leaderboard(folder: Path, site: Path, sandbox: str, as_json: bool) -> int:
     else:
         for name, why in made.refused.items():
             err().print(clean(f"{name}: {why}"), soft_wrap=True)
-        err().print(f"Written to {site / 'index.html'}: {len(made.verified)} bundles", soft_wrap=True)
+        number = len(made.verified)
+        bundles = f"{number} bundle{'' if number == 1 else 's'}"
+        err().print(f"Written to {site / 'index.html'}: {bundles}", soft_wrap=True)
     return 0 if made.verified else 1

@@ -1,4 +1,4 @@
-"""verifiers plays the environments, in a Python environment of its own: it needs another openai."""
+"""verifiers plays the environments, in a separate Python environment: it needs another openai."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs as a log of Inspect, read by Inspect itself, in an environment of its own: its dependencies are other ones."""
+"""Runs as a log of Inspect, read by Inspect itself, in a separate environment: its dependencies differ."""
 
 from __future__ import annotations
 

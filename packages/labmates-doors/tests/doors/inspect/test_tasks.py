@@ -1,4 +1,4 @@
-"""Tasks of Inspect, run by its own command, in an environment of its own: its dependencies are not ours."""
+"""Tasks of Inspect, run by its own command, in a separate environment: its dependencies differ from ours."""
 
 from __future__ import annotations
 
