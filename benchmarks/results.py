@@ -12,9 +12,9 @@ from __future__ import annotations
 import argparse
 import csv
 import platform
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any, NamedTuple
 
 import labmates
@@ -26,9 +26,8 @@ from labmates.models.catalog import Catalog
 from labmates.models.options import ModelOptions
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
-from labmates.reports import runs as parts
-from labmates.reports.results import cells, results_table
-from labmates.stats.tables import Table
+from labmates.reports.runs import is_baseline
+from labmates.stats.tables import Column, Table
 from labmates.studies.settings import RunSettings
 
 BASELINES = ("scripted:random", "scripted:fair-share", "scripted:defect")
@@ -42,14 +41,11 @@ LAB = {"task": "anomaly", "difficulty": "easy", "budget": "0.2", "max_turns": 3,
 TEAMS = {"organisation": "pipeline", "team_size": 2, "deliberation_rounds": 0, "max_requests": 0}
 # The baseline shows what can be earned; cut at 384 tokens, it states nothing either.
 ANALYST_LAB = {**LAB, "budget": "1", "max_output_tokens": 4096}
-GAME_METRICS = ("level", "cooperation", "efficiency", "failed_decision_rate")
-LAB_METRICS = ("skill", "accuracy", "artifacts_missing", "failed_reply_rate")
-GAME_NOTE = f"{SIMULATIONS} simulations each; replies without a schema; the target of collective-risk is 30."
-ANALYST_RULES = "One run each. The baseline has $1 and 4,096 tokens a reply: what it earns can be earned."
-USED = (
-    *("models", "runs", "calls", "input_tokens", "output_tokens", "tool_calls"),
-    *("failed_reply_share", "seconds_per_run"),
+GAME_NOTE = (
+    f"{SIMULATIONS} simulations each; replies without a schema; the target of collective-risk is 30. 1 is the social "
+    "optimum, 0 the selfish equilibrium. † marks invalid runs, with more than 20 % unreadable decisions."
 )
+ANALYST_RULES = "One run each. The baseline has $1 and 4,096 tokens a reply: it shows what can be earned."
 STRONG = Path(__file__).with_name("strong_model_runs.csv")
 SETTINGS = {"call_timeout": 900.0, "max_concurrent_calls": 2}
 
@@ -116,13 +112,37 @@ def is_of(run: RunRecord, condition: dict[str, Any]) -> bool:
 
 def markdown(table: Table) -> list[str]:
     """A table as lines of Markdown."""
-    # Two simulations give no interval that says anything.
-    table.columns = tuple(replace(column, shows="value") for column in table.columns)
-    table.notes = tuple(note for note in table.notes if "interval" not in note)
     lines = [f"| {' | '.join(column.title for column in table.columns)} |"]
     lines.append(f"|{'|'.join(' ---: ' if right else ' --- ' for right in table.sides())}|")
-    lines += [f"| {' | '.join(cell.replace('|', '/') for cell in row)} |" for row in table.cells()]
-    return [*lines, "", *(note for note in table.notes)]
+    return [*lines, *(f"| {' | '.join(cell.replace('|', '/') for cell in row)} |" for row in table.cells())]
+
+
+def models_table(runs: Sequence[RunRecord], columns: dict[str, Callable[[RunRecord], bool]], metric: str) -> list[str]:
+    """A metric by model, with a column for each kind of run, and what the model's runs used."""
+    rows = []
+    for models in dict.fromkeys(
+        run.shown_models for run in sorted(runs, key=lambda run: not is_baseline(run.models[0]))
+    ):
+        mine = [run for run in runs if run.shown_models == models]
+        usage = [run.usage for run in mine]
+        row: dict[str, Any] = {"models": models}
+        for title, belongs in columns.items():
+            these = [run for run in mine if belongs(run)]
+            values = [value for run in these if (value := run.metrics.get(metric)) is not None]
+            mark = "†" if any(run.invalid for run in these) else ""
+            row[title] = f"{fmean(values):.2f}{mark}" if values else "–"
+        calls = sum(each.llm_calls for each in usage)
+        row |= {
+            "calls": calls,
+            "failed_replies": sum(each.failed_replies for each in usage) / calls if calls else None,
+            "tool_calls": sum(each.tool_calls for each in usage),
+            "tokens": sum(each.input_tokens + each.output_tokens for each in usage),
+            "seconds_per_run": fmean(run.seconds for run in mine),
+        }
+        rows.append(row)
+    forms = {"failed_replies": ".0%", "seconds_per_run": ".1f"}
+    shown = [Column(name, form=forms.get(name)) for name in rows[0] if any(row[name] for row in rows)] if rows else []
+    return markdown(Table(metric, "", shown, rows)) if rows else ["No runs."]
 
 
 def page(store_url: str, planned: Sequence[Play], missing: Sequence[str]) -> str:
@@ -133,42 +153,36 @@ def page(store_url: str, planned: Sequence[Play], missing: Sequence[str]) -> str
             for run in store.runs()
             if run.status in ENDED and any(run.kind == p.kind and is_of(run, p.condition) for p in planned)
         ]
-        costs = store.costs([run.id for run in runs])
     games = [run for run in runs if run.kind == "game"]
-    alone = [run for run in runs if run.kind == "science" and run.condition["organisation"] == "solo"]
-    teams = [run for run in runs if run.kind == "science" and run.condition["organisation"] != "solo"]
+    lab = [run for run in runs if run.kind == "science"]
     lines = [
         "# Results with small models",
         "",
-        "Written by `make results` from its store; every number can be recomputed. The language models are far too "
-        "small for the lab: their zeros are the result. `MODEL@DIGEST` is a model file and the start of its SHA-256 "
-        "digest.",
+        "Written by `make results` from its store. The language models are far too small for the lab: their zeros are "
+        "the result. `MODEL@DIGEST` is a model file and the start of its SHA-256 digest.",
         "",
-        'To play them with your files: `make results MODELS="gguf:smollm2 gguf:/models/qwen05.gguf?slots=2 …"`. It '
-        "takes some hours on two processors. The times below are of a machine that did other work as well.",
+        'To repeat it with your files: `make results MODELS="gguf:smollm2 gguf:/models/qwen05.gguf?slots=2 …"`. It '
+        "takes some hours on two processors. The machine of these times did other work as well.",
         "",
         f"labmates {__version__}, {platform.machine()}, {len(runs)} runs.",
         "",
     ]
-    if all(map(parts.is_baseline, {model for run in runs for model in run.models})):
+    if all(map(is_baseline, {model for run in runs for model in run.models})):
         lines += ["Not measured yet: language models; so far the scripted baselines have played.", ""]
     lines += lacking(runs, planned)
     lines += [f"Left out: {reason}." for reason in missing]
-    lines += ["", "## Games", "", *rules(GAME, GAME_NOTE), ""]
-    lines += markdown(results_table("games", "", cells(games, GAME_METRICS), GAME_METRICS)) if games else ["No runs."]
-    lines += ["", "## Lab, alone", "", *rules(LAB, ANALYST_RULES), ""]
-    lines += markdown(results_table("alone", "", cells(alone, LAB_METRICS), LAB_METRICS)) if alone else ["No runs."]
-    lines += ["", "## Lab, four teams of two on equal terms", "", *rules(TEAMS, "The rest is as above."), ""]
-    lines += markdown(results_table("teams", "", cells(teams, LAB_METRICS), LAB_METRICS)) if teams else ["No runs."]
-    lines += ["", "## Tokens and time", ""]
-    for title, mine in (("Games", games), ("Lab, alone", alone), ("Lab, four teams", teams)):
-        lines += [f"{title}:", "", *markdown(used(parts.usage_table(mine, costs))), ""] if mine else []
+    names = dict.fromkeys(play.condition["game"] for play in planned if play.kind == "game")
+    by_game = {name: lambda run, name=name: run.condition["game"] == name for name in names}
+    by_team = {
+        "skill alone": lambda run: run.condition["organisation"] == "solo",
+        "skill in four teams": lambda run: run.condition["organisation"] != "solo",
+    }
+    lines += ["", "## Cooperation in games", "", *rules(GAME, GAME_NOTE), ""]
+    lines += models_table(games, by_game, "cooperation")
+    lines += ["", "## Skill in the lab", "", *rules(LAB, ANALYST_RULES), ""]
+    lines += [*rules(TEAMS, "This is the team; the rest is as above."), ""]
+    lines += [*models_table(lab, by_team, "skill"), ""]
     return "\n".join([*lines, *strong(), ""])
-
-
-def used(table: Table) -> Table:
-    """The columns of a table of usage that say how much a model works; money is nothing on the machine's own models."""
-    return Table(table.name, table.title, [column for column in table.columns if column.key in USED], table.rows)
 
 
 def lacking(runs: Sequence[RunRecord], planned: Iterable[Play]) -> list[str]:
@@ -198,12 +212,11 @@ def strong() -> list[str]:
     return [
         "## Eleven lab runs of a strong model",
         "",
-        "Played once, in November 2026, at the commit 2c4febc5 or the one that is named, seed 3, difficulty medium "
-        "unless it is named, with bubblewrap on two processors. A strong chat model answered each request through an "
-        "OpenAI-compatible server, one conversation at a time. Costs are credits at $0.5 and $3 per million tokens. "
-        "In the runs at 2c4febc5 scikit-learn failed in the sandbox, which cost two to three replies each; their "
-        "scores and later ones are not comparable. The last run stated right findings in a paper whose text "
-        "contradicts them. `–` was not noted.",
+        "Each was played once, in November 2026, at the commit 2c4febc5 unless another is named, with seed 3, "
+        "medium difficulty, and bubblewrap. A strong chat model answered through an OpenAI-compatible server. Costs "
+        "are credits at $0.5 and $3 per million tokens. In the runs at 2c4febc5 scikit-learn failed in the sandbox, "
+        "which cost two to three replies each: do not compare their scores with later ones. The last run stated "
+        "correct findings in a paper whose text contradicts them.",
         "",
         *markdown(table),
     ]

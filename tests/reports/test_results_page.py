@@ -29,12 +29,9 @@ def test_the_page_shows_what_was_played_and_names_what_is_missing(
     assert "Left out: " in text
     assert "no-such-file.gguf" in text
     assert "Not measured yet: language models" in text
-    [header, _, *rows] = [line for line in text.split("## Games")[1].splitlines() if line.startswith("|")][:5]
-    assert {"level", "cooperation", "efficiency"} <= {cell.strip() for cell in header.split("|")}
-    assert [row.split("|")[1:4] for row in rows] == [
-        [" scripted:defect ", " common-pool ", " 2 "],
-        [" scripted:random ", " common-pool ", " 2 "],
-        [" scripted:defect ", " public-goods ", " 2 "],
-    ]
-    assert text.count("No runs.") == 2
+    [header, _, *rows] = [line for line in text.split("## Cooperation")[1].splitlines() if line.startswith("|")][:4]
+    assert header.startswith("| models | common-pool | public-goods | calls |")
+    assert rows[0].startswith("| scripted:defect | 0.00 | 0.00 | 32 |")
+    assert rows[1].startswith("| scripted:random | 0.59 | – | 16 |")
+    assert text.count("No runs.") == 1
     assert "| ecology, four teams | 60 |" in text
