@@ -117,7 +117,9 @@ def markdown(table: Table) -> list[str]:
     return [*lines, *(f"| {' | '.join(cell.replace('|', '/') for cell in row)} |" for row in table.cells())]
 
 
-def models_table(runs: Sequence[RunRecord], columns: dict[str, Callable[[RunRecord], bool]], metric: str) -> list[str]:
+def models_table(
+    runs: Sequence[RunRecord], column_of: Callable[[RunRecord], str], columns: Iterable[str], metric: str
+) -> list[str]:
     """A metric by model, with a column for each kind of run, and what the model's runs used."""
     rows = []
     for models in dict.fromkeys(
@@ -126,8 +128,8 @@ def models_table(runs: Sequence[RunRecord], columns: dict[str, Callable[[RunReco
         mine = [run for run in runs if run.shown_models == models]
         usage = [run.usage for run in mine]
         row: dict[str, Any] = {"models": models}
-        for title, belongs in columns.items():
-            these = [run for run in mine if belongs(run)]
+        for title in columns:
+            these = [run for run in mine if column_of(run) == title]
             values = [value for run in these if (value := run.metrics.get(metric)) is not None]
             mark = "†" if any(run.invalid for run in these) else ""
             row[title] = f"{fmean(values):.2f}{mark}" if values else "–"
@@ -172,16 +174,15 @@ def page(store_url: str, planned: Sequence[Play], missing: Sequence[str]) -> str
     lines += lacking(runs, planned)
     lines += [f"Left out: {reason}." for reason in missing]
     names = dict.fromkeys(play.condition["game"] for play in planned if play.kind == "game")
-    by_game = {name: lambda run, name=name: run.condition["game"] == name for name in names}
-    by_team = {
-        "skill alone": lambda run: run.condition["organisation"] == "solo",
-        "skill in four teams": lambda run: run.condition["organisation"] != "solo",
-    }
+    teams = {True: "skill alone", False: "skill in four teams"}
     lines += ["", "## Cooperation in games", "", *rules(GAME, GAME_NOTE), ""]
-    lines += models_table(games, by_game, "cooperation")
+    lines += models_table(games, lambda run: run.condition["game"], names, "cooperation")
     lines += ["", "## Skill in the lab", "", *rules(LAB, ANALYST_RULES), ""]
     lines += [*rules(TEAMS, "This is the team; the rest is as above."), ""]
-    lines += [*models_table(lab, by_team, "skill"), ""]
+    lines += [
+        *models_table(lab, lambda run: teams[run.condition["organisation"] == "solo"], teams.values(), "skill"),
+        "",
+    ]
     return "\n".join([*lines, *strong(), ""])
 
 
