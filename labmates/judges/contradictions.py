@@ -20,7 +20,6 @@ from labmates.judges.printed import Cell, Printed, read_outputs, words_of
 from labmates.judges.prose import read_prose, statements
 from labmates.judges.rows import agree
 from labmates.judges.stated import Asked, claims_of, names_in
-from labmates.tasks.findings_yaml import find_yaml
 from labmates.tasks.words import WORDS
 
 CLOSE: Final = 0.05
@@ -36,10 +35,7 @@ _IN_WORDS = re.compile(rf"\b(?:{'|'.join(WORDS)})\b", re.IGNORECASE)
 
 def contradictions(text: str, findings: BaseModel) -> Mapping[str, tuple[float, str]]:
     """The contradicted findings of a paper: the share of their claims, and a statement at odds with them."""
-    prose = read_prose(text).text
-    for passage in find_yaml(prose, type(findings).model_fields):
-        prose = prose.replace(passage, "")  # findings without a fence are no statements about them
-    said = read_outputs(((_in_digits(one), "") for one in statements(prose)), ())
+    said = read_outputs(((_in_digits(one), "") for one in statements(read_prose(text).text)), ())
     book, asked = Book(said, names_in(findings)), claims_of(findings)
     at_odds = [(one.finding, place) for one in asked if (place := _contrary(one, said, book))]
     at_odds += _unmentioned([one for one in asked if one.value is None and len(one.names) == 1], said, book)

@@ -5,8 +5,7 @@ fields one by one, and reports repairs and problems.
 
 The findings of a report:
 
-- Blocks marked ``findings`` count. If none is readable, all JSON objects in the text with a field of the findings
-  count; if there are none, YAML passages count.
+- Blocks marked ``findings`` count. If none is readable, all JSON objects in the text with a field of the findings do.
 - If several count, the last valid value of each field wins, and differing values are problems.
 - A report without any of these states nothing.
 """
@@ -26,7 +25,6 @@ from pydantic import BaseModel, ValidationError
 
 from labmates.tasks.base import FindingsT
 from labmates.tasks.fences import Block, split_blocks
-from labmates.tasks.findings_yaml import YAMLFaultError, find_yaml, read_yaml
 from labmates.util.relaxed_json import MOST_DIGITS, Parsed, RelaxedJSONError, Unusable, find_objects, parse_value
 from labmates.util.relaxed_json import read_number as number_of
 
@@ -34,7 +32,7 @@ MOST_CHARS = 200_000
 """Limit of a findings block, and of the searched end of a report."""
 MOST_PROBLEMS = 30
 MOST_PLACES = 50
-"""Most blocks and passages that are read, from the end."""
+"""Most blocks that are read, from the end."""
 MOST_WRAPPERS = 3
 MOST_DEPTH = 40
 _CUT = 80
@@ -98,7 +96,7 @@ def read_findings(report: str, model: type[FindingsT]) -> ReadFindings[FindingsT
     marked = [block for block in split_blocks(report).blocks if block.is_findings]
     candidates, problems = _marked(marked[-MOST_PLACES:], model)
     if not candidates:
-        candidates = _unmarked(report[-MOST_CHARS:], model)
+        candidates = _objects(report[-MOST_CHARS:], "the report", model)
     if not candidates:
         return ReadFindings(None, tuple(problems) or ("the report states no findings that can be read",))
     return _merged([_read_fields(candidate, model) for candidate in candidates], problems, model)
@@ -119,27 +117,12 @@ def _marked(blocks: Sequence[Block], model: type[BaseModel]) -> tuple[list[_Cand
         if len(block.body) > MOST_CHARS:
             problems.append(f"{name} is longer than {MOST_CHARS} characters")
             continue
-        here = _in_block(block.body, name, model)
+        here = _objects(block.body, name, model)
         if here or re.fullmatch(r"\s*\{\s*\}\s*", block.body):
             candidates += here or [_Candidate({})]
         else:
             problems.append(f"{name} {_why_unreadable(block.body, model)}")
     return candidates, problems
-
-
-def _in_block(body: str, name: str, model: type[BaseModel]) -> list[_Candidate]:
-    if body.lstrip().startswith("{"):
-        return _objects(body, name, model) or _yaml([body], name, model)
-    return _yaml([body], name, model) or _objects(body, name, model)
-
-
-def _unmarked(text: str, model: type[BaseModel]) -> list[_Candidate]:
-    if objects := _objects(text, "the report", model):
-        return objects
-    parts = split_blocks(text)
-    bodies = [block.body for block in parts.blocks]
-    passages = [*bodies, *find_yaml(parts.prose, model.model_fields)]
-    return _yaml(passages[-MOST_PLACES:], "the report", model)
 
 
 def _objects(text: str, place: str, model: type[BaseModel]) -> list[_Candidate]:
@@ -156,18 +139,6 @@ def _repairs(parsed: Parsed, text: str, place: str) -> Iterator[Repair]:
     for what, at in first.items():
         more = f" and {counts[what] - 1} more" if counts[what] > 1 else ""
         yield Repair(what, f"{place}, line {text.count(chr(10), 0, at) + 1}{more}")
-
-
-def _yaml(texts: Sequence[str], place: str, model: type[BaseModel]) -> list[_Candidate]:
-    candidates: list[_Candidate] = []
-    for text in texts:
-        try:
-            stated = read_yaml(text)
-        except YAMLFaultError:
-            continue
-        repair = Repair("YAML in the place of JSON", place)
-        candidates += [_Candidate(c.value, (repair, *c.repaired)) for c in _candidates(stated, model)]
-    return candidates
 
 
 def _candidates(value: Mapping[str, object], model: type[BaseModel], depth: int = 0) -> Iterator[_Candidate]:

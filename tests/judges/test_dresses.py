@@ -8,7 +8,6 @@ from functools import cache
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -57,10 +56,6 @@ DRESSES: dict[str, Callable[[Values], str]] = {
     "heading and json": lambda v: f"## Findings\n\n{fence(json.dumps(v), info='json')}",
     "bare at the end": lambda v: f"Findings:\n{json.dumps(v)}",
     "bare in the middle": lambda v: f"Findings:\n{json.dumps(v, indent=2)}\n\nThat is all.",
-    "yaml fence": lambda v: fence(yaml.safe_dump(v), info="yaml"),
-    "yaml in the findings fence": lambda v: fence(yaml.safe_dump(v, sort_keys=False)),
-    "yaml in flow": lambda v: fence(yaml.safe_dump(v, default_flow_style=True)),
-    "bare yaml": lambda v: f"## Findings\n{yaml.safe_dump(v)}\n## End",
     "trailing commas": lambda v: fence(trailing(v)),
     "comments of javascript": lambda v: fence(commented(v, "// by test")),
     "comments of python": lambda v: fence(commented(v, "# by test"), info="json"),
@@ -72,7 +67,6 @@ DRESSES: dict[str, Callable[[Values], str]] = {
     "wrapper with the task": lambda v: fence(
         json.dumps({"task": "t", "difficulty": "medium", "ecology": v}), info="json"
     ),
-    "wrapper in yaml": lambda v: fence(yaml.safe_dump({"findings": v}), info="yaml"),
     "quoted numbers": lambda v: fence(json.dumps(quoted(v))),
     "decimals": lambda v: fence(json.dumps(quoted(v, lambda n: f"{n:.12f}"))),
     "digits in groups": lambda v: fence(json.dumps(quoted(v, lambda n: f"{n:,}"))),

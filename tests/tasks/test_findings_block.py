@@ -107,8 +107,6 @@ BROKEN_BUT_CLEAR = {
     "wrapper": '{"findings": {"count": 1200, "share": 0.5}}',
     "two wrappers": '{"task": "x", "result": {"findings": {"count": 1200, "share": 0.5}}}',
     "keys of another case": '{"Count": 1200, "SHARE": 0.5}',
-    "yaml": "count: 1200\nshare: 0.5  # half",
-    "yaml in a wrapper": "findings:\n  count: 1200\n  share: 0.5",
     "numpy": "{'count': np.int64(1200), 'share': np.float64(0.5)}",
 }
 
@@ -169,8 +167,6 @@ def test_numbers_in_quotes_are_read_at_any_depth_and_texts_stay_texts() -> None:
         '## Findings\n```json\n{"count": 3}\n```',
         'We found {"count": 3} in all.',
         "# R\n```python\nfindings = {'count': 3}\n```",
-        "# R\n```yaml\ncount: 3\n```",
-        "## Findings\ncount: 3\n\nThe end.",
     ],
 )
 def test_findings_without_a_marked_block_are_found(text: str) -> None:
