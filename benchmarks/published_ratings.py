@@ -1,10 +1,11 @@
 """The published data of CoopEval, rated again and compared with the published ratings.
 
-``python -m benchmarks.published_ratings FOLDER`` takes a checkout of their repository, or the folder of a run; with
-``--summary``, it prints means over runs as ``labmates analyze ratings --summary`` does for your own. The exit code is 1
-if a folder can't be rated.
+``python -m benchmarks.published_ratings FOLDER`` takes a checkout of their repository, or the folder of a run, and
+prints their Table 2, the means of Tables 3 to 7, and each cell; with ``--summary``, it prints means over runs as
+``labmates analyze ratings --summary`` does for your own. The exit code is 1 if a folder can't be rated.
 
-A published folder is one cell: ``config.json`` (game, mechanism), ``matchup_payoffs.json`` (the payoffs of each match),
+A published folder is one cell: ``config.json`` (game, mechanism), ``matchup_payoffs.json`` (the payoffs of each match,
+under reputation of each agent),
 and the results of the authors' program: ``agent_average_payoff.json``, ``replicator_dynamics_fitness.json`` and
 ``deviation_ratings.json``, each by agent. Folders of cells are in the folder of their run.
 """
@@ -14,7 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,13 +24,18 @@ import numpy as np
 from labmates.cli.console import err
 from labmates.cli.tables import print_tables
 from labmates.errors import UsageError
+from labmates.games.dilemmas import get_dilemma
+from labmates.mechanisms.repetition import discount_weights
 from labmates.stats.deviation import ranks
+from labmates.stats.domains import Domain
+from labmates.stats.intervals import Estimate, mean
 from labmates.stats.metagame import Array
-from labmates.stats.ratings import Evolution, Rated, rate, summarise
+from labmates.stats.ratings import Cell, Evolution, Rated, rate, summarise
 from labmates.stats.tables import Column, Table
 from labmates.util.grouping import grouped
 from labmates.workflows.dilemmas.payoff_files import cell_of
 from labmates.workflows.dilemmas.ratings import summaries_table
+from labmates.workflows.dilemmas.records import scale_of
 
 PAYOFFS: Final = "matchup_payoffs.json"
 _FILES: Final = {
@@ -48,9 +54,13 @@ GAMES: Final = {
 MECHANISMS: Final = {
     "NoMechanism": "none",
     "Repetition": "repetition",
+    "ReputationFirstOrder": "reputation",
+    "Reputation": "reputation(order=3)",
     "Mediation": "mediation",
     "Contracting": "contract",
 }
+DILEMMAS: Final = ("prisoners", "public-goods", "travellers", "trust")
+"""The games of Table 2."""
 AGREE: Final = 1e-6
 """Maximum difference of equal ratings, as a share of the payoffs' range."""
 
@@ -112,8 +122,6 @@ class Unread:
 def read_published(folder: Path) -> tuple[list[Published], list[Unread]]:
     """The rated cells of a checkout of the published data (of its main study, if present), and the unreadable ones.
 
-    Cells of repetition, mediation, contracts and no mechanism are rated; reputation has no metagame and is skipped.
-
     Raises
     ------
     UsageError
@@ -131,7 +139,7 @@ def read_published(folder: Path) -> tuple[list[Published], list[Unread]]:
         except UsageError as error:
             unread.append(Unread(path.relative_to(root), str(error)))
         else:
-            rated += [] if cell is None else [cell]
+            rated.append(cell)
     if not rated:
         why = f"; the first of {len(unread)} unreadable ones: {unread[0].path}: {unread[0].reason}" if unread else ""
         raise UsageError(f"{root} has no folder with config.json and {PAYOFFS} that can be rated{why}")
@@ -144,32 +152,27 @@ def _place(published: Published) -> tuple[int, int, str]:
     return mechanisms.index(cell.mechanism), games.index(cell.game), cell.run
 
 
-def _cell(path: Path) -> Published | None:
+def _cell(path: Path) -> Published:
     config = _json(path / "config.json")
     try:
         mechanism, game = str(config["mechanism"]["type"]), str(config["game"]["type"])
     except (KeyError, TypeError) as error:
         raise UsageError("config.json has no mechanism or no game") from error
-    if mechanism.startswith("Reputation"):
-        return None
     for name, what, known in ((mechanism, "mechanism", MECHANISMS), (game, "game", GAMES)):
         if name not in known:
             raise UsageError(f"unknown {what} '{name}' (known: {', '.join(known)})")
     played = _json(path / PAYOFFS)
+    table = get_dilemma(GAMES[game]).game()
+    low, high = float(table.table.min()), float(table.table.max())
+    what = {"run": path.parent.name, "mechanism": MECHANISMS[mechanism], "game": GAMES[game]}
     try:
-        matches = [_match(match) for match in played["profile"]]
-        discount = float(played["discount"])
+        cell = (_of_agents if mechanism.startswith("Reputation") else _of_matches)(played, what)
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise UsageError(f"{PAYOFFS} does not have the published form ({type(error).__name__}: {error})") from error
-    models = sorted({agent for agents, _ in matches for agent in agents})
-    matchups = [
-        {"seats": [models.index(agent) for agent in agents], "rounds": rounds}
-        for agents, every in matches
-        for rounds in every
-    ]
-    data = {"models": models, "discount": discount, "matchups": matchups}
-    data |= {"run": path.parent.name, "mechanism": MECHANISMS[mechanism], "game": GAMES[game]}
-    cell = cell_of(data, path / PAYOFFS)
+    # Payments under a contract may leave the range of the game's table.
+    domain = Domain(unit=high - low) if mechanism == "Contracting" else Domain(low, high)
+    cell = replace(cell, scale=scale_of(table) if GAMES[game] in DILEMMAS else None, domain=domain)
+    models = cell.models
     rated = rate(cell)
     values = {
         name: values_of_file
@@ -179,6 +182,27 @@ def _cell(path: Path) -> Published | None:
     if "deviation" in values:
         values["rank"] = ranks(values["deviation"], unit=float(np.ptp(cell.payoffs)))
     return Published(path, rated, values)
+
+
+def _of_matches(played: Mapping[str, Any], what: Mapping[str, str]) -> Cell:
+    matches = [_match(match) for match in played["profile"]]
+    models = sorted({agent for agents, _ in matches for agent in agents})
+    matchups = [
+        {"seats": [models.index(agent) for agent in agents], "rounds": rounds}
+        for agents, every in matches
+        for rounds in every
+    ]
+    data = {"models": models, "discount": float(played["discount"]), "matchups": matchups, **what}
+    return cell_of(data, Path(PAYOFFS))
+
+
+def _of_agents(played: Mapping[str, Any], what: Mapping[str, str]) -> Cell:
+    """The mean of each model's agents, one for each seat of the game."""
+    agents = grouped((_agent(agent["player"]), list(map(float, agent["points"]))) for agent in played["profile"])
+    models = tuple(sorted(agents))
+    discount = float(played["discount"])
+    means = [np.mean([discount_weights(discount, len(points)) @ points for points in agents[name]]) for name in models]
+    return Cell(what["run"], what["mechanism"], what["game"], models, np.array(means))
 
 
 def _match(match: Mapping[str, Any]) -> tuple[list[str], list[list[list[float]]]]:
@@ -223,8 +247,42 @@ def _json(path: Path) -> Any:
 
 
 def published_tables(rated: Sequence[Published], unread: Sequence[Unread]) -> list[Table]:
-    """Mean ratings, published and ours, by mechanism and game; and the cells individually."""
-    return [_ranks_table(rated), _cells_table(rated, unread)]
+    """Table 2, mean ratings, published and ours, by mechanism and game; and the cells individually."""
+    return [_overall_table(rated), _ranks_table(rated), _cells_table(rated, unread)]
+
+
+def _overall_table(rated: Sequence[Published]) -> Table:
+    """The published ratings over all dilemmas, normalised, with the standard error over games as in Table 2."""
+    rows = []
+    for mechanism in dict.fromkeys(each.rated.cell.mechanism for each in rated):
+        games = [cells for other, game, cells in _groups(rated) if other == mechanism and game in DILEMMAS]
+        for rating in ("mean", "fitness", "rank"):
+            runs = [[_overall(each, rating) for each in cells if rating in each.values] for cells in games]
+            if not games or not all(runs):
+                continue
+            models = games[0][0].rated.cell.models
+            means = [mean(column) for column in zip(*(np.mean(values, axis=0) for values in runs), strict=True)]
+            row = {"mechanism": mechanism, "rating": rating, "games": len(games)}
+            rows.append(row | dict(zip(("average", *models), map(_with_error, means), strict=True)))
+    names = dict.fromkeys(name for row in rows for name in row if name not in ("mechanism", "rating", "games"))
+    columns = [Column("mechanism", once=True), Column("rating"), Column("games"), *map(Column, names)]
+    notes = [
+        "Table 2 of the paper: 0 at full defection, 1 at full cooperation; means over games ± the standard error over "
+        "games. Rank: of the deviation rating, 1 is best. Only average fitness is ours."
+    ]
+    return Table("overall", "Published ratings over all dilemmas", columns, rows, notes)
+
+
+def _overall(published: Published, rating: str) -> Array:
+    """A published rating, normalised but for ranks: the average, and each model."""
+    cell, values = published.rated.cell, published.values[rating]
+    average = published.rated.average_fitness if rating == "fitness" else values.mean()
+    row = np.array([average, *values], dtype=float)
+    return row if rating == "rank" or cell.scale is None else cell.scale.normalise(row)
+
+
+def _with_error(value: Estimate) -> str:
+    return f"{value.value:.3f}" + ("" if value.error is None else f" ± {value.error:.3f}")
 
 
 def _groups(rated: Sequence[Published]) -> Iterator[tuple[str, str, list[Published]]]:
@@ -236,16 +294,18 @@ def _ranks_table(rated: Sequence[Published]) -> Table:
     models = list(dict.fromkeys(model for each in rated for model in each.rated.cell.models))
     rows = []
     for mechanism, game, cells in _groups(rated):
-        ranked = [each for each in cells if "rank" in each.values]
         for model in models:
-            places = [(each, each.rated.cell.models.index(model)) for each in ranked if model in each.rated.cell.models]
+            places = [(each, each.rated.cell.models.index(model)) for each in cells if model in each.rated.cell.models]
             if not places:
                 continue
             row: dict[str, Any] = {"mechanism": mechanism, "game": game, "model": model, "runs": len(places)}
             for rating in ("mean", "fitness", "rank"):
-                ours = [float(getattr(each.rated, rating)[at]) for each, at in places]
-                theirs = [float(each.values[rating][at]) for each, at in places if rating in each.values]
-                row |= {rating: float(np.mean(ours)), f"published_{rating}": float(np.mean(theirs)) if theirs else None}
+                ours = [
+                    getattr(each.rated, rating)[at] for each, at in places if getattr(each.rated, rating) is not None
+                ]
+                theirs = [each.values[rating][at] for each, at in places if rating in each.values]
+                for name, numbers in ((rating, ours), (f"published_{rating}", theirs)):
+                    row[name] = float(np.mean(numbers)) if numbers else None
             rows.append(row)
     columns = [Column("mechanism", once=True), Column("game", once=True), Column("model")]
     for rating, form in (("mean", ".3f"), ("fitness", ".3f"), ("rank", ".1f")):

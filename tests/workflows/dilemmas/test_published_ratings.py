@@ -42,8 +42,7 @@ def test_published_data_are_rated_beside_the_published_ratings(tmp_path: Path) -
     main_study = tmp_path / "data" / "main_study"
     published(main_study, "run1")
     published(main_study, "run2", deviation_ratings={"lab/dove(CoT)": 0.0, "lab/hawk(CoT)": 0.0})
-    published(main_study, "run3", "Reputation", matchup_payoffs={"discount": 0.8, "profile": []})
-    averages, cells = published_tables(*read_published(tmp_path))
+    averages, cells = published_tables(*read_published(tmp_path))[1:]
     first, second = cells.rows
     assert (first["run"], first["mean_apart"], first["fitness_apart"]) == ("run1", 0, None)
     assert first["deviation_apart"] == pytest.approx(0, abs=1e-9)
@@ -54,6 +53,30 @@ def test_published_data_are_rated_beside_the_published_ratings(tmp_path: Path) -
     assert [(row["model"], row["published_rank"], row["rank"]) for row in averages.rows] == [
         ("lab/dove(CoT)", 1.75, 2.0),
         ("lab/hawk(CoT)", 1.25, 1.0),
+    ]
+
+
+def test_reputation_has_means_of_agents_and_table_2_has_all_mechanisms(tmp_path: Path) -> None:
+    """Full cooperation pays 2, full defection 1; the second of two rounds has the weight 0.8, the first 0.2."""
+    points = {"dove": ([2, 2], [0, 2]), "hawk": ([3, 2], [2, 2])}
+    profile = [
+        {"player": {"llm": {"model": f"lab/{name}"}, "type": "CoTAgent"}, "points": rounds}
+        for name, agents in points.items()
+        for rounds in agents
+    ]
+    payoffs = {"discount": 0.8, "profile": profile}
+    means = {"lab/dove(CoT)": 1.8, "lab/hawk(CoT)": 2.1}
+    for name in ("run1", "run2"):
+        published(tmp_path, name)
+        files = {"matchup_payoffs": payoffs, "agent_average_payoff": means, "deviation_ratings": None}
+        published(tmp_path, name, "ReputationFirstOrder", **files)
+    overall, averages, cells = published_tables(*read_published(tmp_path))
+    assert [cell["mean_apart"] for cell in cells.rows[2:]] == [pytest.approx(0, abs=1e-12)] * 2
+    assert [row["mean"] for row in averages.rows[2:]] == [pytest.approx(1.8), pytest.approx(2.1)]
+    assert [(row["rating"], row["average"], row["lab/hawk(CoT)"]) for row in overall.rows] == [
+        ("mean", "0.500", "1.000"),
+        ("rank", "1.500", "1.000"),
+        ("mean", "0.950", "1.100"),
     ]
 
 
