@@ -164,9 +164,12 @@ def _cell(path: Path) -> Published:
     played = _json(path / PAYOFFS)
     table = get_dilemma(GAMES[game]).game()
     low, high = float(table.table.min()), float(table.table.max())
-    what = {"run": path.parent.name, "mechanism": MECHANISMS[mechanism], "game": GAMES[game]}
+    names = {"run": path.parent.name, "mechanism": MECHANISMS[mechanism], "game": GAMES[game]}
     try:
-        cell = (_of_agents if mechanism.startswith("Reputation") else _of_matches)(played, what)
+        of_payoffs = _of_agents if mechanism.startswith("Reputation") else _of_matches
+        cell = of_payoffs(played, names)
+    except UsageError:
+        raise
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise UsageError(f"{PAYOFFS} does not have the published form ({type(error).__name__}: {error})") from error
     # Payments under a contract may leave the range of the game's table.
@@ -184,7 +187,7 @@ def _cell(path: Path) -> Published:
     return Published(path, rated, values)
 
 
-def _of_matches(played: Mapping[str, Any], what: Mapping[str, str]) -> Cell:
+def _of_matches(played: Mapping[str, Any], names: Mapping[str, str]) -> Cell:
     matches = [_match(match) for match in played["profile"]]
     models = sorted({agent for agents, _ in matches for agent in agents})
     matchups = [
@@ -192,17 +195,17 @@ def _of_matches(played: Mapping[str, Any], what: Mapping[str, str]) -> Cell:
         for agents, every in matches
         for rounds in every
     ]
-    data = {"models": models, "discount": float(played["discount"]), "matchups": matchups, **what}
+    data = {"models": models, "discount": float(played["discount"]), "matchups": matchups, **names}
     return cell_of(data, Path(PAYOFFS))
 
 
-def _of_agents(played: Mapping[str, Any], what: Mapping[str, str]) -> Cell:
+def _of_agents(played: Mapping[str, Any], names: Mapping[str, str]) -> Cell:
     """The mean of each model's agents, one for each seat of the game."""
     agents = grouped((_agent(agent["player"]), list(map(float, agent["points"]))) for agent in played["profile"])
     models = tuple(sorted(agents))
     discount = float(played["discount"])
     means = [np.mean([discount_weights(discount, len(points)) @ points for points in agents[name]]) for name in models]
-    return Cell(what["run"], what["mechanism"], what["game"], models, np.array(means))
+    return Cell(names["run"], names["mechanism"], names["game"], models, np.array(means))
 
 
 def _match(match: Mapping[str, Any]) -> tuple[list[str], list[list[list[float]]]]:
