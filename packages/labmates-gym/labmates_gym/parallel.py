@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import string
 from collections.abc import Mapping
-from functools import partial
 from typing import Any, Literal, get_args
 
 from gymnasium.spaces import Space
@@ -53,7 +52,7 @@ class LabmatesEnv(ParallelEnv[str, str, Action]):
     reward
         ``own``: the seat's payoff; ``welfare``: the payoff of all players; ``difference``: the payoff of all players,
         less that without the seat's replies, where the engine's fallbacks act for it and the others don't react
-        (Wolpert and Tumer 2002). It is computed by playing the episode again, once for each seat.
+        (Wolpert and Tumer 2002). It is computed, in games by the rules, elsewhere by playing the episode again.
     condition
         Parameters of the condition, as for `labmates.run`; seats without another model are the environment's.
 
@@ -139,7 +138,7 @@ class LabmatesEnv(ParallelEnv[str, str, Action]):
         }
         if self._reward == "difference":
             rewards["difference"] = {
-                seat: welfare - table.welfare(episode.without(partial(_is_of, table, seat))) for seat in table.seats
+                seat: welfare - table.welfare_without(seat, episode, played) for seat in table.seats
             }
         return rewards
 
@@ -160,10 +159,6 @@ class LabmatesEnv(ParallelEnv[str, str, Action]):
     def _infos(self) -> Infos:
         asked = self._asked()
         return {agent: {"question": asked.get(agent)} for agent in self.agents}
-
-
-def _is_of(table: Table, seat: str, question: Question) -> bool:
-    return table.kind.seat(question) == seat
 
 
 def _message(action: Action) -> AIMessage:

@@ -7,15 +7,17 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any, Final
 
+import numpy as np
+
 from labmates.errors import UsageError, unknown_name
 from labmates.mechanisms.play import calls_of
-from labmates.records.events import PayoffEvent
+from labmates.records.events import DecisionEvent, PayoffEvent
 from labmates.workflows.dilemmas.condition import DilemmaCondition
 from labmates.workflows.games.condition import GameCondition
 from labmates.workflows.protocol.experiment import Condition, make_condition
 from labmates.workflows.science.lab.condition import ScienceCondition
 from labmates.workflows.tournament.condition import TournamentCondition
-from labmates_gym.playing import POLICY, Played, Question
+from labmates_gym.playing import POLICY, Episode, Played, Question
 
 Payoffs = dict[str, float]
 
@@ -34,12 +36,16 @@ class Kind:
         Values of the condition where none are given.
     seat
         The seat of a question.
+    without
+        The welfare of an ended episode if a seat had no replies, by the rules alone; None if the episode has to be
+        played again.
     """
 
     seats: Callable[[Any], Mapping[str, str]]
     payoffs: Callable[[Any, Played], Payoffs]
     defaults: Callable[[Mapping[str, Any]], dict[str, Any]] = lambda _: {"model": POLICY}
     seat: Callable[[Question], str] = lambda question: question.agent
+    without: Callable[[Any, Played, str], float] | None = None
 
 
 def _paid(played: Played) -> Iterator[PayoffEvent]:
@@ -55,6 +61,26 @@ def _game_payoffs(condition: GameCondition, played: Played) -> Payoffs:
     *rounds, end = _paid(played)
     chance = end.details.get("kept_with_probability", 1.0)
     return {player: chance * sum(event.payoffs[player] for event in rounds) for _, player in condition.seats()}
+
+
+def _game_without(condition: GameCondition, played: Played, seat: str) -> float:
+    """The welfare of the decisions made, but for the game's default and no tokens by one player."""
+    game, players = condition.make_game(), [player for _, player in condition.seats()]
+    size = game.group_size
+    decisions = np.tile(game.default_decision, (game.rounds, game.groups, size, 1))
+    tokens = np.zeros((game.rounds, game.groups, size, size), dtype=int)
+    for event in played.events:
+        if not isinstance(event, DecisionEvent) or event.agent == seat:
+            continue
+        group, member = divmod(players.index(event.agent), size)
+        if event.stage == "decide":
+            decisions[event.round - 1, group, member] = list(event.decision.values())
+        else:
+            for name, number in event.decision.items():
+                tokens[event.round - 1, group, member, players.index(name) % size] = number
+    payoffs = game.payoffs(decisions)
+    paid = game.sanctioned(payoffs, tokens) if game.sanction_limit else payoffs
+    return float(np.sum(paid)) * float(game.keeps(decisions))
 
 
 def _dilemma_defaults(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -115,7 +141,7 @@ KINDS: Final[Mapping[str, Kind]] = {
         # One model sits on all seats; the step ends with the seat and the number of the call.
         lambda question: question.step.split("/")[-2],
     ),
-    "game": Kind(_game_seats, _game_payoffs),
+    "game": Kind(_game_seats, _game_payoffs, without=_game_without),
     "science": Kind(_lab_seats, _lab_payoffs),
     "tournament": Kind(
         lambda condition: {name: condition.model_of(name) for name in condition.players}, _tournament_payoffs
@@ -158,6 +184,15 @@ class Table:
     def welfare(self, played: Played) -> float:
         """The payoff of all players."""
         return sum(self.payoffs(played).values())
+
+    def welfare_without(self, seat: str, episode: Episode, played: Played) -> float:
+        """The payoff of all players in an ended episode if a seat had no replies.
+
+        The engine's fallbacks act for that seat, and the others don't react.
+        """
+        if self.kind.without is not None:
+            return self.kind.without(self.condition, played, seat)
+        return self.welfare(episode.without(lambda question: self.kind.seat(question) == seat))
 
     def asked(self, questions: Sequence[Question]) -> dict[str, Question]:
         """The first open question of each seat."""

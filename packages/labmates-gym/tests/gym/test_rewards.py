@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
@@ -75,6 +76,17 @@ def test_without_its_seat_nobody_spends_its_tokens() -> None:
         without[0, place], spent[0, place] = game.default_decision, 0
         whole, left = (welfare_of(game, each[None], sent[None]) for each, sent in ((played, tokens), (without, spent)))
         assert infos[agent]["rewards"]["difference"] == pytest.approx(whole - left)
+
+
+@pytest.mark.parametrize("name", ["public-goods", "common-pool-sanctions", "collective-risk"])
+def test_the_difference_reward_of_a_game_equals_the_game_played_again(name: str) -> None:
+    env = LabmatesEnv("game", reward="difference", game=name, rounds=2, deliberation=True, **SIZE)
+    by_rules = episode(env, "random", "silent", "cooperate")
+    env.table = replace(env.table, kind=replace(env.table.kind, without=None))
+    played_again = episode(env, "random", "silent", "cooperate")
+    assert {agent: info["rewards"] for agent, info in by_rules.items()} == {
+        agent: pytest.approx(info["rewards"]) for agent, info in played_again.items()
+    }
 
 
 @pytest.mark.parametrize("mechanism", ["none", "contract", "mediation", "repetition", "gifting", "cheap-talk"])
