@@ -12,7 +12,7 @@ from labmates.budgets.money import format_dollars, show_dollars
 from labmates.errors import UsageError
 from labmates.workflows.protocol.analysis import Params, Result
 from labmates.workflows.protocol.command import Command
-from labmates.workflows.protocol.verb import InterruptedWorkError
+from labmates.workflows.protocol.verb import InterruptedWorkError, PausedWorkError
 
 if TYPE_CHECKING:
     from labmates.studies.judging import Judged
@@ -78,6 +78,8 @@ def judge(lab: Lab, params: JudgeParams) -> Iterator[Result]:
     cost = show_dollars(sum(call.cost for call in calls))
     total = f"{added} scores added to {len(done)} runs; {len(calls)} model calls, {tokens:,} tokens, {cost}"
     yield Result((), verdict=[total], objects=())
+    if any(judged.paused for judged in done):
+        raise PausedWorkError
 
 
 def _result(judged: Judged) -> Result:

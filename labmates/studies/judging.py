@@ -18,6 +18,7 @@ from labmates.errors import LabmatesError, UsageError
 from labmates.judges.base import Report
 from labmates.judges.panel import Panel, partial_judges
 from labmates.models.check import check_models
+from labmates.models.errors import ModelPausedError
 from labmates.models.hub import ModelHub
 from labmates.models.options import ModelOptions
 from labmates.models.tracing import traced
@@ -80,12 +81,15 @@ class Judged:
         Model calls of the judges for these scores.
     error
         Why judging failed, or None.
+    paused
+        Whether it failed because a judge's model takes no calls for hours.
     """
 
     run: RunRecord
     added: list[ScoreEvent] = field(default_factory=list)
     calls: list[LLMCallEvent] = field(default_factory=list)
     error: str | None = None
+    paused: bool = False
 
     @property
     def is_done(self) -> bool:
@@ -203,7 +207,7 @@ class _Job:
             if judged.added:
                 await asyncio.shield(asyncio.to_thread(self._refresh))
         except LabmatesError as error:
-            judged.error = str(error)
+            judged.error, judged.paused = str(error), isinstance(error, ModelPausedError)
         except Exception as error:
             _log.warning("run %s could not be judged", self.run.id, exc_info=True)
             judged.error = f"{type(error).__name__}: {error}"
@@ -221,7 +225,9 @@ class _Job:
 
     async def _hear(self, assessment: Assessment, report: Report) -> list[Event]:
         await assessment.hold(report)
-        return await self._store(lambda _, bodies: assessment.events(bodies))
+        added = await self._store(lambda _, bodies: assessment.events(bodies))
+        assessment.check_pause()
+        return added
 
     async def _store(self, make: Callable[[Sequence[ScoreEvent], Bodies], list[Event]]) -> list[Event]:
         return await asyncio.shield(asyncio.to_thread(add_events, self.store, self.run.id, make))

@@ -324,7 +324,10 @@ class _Worker:
         if self._running and free < max(1, self._places // 8):
             return True
 
-        paused = self._lab.services.hub.paused
+        services = self._lab.services
+        paused = services.hub.paused
+        if services.judging and not set(services.judging.panel.models).isdisjoint(paused):
+            return False  # Work that can't be judged now would only be paid for earlier.
 
         def claim() -> list[RunRecord]:
             claimed = self._claims.next(self._spec.name, free, attempts=self._spec.attempts, without=paused)

@@ -12,6 +12,7 @@ from labmates.cli.main import run_command
 from labmates.records.run import PAUSED
 from labmates.records.store import Store
 from labmates.workflows.protocol.verb import PAUSED_CODE
+from tests.judges.conftest import answer
 from tests.support.form_filler import FormFiller
 from tests.support.openai_server import Answer, Json, OpenAIServer, fault, serve_model
 
@@ -29,12 +30,12 @@ concurrency: {{max_concurrent_runs: 2, max_concurrent_calls: 4}}
 class Limited:
     """A server whose model `m` answers `calls` times and then takes none for hours, until `is_well`."""
 
-    def __init__(self, calls: int) -> None:
+    def __init__(self, calls: int, judges: str = "") -> None:
         self.answered: Counter[str] = Counter()
         self.refused = 0
         self.is_well = False
         self._calls = calls
-        self._play = serve_model(FormFiller(), latency=0)
+        self._play = Answer(text=judges) if judges else serve_model(FormFiller(), latency=0)
 
     async def __call__(self, request: Json, number: int) -> Answer:
         model = request["model"]
@@ -42,8 +43,8 @@ class Limited:
             self.refused += 1
             return fault(429, {"error": {"message": "Daily quota reached."}}, retry_after="18750")
         self.answered[model] += 1
-        answer = self._play(request, number)
-        return answer if isinstance(answer, Answer) else await answer
+        played = self._play if isinstance(self._play, Answer) else self._play(request, number)
+        return played if isinstance(played, Answer) else await played
 
 
 @pytest.fixture(autouse=True)
@@ -103,3 +104,48 @@ def test_a_run_is_interrupted_and_resumed(tmp_path: Path, capsys: pytest.Capture
         for run in runs:
             assert run_command(["run", "game", "--resume", run["id"], *common, "--json"]) == 0
         assert limited.answered["m"] == 12
+
+
+JUDGED = """
+name: judged
+kind: science
+models: [scripted:hasty]
+judges: [openai:m]
+fixed: {{task: anomaly, difficulty: easy, organisation: solo}}
+replicates: 4
+connection: {{base_url: "{url}"}}
+concurrency: {{max_concurrent_runs: 1}}
+sandbox: unsafe-local
+"""
+
+
+def test_a_paused_judge_stops_a_study_and_its_runs_are_judged_later(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    limited = Limited(calls=1, judges=answer())
+    store = f"sqlite:///{tmp_path}/runs.db"
+
+    def outcomes() -> dict[str, tuple[str, bool]]:
+        """Status of each run that was begun, and whether the model judged it."""
+        with Store(store) as database:
+            runs = {run.id: run.status for run in database.runs(study="judged")}
+            scores = {run: database.scores(run) for run in runs}
+        assert not any(score.failed for of_run in scores.values() for score in of_run)
+        return {run: (runs[run], any("openai:m" in each.judge for each in of)) for run, of in scores.items()}
+
+    with OpenAIServer(limited) as server:
+        path = tmp_path / "judged.yaml"
+        path.write_text(JUDGED.format(url=server.base_url))
+        assert run_command(["study", "run", str(path), "--store", store]) == PAUSED_CODE
+        assert "takes no calls until 2" in capsys.readouterr().err
+        assert limited.refused == 1  # nothing is begun that can't be judged
+        first = outcomes()
+        assert sorted(first.values()) == [("completed", True), ("interrupted", False)]
+        ended = min(first, key=lambda run: first[run])
+        command = ["judge", ended, "--judge", "openai:m", "--again", "--base-url", server.base_url, "--store", store]
+        assert run_command(command) == PAUSED_CODE
+        assert "was not judged: openai:m at http" in capsys.readouterr().err
+        limited.is_well = True
+        assert run_command(["study", "run", str(path), "--store", store]) == 0
+        assert list(outcomes().values()) == [("completed", True)] * 4
+        assert run_command(command) == 0

@@ -22,7 +22,7 @@ from labmates.judges.panel import EVERY_METRIC, MEAN, Panel, SafeJudge, open_jud
 from labmates.judges.rubric import PREFIX
 from labmates.judges.rubric import VERSION as RUBRIC_VERSION
 from labmates.models.conversation import Exchange
-from labmates.models.errors import UnpaidCallError
+from labmates.models.errors import ModelPausedError, UnpaidCallError
 from labmates.models.hub import ModelHub
 from labmates.models.normalise import resendable
 from labmates.models.reply import Reply
@@ -89,6 +89,8 @@ class JudgeCaller(Caller):
     ----------
     calls
         The calls that brought a reply, or may be billed without one.
+    pause
+        The error of a model that takes no calls for hours, once one was asked.
     """
 
     def __init__(self, hub: ModelHub, *, seed: int, ledger: Ledger, prices: PriceList) -> None:
@@ -103,6 +105,7 @@ class JudgeCaller(Caller):
             insist=False,
         )
         self.calls: list[JudgeCall] = []
+        self.pause: ModelPausedError | None = None
         self._purse = Purse(ledger, "judges", {})
 
     async def ask(
@@ -118,6 +121,9 @@ class JudgeCaller(Caller):
         judge = Speaker("", "judge", model)
         try:
             return await self.call(name, judge, messages, self._purse, name=name, limit=limit, response_format=held)
+        except ModelPausedError as error:
+            self.pause = error
+            raise
         except InsufficientFundsError as error:
             raise UnpaidCallError(
                 f"the bound of the run, or the cap of its study, can't pay the judge: {error}"
@@ -155,10 +161,15 @@ class Assessment:
         self.scores = await self.judge.score(report)
 
     def events(self, bodies: Bodies) -> list[Event]:
-        """The verdict as events: the calls with what they cost, then the scores."""
+        """The verdict as events: the calls with what they cost, then the scores; none if a model is paused."""
         name, version = self.judge.name, self.judge.version
         calls = [judge_call_event(name, version, call, bodies) for call in self.caller.calls]
-        return [*calls, *map(score_event, self.scores)]
+        return [*calls, *([] if self.caller.pause else map(score_event, self.scores))]
+
+    def check_pause(self) -> None:
+        """Raise `ModelPausedError` if a model took no call, so that the report is judged once it does."""
+        if self.caller.pause is not None:
+            raise self.caller.pause
 
 
 def assessments(

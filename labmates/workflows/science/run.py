@@ -266,6 +266,8 @@ async def scored(
     await asyncio.gather(*(assessment.hold(report) for assessment in open_))
     for assessment in open_:
         recorder.emit(*assessment.events(recorder.bodies))
+    for assessment in open_:
+        assessment.check_pause()
     recorder.emit(*mean_events(_scores(recorder)))
     invalid = invalid_work(_newest(report.trail), *_replies(recorder), exhausted=exhausted)
     invalid = failed_seats(recorder.events) or invalid
