@@ -46,6 +46,7 @@ GAME_NOTE = (
     "optimum, 0 the selfish equilibrium. † marks invalid runs, with more than 20 % unreadable decisions."
 )
 ANALYST_RULES = "One run each. The baseline has $1 and 4,096 tokens a reply: it shows what can be earned."
+STRONG_COLUMNS = ("run", "calls", "accuracy", "skill", "provenance", "cost")
 STRONG = Path(__file__).with_name("strong_model_runs.csv")
 SETTINGS = {"call_timeout": 900.0, "max_concurrent_calls": 2}
 
@@ -208,16 +209,16 @@ def rules(condition: dict[str, Any], more: str) -> list[str]:
 def strong() -> list[str]:
     """The runs of a strong model, which are not repeated here."""
     with STRONG.open(encoding="utf-8", newline="") as file:
-        heads, *rows = csv.reader(file)
-    table = Table("strong", "", None, [dict(zip(heads, row, strict=True)) for row in rows])
+        rows = [*csv.DictReader(file)]
+    table = Table("strong", "", [Column(name) for name in STRONG_COLUMNS], rows)
     return [
         "## Eleven lab runs of a strong model",
         "",
         "Each was played once, in November 2026, at the commit 2c4febc5 unless another is named, with seed 3, "
         "medium difficulty, and bubblewrap. A strong chat model answered through an OpenAI-compatible server. Costs "
         "are credits at $0.5 and $3 per million tokens. In the runs at 2c4febc5 scikit-learn failed in the sandbox, "
-        "which cost two to three replies each: do not compare their scores with later ones. The last run stated "
-        "correct findings in a paper whose text contradicts them.",
+        "which cost two to three replies each: do not compare their scores with later ones. The last paper "
+        "contradicts the correct findings that it states: its heuristic quality is .85, its provenance 0.",
         "",
         *markdown(table),
     ]

@@ -22,7 +22,6 @@ NOT_RUN: dict[str, list[str]] = {
     "docs/howto/debugging.md": [
         "it continues a run many times; tests/studies/test_blame.py has it",
         "needs langgraph-cli[inmem], and a browser at LangChain's site",
-        "asks the server of the block above",
     ],
     "docs/howto/documentation.md": ["tests/docs/test_site.py builds the site"],
     "packages/labmates-doors/docs/howto/doors.md": [
@@ -59,7 +58,6 @@ NOT_RUN: dict[str, list[str]] = {
         "needs the program and a model",
     ],
     "docs/plugins.md": ["tests/cli/test_judges_verb.py does it"],
-    "docs/reproduction/cooperative-profiles.md": ["it takes minutes"],
     "docs/reproduction/coopeval.md": ["it needs the checkout"],
     "docs/studies/clusters.md": [
         "needs other machines",
