@@ -14,6 +14,7 @@ from __future__ import annotations
 import logging
 import sys
 import time
+from collections import Counter
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
@@ -24,8 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labmates_populations.engine.attitudes import falls_back_to_cooperation
+from labmates_populations.engine.kernel.ways import told
 from labmates_populations.engine.library import read_text, strategy_files
-from labmates_populations.engine.workers import Batch, Workers, chunks
+from labmates_populations.engine.workers import Batch, Result, Workers, chunks, total_costs
 from labmates_populations.repeated import RepeatedGame, make_repeated
 
 PUBLISHED = ("public-goods", "collective-risk", "common-pool")
@@ -47,20 +49,20 @@ def _evolution(library: Path, name: str, size: int) -> None:
     with Workers(processes=1, native=True) as workers:
         theirs = _load(workers, library, name)
         workers.play([Batch(game, np.zeros((1, size), np.int64), 0)])  # loads the machine
-        genes = np.array([one.index // 128 for one in workers.loaded])
+        made_by = [f"{made.__module__} {one.attitude}" for made, one in zip(theirs, workers.loaded, strict=True)]
+        genes = np.unique(made_by, return_inverse=True)[1]
         cooperate = frozenset(one.index for one in workers.loaded if falls_back_to_cooperation(one.attitude))
         random = np.array([one.random for one in workers.loaded])
         agents = chance.integers(0, len(theirs), _POPULATION)
-        ours_seconds = theirs_seconds = own_seconds = 0.0
-        ours_decisions = theirs_decisions = equal = compared = 0
+        ours: list[Result] = []
+        theirs_seconds = 0.0
+        theirs_decisions = equal = compared = 0
         for number in range(_GENERATIONS):
             seats = np.concatenate([chance.permutation(_POPULATION) for _ in range(_GAMES)]).reshape(-1, size)
             groups = agents[seats]
             results = workers.play(list(chunks(Batch(game, groups, number, cooperate=cooperate))))
             actions = np.concatenate([result.actions for result in results])
-            ours_seconds += sum(result.seconds for result in results)
-            own_seconds += sum(result.own_seconds for result in results)
-            ours_decisions += groups.size * game.n_rounds
+            ours += results
             part = groups[: max(1, _GROUPS_SEATS // size)]
             began = time.process_time()
             played = [_play(game, [theirs[one] for one in row], [one in cooperate for one in row]) for row in part]
@@ -70,12 +72,13 @@ def _evolution(library: Path, name: str, size: int) -> None:
             sure = ~random[part].any(axis=1)
             equal, compared = equal + int(np.sum(same & sure)), compared + int(sure.sum())
             agents = _next(game, agents, genes, seats, actions, chance)
-    ours, other = 1e6 * ours_seconds / ours_decisions, 1e6 * theirs_seconds / theirs_decisions
-    print(
-        f"{name}, groups of {size}: {ours:.2f} µs a decision ({1e6 * own_seconds / ours_decisions:.2f} of it in "
-        f"players' processes), published program {other:.2f}: {other / ours:.1f} times as fast; "
-        f"{equal} of {compared} games equal"
-    )
+    own = 1e6 * sum(result.seconds for result in ours) / sum(result.actions.size for result in ours)
+    other, costs = 1e6 * theirs_seconds / theirs_decisions, total_costs(ours)
+    print(f"{name}, groups of {size}: {own:.2f} µs a decision, published program {other:.2f}: "
+          f"{other / own:.1f} times as fast; {equal} of {compared} games equal")  # fmt: skip
+    print("  strategies", told(Counter(one.way for one in workers.loaded)))
+    print("  decisions", told({way: cost.decisions for way, cost in costs.items()},
+                              {way: cost.microseconds for way, cost in costs.items()}), flush=True)  # fmt: skip
 
 
 def _load(workers: Workers, library: Path, game: str) -> list[type[Any]]:
@@ -96,7 +99,7 @@ def _play(game: RepeatedGame, classes: Sequence[type[Any]], cooperate: Sequence[
     games, players, common = (import_module(f"emergent_llm.{name}") for name in ("games", "players", "common"))
     kind = "".join(part.title() for part in game.name.split("-"))
     description = getattr(games, f"{kind}Description")(game.n_players, game.n_rounds, **game.parameters)
-    attitudes = [common.Attitude.COLLECTIVE if one else common.Attitude.SELFISH for one in cooperate]
+    attitudes = [common.COLLECTIVE if one else common.COLLECTIVE.flip() for one in cooperate]
     made = [
         players.LLMPlayer(str(seat), common.Gene("model", attitude), description, strategy, max_errors=game.n_rounds)
         for seat, (strategy, attitude) in enumerate(zip(classes, attitudes, strict=True))
@@ -121,7 +124,9 @@ def _next(
     drawn = genes[agents][chance.choice(len(agents), len(agents), p=payoffs / payoffs.sum())]
     mutants = chance.random(len(agents)) < _MUTATION
     drawn[mutants] = chance.integers(0, genes.max() + 1, mutants.sum())
-    new = drawn * 128 + chance.integers(0, 128, len(agents))
+    sizes = np.bincount(genes)
+    places = (np.cumsum(sizes) - sizes)[drawn] + chance.integers(0, sizes[drawn])
+    new: NDArray[np.int64] = np.argsort(genes, kind="stable")[places]
     elite = np.argsort(-payoffs)[:_ELITE]
     new[elite] = agents[elite]
     return new

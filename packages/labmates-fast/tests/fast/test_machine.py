@@ -16,6 +16,7 @@ from labmates_fast.programs import FAST
 from labmates_populations.engine.checks import check_strategies, opponents
 from labmates_populations.engine.kernel.engine import terms_of
 from labmates_populations.engine.kernel.source import Source, read_source
+from labmates_populations.engine.kernel.ways import COMPILED
 from labmates_populations.engine.workers import Batch, Result, Workers
 from labmates_populations.machine import installed_machine
 from labmates_populations.repeated import make_repeated
@@ -305,6 +306,13 @@ def _assert_same(text: str, names: Sequence[str], game: str = "public-goods") ->
 def test_the_machine_plays_as_python_does(game: str) -> None:
     bodies = BODIES | SEARCHES | LEFT | UNLOWERED | FIT
     _assert_same(_source([*bodies.values()]), [*bodies], game)
+
+
+def test_the_machine_leaves_the_papers_form_to_python() -> None:
+    text = HEAD + strategy("return C if history is None else D", arguments="state, history")
+    [source] = read_source(text, "test.py", FAST)
+    assert (source.program, source.found.way) == (b"", COMPILED)
+    _assert_same(text, ["no history"], "common-pool")
 
 
 def test_the_machine_plays_random_programs_as_python_does() -> None:

@@ -308,7 +308,7 @@ class _Engine:
                 f"strategies' code can't be confined on this machine: {what}. Play them on a Linux with seccomp, or "
                 "give their code full access to this machine with --sandbox unsafe-local."
             )
-        raise WorkersError(f"a process of players failed, and no strategy's code was running: {what}")
+        raise WorkersError(f"a playing process failed, not caused by any strategy: {what}")
 
 
 def _environment(machine: str) -> dict[str, str]:

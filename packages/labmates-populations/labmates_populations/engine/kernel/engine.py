@@ -55,8 +55,9 @@ def serve(connection: socket.socket, settings: dict[str, Any], requests: int) ->
             engine.sources += sources
             try:
                 link.send(engine.play(batch, native=native))
-            except (HostError, UnreadyError) as error:
-                link.send((str(error), isinstance(error, UnreadyError) and not error.confined))
+            except Exception as error:  # the one who asked learns the reason
+                what = str(error) if isinstance(error, (HostError, UnreadyError)) else repr(error)
+                link.send((what, isinstance(error, UnreadyError) and not error.confined))
 
 
 class Engine:

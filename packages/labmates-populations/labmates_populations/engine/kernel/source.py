@@ -232,7 +232,8 @@ def _read(pieces: Iterable[str], name: str, machine: Machine | None) -> Iterator
         for node in strategies:
             found = _found(node, file.problems, before)
             try:
-                made = _fitting(file, node, piece, found, machine)
+                # A machine passes a history, not a state and a history.
+                made = _fitting(file, node, piece, found, None if found["paper"] else machine)
             except UnfitError as error:
                 yield _ordinary(file, piece.text(node), found, str(error))
             else:

@@ -18,7 +18,7 @@ from labmates_populations.engine.crew import Crew
 from labmates_populations.engine.library import game_of, import_strategies, library_digest, load_population
 from labmates_populations.engine.match import play_match
 from labmates_populations.engine.reference import REFERENCES, class_name, reference_source
-from labmates_populations.engine.workers import Batch, Errors, Result, Workers, chunks
+from labmates_populations.engine.workers import Batch, Errors, Result, Workers, WorkersError, chunks
 from labmates_populations.repeated import make_repeated
 from tests.populations.engine.conftest import Play
 from tests.support.strategies import HEAD, library, strategy, write
@@ -318,6 +318,11 @@ def test_what_claims_to_be_deterministic_and_is_not_is_played_as_often_as_others
     )  # fmt: skip
     assert not one.deterministic
     assert 0 < one.rates.mean() < 1
+
+
+def test_an_engine_that_fails_says_why() -> None:
+    with Workers(processes=1) as workers, pytest.raises(WorkersError, match="IndexError"):
+        workers.play([Batch(make_repeated("public-goods", 4), np.zeros((1, 4), np.int64), 0)])
 
 
 def test_a_match_is_told_by_seats_and_names(workers: Workers, tmp_path: Path) -> None:
