@@ -112,10 +112,12 @@ def normalise(
 
 
 def safe_message(message: BaseMessage) -> BaseMessage:
-    """A message whose text can be sent as UTF-8; tools' output may hold any characters."""
-    if not isinstance(message.content, str) or (content := safe_text(message.content)) == message.content:
+    """A message that can be sent: as UTF-8, as tools' output may hold any characters, and not empty."""
+    if not isinstance(message.content, str):
         return message
-    return message.model_copy(update={"content": content})
+    is_empty = isinstance(message, AIMessage) and not message.content and not message.tool_calls
+    content = NO_TEXT if is_empty else safe_text(message.content)
+    return message if content == message.content else message.model_copy(update={"content": content})
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from langchain_core.messages import AIMessage, HumanMessage, InvalidToolCall, ToolCall
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, InvalidToolCall, ToolCall
 from langchain_core.messages.ai import UsageMetadata
 
 from labmates.budgets.tokens import MOST_TOKENS, read_count, read_usage
@@ -24,8 +24,9 @@ from labmates.models.completions import (
 )
 from labmates.models.failures import BrokenReplyError
 from labmates.models.marks import split_thinking
-from labmates.models.normalise import NO_TEXT, normalise, read_arguments
+from labmates.models.normalise import NO_TEXT, normalise, read_arguments, safe_message
 from labmates.models.reply import Reply
+from labmates.util.safe_text import safe_text
 
 FEW = settings(max_examples=40, deadline=None)
 SENT = [HumanMessage("Hi")]
@@ -312,3 +313,15 @@ def test_pieces_of_what_is_attached_are_put_together() -> None:
         ],
         "extra": 3,
     }
+
+
+@pytest.mark.parametrize(
+    ("message", "sent"),
+    [
+        (AIMessage(""), NO_TEXT),
+        (AIMessage("", tool_calls=[{"id": "a", "name": "f", "args": {}}]), ""),
+        (HumanMessage("\x00"), safe_text("\x00")),
+    ],
+)
+def test_a_message_is_sent_without_what_servers_refuse(message: BaseMessage, sent: str) -> None:
+    assert safe_message(message).content == sent

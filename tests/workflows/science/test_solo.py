@@ -19,7 +19,7 @@ from labmates.api import ajudge, arun
 from labmates.budgets.tokens import text_of
 from labmates.errors import UsageError
 from labmates.models.scripted.base import Draft, Heard, call
-from labmates.records.events import ArtifactEvent, ChargeEvent, LLMCallEvent, PhaseEvent, ScoreEvent
+from labmates.records.events import ArtifactEvent, ChargeEvent, LLMCallEvent, PhaseEvent, ScoreEvent, WarningEvent
 from labmates.records.store import Store
 from labmates.studies.runs import stopped_run
 from labmates.studies.session import Session
@@ -150,6 +150,8 @@ async def test_it_has_the_turns_of_the_eight_members_of_teams_of_two(lab: Lab) -
     steps = [e.step for e in lab.events(run) if isinstance(e, LLMCallEvent)]
     assert len([step for step in steps if "/work/" in step]) == 2 * 2 * len(TEAMS)
     assert steps[-1] == "solo/0/researcher/write/0"
+    [warning] = [event.text for event in lab.events(run) if isinstance(event, WarningEvent)]
+    assert warning == "solo/0/researcher/work: no reply was bought: its 16 replies ended without a report"
 
 
 @pytest.mark.parametrize("last", [Draft("Done, I think."), Draft("")])

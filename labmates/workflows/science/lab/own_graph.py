@@ -264,11 +264,15 @@ class Lab:
 
 
 def message_of(reply: Reply) -> AIMessage:
-    """A reply as a message with its usage."""
+    """A reply as a message with its usage, and how it ended."""
     usage = reply.usage
     total = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
     return reply.message.model_copy(
-        update={"usage_metadata": {**total, "total_tokens": usage.input_tokens + usage.output_tokens}}
+        update={
+            "content": reply.text,
+            "response_metadata": {"finish_reason": reply.finish},
+            "usage_metadata": {**total, "total_tokens": usage.input_tokens + usage.output_tokens},
+        }
     )
 
 

@@ -106,6 +106,7 @@ class _Worker:
 
     async def work(self) -> None:
         """Take turns until the task is closed, a request is pending, or a limit is reached."""
+        step = f"{self.phase['team']}/{self.phase['number']}/{self.speaker.agent}/work"
         while not self.workspace.requests and self.workspace.summary is None and self.member["turns"] < self.most_turns:
             if self.member["failures"] > self.ctx.condition.repair_turns:
                 return
@@ -114,9 +115,10 @@ class _Worker:
             except ContextOverflowError:
                 return
             except InsufficientFundsError:
-                step = f"{self.phase['team']}/{self.phase['number']}/{self.speaker.agent}/work"
                 lacking(self.ctx, step, self.speaker, "the pool could not pay it")
                 return
+        if not self.workspace.requests and self.workspace.summary is None:
+            lacking(self.ctx, step, self.speaker, f"its {self.most_turns} replies ended without a report")
 
     def result(self) -> MemberResult:
         """Result of this step of work."""

@@ -143,6 +143,7 @@ class SeatSession:
         self._recorded = _recorded_models(caller, place)
         self._made_models = Counter(outer_step(event.step) for event in self._recorded)
         self._notes: list[str] = []
+        self._cut = ""
         self._fault: LabmatesError | None = None
         self._is_over = False
         self._running = asyncio.create_task(terms.agent(self))
@@ -259,7 +260,7 @@ class SeatSession:
             return self._made("", *asked)
         await self.close()
         if not text:
-            return await self._failed("the agent ended without a text")
+            return await self._failed(f"the agent ended without a text{self._cut}")
         kind = kinds_by_label().get(self.step)
         if kind is not None and kind.does == "work":
             return self._made("", _Asked(CLOSING, {"summary": text}))
@@ -347,6 +348,8 @@ class SeatSession:
         """A model call of the agent; a resumed run's recorded calls are replayed."""
         reply = await self._answered(call, self._memory.joined(messages), options)
         self._memory.keep(reply.message)
+        is_cut = reply.finish == "length"
+        self._cut = f", after a reply of its model that was cut at its limit of {reply.limit} tokens" if is_cut else ""
         return reply
 
     async def _answered(self, call: Call, messages: list[BaseMessage], options: CallOptions) -> Reply:

@@ -22,6 +22,7 @@ from labmates.agents.own_code import check_code
 from labmates.api import arun
 from labmates.errors import UsageError
 from labmates.models.options import ModelOptions
+from labmates.models.scripted.base import Draft, call
 from labmates.records.bodies import Bodies
 from labmates.records.events import ArtifactEvent, LLMCallEvent, ToolCallEvent, WarningEvent
 from labmates.sandboxes import bubblewrap
@@ -198,6 +199,23 @@ async def test_calls_of_tools_at_once_are_one_reply(lab: Lab) -> None:
         f"solo/0/researcher/work/0/{number}" for number in range(3)
     ]
     assert run.invalid is None
+
+
+async def whole(seat: PythonSeat) -> str:
+    """Tell the end and the text of its model's reply; else keep its text."""
+    reply = await seat.model.bind_tools(seat.tools).ainvoke(seat.messages)
+    return f"{reply.response_metadata}" if seat.step == "plan" else str(reply.content)
+
+
+async def test_a_reply_that_is_cut_at_its_limit_is_told_and_is_no_text_of_the_agent(lab: Lab) -> None:
+    long = Draft("", (call("write_artifact", name="notes", content="word " * 3000),))
+    run = await lab.play(
+        lambda _: long, organisation=seated(python=f"{__file__}:whole"), max_output_tokens=1000, repair_turns=0
+    )
+    [plan, *_] = [e for e in lab.events(run) if isinstance(e, LLMCallEvent) and not outer_step(e.step)]
+    assert lab.bodies(run)[plan.reply]["content"] == "{'finish_reason': 'length'}"
+    cut = "the agent ended without a text, after a reply of its model that was cut at its limit of 1000 tokens"
+    assert (run.invalid or "").endswith(cut)
 
 
 async def looping(seat: PythonSeat) -> str:
