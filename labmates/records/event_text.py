@@ -16,6 +16,8 @@ def heading(event: Event) -> str:
         case "phase":
             return f"phase {event.number + 1} ({event.reason}) {event.status}"
         case "llm_call":
+            if event.is_outside:
+                return ", ".join([f"reply of {event.model}", *event.faults])
             return f"reply ({_tokens(event.input_tokens, event.output_tokens, event.faults)})"
         case "judge_call":
             tokens = _tokens(event.input_tokens, event.output_tokens, event.faults)

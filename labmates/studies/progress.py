@@ -37,7 +37,7 @@ class Count:
     def add(self, event: Event) -> None:
         """Count an event."""
         if event.type == "llm_call":
-            self.calls += 1
+            self.calls += not event.is_outside
             self.tokens += event.input_tokens + event.output_tokens
         elif isinstance(event, ToolCallEvent):
             self.tools += 1

@@ -171,7 +171,7 @@ class Spending:
     """
 
     payer: str
-    charges: int
+    calls: int
     input_tokens: int
     output_tokens: int
     amount: int
@@ -211,7 +211,7 @@ def burning(reader: RunReader, now: Mapping[str, Any] = MappingProxyType({})) ->
     for event in charges:
         # A gateway's seats are its teams.
         row = seats.setdefault((event.team, "" if limits else event.agent), [0, 0, 0, 0])
-        row[0] += 1
+        row[0] += bool(event.data.get("input_tokens"))
         for place, name in enumerate(("input_tokens", "output_tokens", "amount"), start=1):
             row[place] += event.data.get(name, 0)
         teams[event.team] += event.data.get("amount", 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,12 @@ def site(tmp_path: Path) -> Iterator[Site]:
             _call(bodies, "ada", prompt, reply) for prompt, reply in zip(prompts, replies, strict=True)
         ]
         events.insert(1, _call(bodies, "bob", [order], {"role": "assistant", "content": "Bob is here."}))
+        told: Message = {"role": "user", "content": "Add the numbers."}
+        for prompt in ([order], [order, answer, output]):
+            events += [
+                _call(bodies, "eve", [told], answer, tokens=1234),
+                _call(bodies, "eve", prompt, answer, model="seat:eve", tokens=0),
+            ]
         add(store, "science", events, bodies, id="two")
         many = Bodies()
         add(
@@ -54,16 +61,18 @@ def site(tmp_path: Path) -> Iterator[Site]:
             yield site
 
 
-def _call(bodies: Bodies, agent: str, prompt: Sequence[Message], reply: Message) -> LLMCallEvent:
+def _call(
+    bodies: Bodies, agent: str, prompt: Sequence[Message], reply: Message, model: str = "m", tokens: int = 1
+) -> LLMCallEvent:
     return LLMCallEvent(
         team="data",
         agent=agent,
-        model="m",
+        model=model,
         messages=[bodies.keep(message) for message in prompt],
         reply=bodies.keep(reply),
         finish="stop",
-        input_tokens=1,
-        output_tokens=1,
+        input_tokens=tokens,
+        output_tokens=tokens,
         seed=1,
     )
 
@@ -92,6 +101,16 @@ def test_agents_stand_side_by_side_in_lanes(site: Site) -> None:
     assert page.count('<li class="panel lane0"') == 3
     assert page.count('<li class="panel lane1"') == 1
     assert page.index("I run code.") < page.index("Bob is here.") < page.index("It is two.")
+
+
+def test_an_own_agent_s_talk_with_the_lab_and_with_its_model_are_apart(site: Site) -> None:
+    page = site.get("/runs/two/transcript?agent=eve").text
+    assert not re.search("changed (system|user|assistant)", page)
+    assert (page.count("Be polite."), page.count("Add the numbers.")) == (1, 1)
+    assert [page.count(f'class="meta">{model} · ') for model in ("m", "seat:eve")] == [2, 2]
+    story = site.get("/runs/two/story").text
+    assert (story.count("1,234 + 1,234 tokens"), "0 + 0 tokens" in story) == (2, False)
+    assert "seat:eve replied" in story
 
 
 def test_wrong_agents_and_pages_are_refused_and_long_ones_paged(site: Site) -> None:

@@ -40,6 +40,7 @@ class Turn:
     number: int  # of the call's event
     agent: str
     team: str
+    model: str
     lane: int  # index of the agent on the page
     seconds: float
     unchanged: int  # messages shared with the previous prompt and its reply
@@ -88,12 +89,13 @@ def _name(row: Any) -> str:
 
 
 def _before(rows: Sequence[Any]) -> dict[int, list[int]]:
-    """By call, the messages of its agent's previous prompt and reply."""
-    latest: dict[str, list[int]] = {}
+    """By call, the messages of the previous prompt and reply of its agent, with the lab or with its own model."""
+    latest: dict[tuple[str, str], list[int]] = {}
     earlier = {}
     for row in rows:
-        earlier[row.seq] = latest.get(_name(row), [])
-        latest[_name(row)] = [*row.data["messages"], row.data["reply"]]
+        talk = (_name(row), row.data["model"])
+        earlier[row.seq] = latest.get(talk, [])
+        latest[talk] = [*row.data["messages"], row.data["reply"]]
     return earlier
 
 
@@ -116,6 +118,7 @@ def _turns(
             row.seq,
             row.agent,
             row.team,
+            row.data["model"],
             chosen.index(_name(row)),
             max(0.0, row.at - reader.run.started),
             unchanged,

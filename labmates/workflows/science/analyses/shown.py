@@ -49,13 +49,15 @@ def _seats(reader: RunReader, condition: ScienceCondition) -> Table:
     seats = {seat: team.name for team in condition.teams for seat in team.seats}
     seats |= {call.agent: call.team for call in calls if call.agent not in seats}
     parts = parts_of_seats(condition, seats)
+    own = {name: seat.outside for name, (_, seat) in condition.organisation.seats.items() if seat.outside}
     rows = [
         {
             "team": team,
             "seat": seat,
+            **({"agent": own.get(seat, "model")} if own else {}),
             "model": condition.model_of(seat),
             "part": parts[seat] or "all data",
-            "calls": sum(call.agent == seat for call in calls),
+            "calls": sum(call.agent == seat and not call.is_outside for call in calls),
             "spent": show_dollars(sum(charge.amount for charge in charges if charge.agent == seat)),
         }
         for seat, team in seats.items()
