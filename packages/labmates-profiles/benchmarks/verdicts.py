@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 from labmates.games.base import Array
+from labmates_profiles.bayes.evidence import indicators
 from labmates_profiles.prediction.data import PredictionData
 from labmates_profiles.prediction.evidence import evidence
 from labmates_profiles.prediction.usefulness import usefulness
@@ -84,7 +85,7 @@ def in_families(
     shared, own = rng.standard_normal((len(sizes), g + 1)), rng.standard_normal((len(family), g + 1))
     true = np.sqrt(alike) * shared[family] + np.sqrt(1 - alike) * own
     data = _data(true[:, 1:], 0.5 + BETWEEN * true[:, 0], rng)
-    known = replace(data, families=tuple(map(str, family)))
+    known = replace(data, families=indicators(family))
     answers: dict[str, float] = {}
     for name, each in (("known", known), ("unknown", data)):
         found = usefulness({"quality": (each, evidence(each, permutations=permutations))})["quality"]

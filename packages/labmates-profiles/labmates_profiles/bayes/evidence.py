@@ -47,7 +47,7 @@ def freedman_lane(
     outcome: Array,
     tested: Array,
     controls: Array | None = None,
-    family: Places | None = None,
+    families: Array | None = None,
     *,
     permutations: int = PERMUTATIONS,
     seed: int = 0,
@@ -68,8 +68,8 @@ def freedman_lane(
         Predictors, shape ``(models, k)`` or ``(models,)``.
     controls
         In addition to the intercept; shape ``(models, c)``.
-    family
-        Index of each model's family, shape ``(models,)``; None if they are unrelated.
+    families
+        The share of each family in each model, shape ``(models, families)``; None if they are unrelated.
 
     Raises
     ------
@@ -78,9 +78,9 @@ def freedman_lane(
     """
     n, tested = len(outcome), tested.reshape(len(outcome), -1)
     fixed = np.column_stack([np.ones(n), np.empty((n, 0)) if controls is None else controls])
-    families = n if family is None else len(np.unique(family))
-    if family is not None and families < n:
-        turn = _uncorrelated(outcome, fixed, family)
+    same = np.eye(n) if families is None else families @ families.T
+    if np.count_nonzero(same) > n:
+        turn = _uncorrelated(outcome, fixed, same)
         outcome, tested, fixed = turn @ outcome, turn @ tested, turn @ fixed
     base = _basis(fixed)
     extra = _basis(tested - base @ (base.T @ tested), like=tested)
@@ -97,15 +97,21 @@ def freedman_lane(
     ratios = _ratios(np.vstack([left, shuffled]), base, extra)
     at_least = int(np.count_nonzero(ratios[1:] >= ratios[0] * (1 - _TIE)))
     statistic = float(ratios[0] * freedom / extra.shape[1])
-    return PermutationTest(statistic, (1 + at_least) / (1 + permutations), permutations, n, families)
+    number = n if families is None else families.shape[1]
+    return PermutationTest(statistic, (1 + at_least) / (1 + permutations), permutations, n, number)
 
 
-def _uncorrelated(outcome: Array, fixed: Array, family: Places) -> Array:
+def indicators(family: Places) -> Array:
+    """The share of each family in each model, where a model is of one family."""
+    return np.asarray(family[:, None] == np.unique(family), dtype=float)
+
+
+def _uncorrelated(outcome: Array, fixed: Array, same: Array) -> Array:
     """The matrix that removes the correlation within families which best explains the outcome beside fixed columns.
 
     The correlation is that of the highest restricted likelihood on a grid (Patterson and Thompson, Biometrika 1971).
     """
-    same, n = family[:, None] == family, len(outcome)
+    n = len(outcome)
     best, chosen = -np.inf, np.eye(n)
     for correlation in _CORRELATIONS:
         turn = np.linalg.inv(np.linalg.cholesky((1 - correlation) * np.eye(n) + correlation * same))
@@ -141,7 +147,7 @@ def sign_flips(differences: Array, *, permutations: int = PERMUTATIONS, seed: in
     )
 
 
-def leave_out_r2(outcome: Array, predictors: Array, family: Places | None = None) -> Estimate | None:
+def leave_out_r2(outcome: Array, predictors: Array, families: Array | None = None) -> Estimate | None:
     """R² of least-squares predictions for the models of each family by a fit without that family.
 
     1 is a perfect prediction; below 0 the mean of the other families' models predicts better. The interval is a
@@ -154,15 +160,14 @@ def leave_out_r2(outcome: Array, predictors: Array, family: Places | None = None
         One value per model, shape ``(models,)``.
     predictors
         Without intercept, shape ``(models, predictors)``.
-    family
-        Index of each model's family, shape ``(models,)``; None if each is its own.
+    families
+        The share of each family in each model, shape ``(models, families)``; None if each is its own.
     """
     n = len(outcome)
     design, ones = _basis(np.column_stack([np.ones(n), predictors])), np.full((n, 1), n**-0.5)
     if n <= design.shape[1] or _alike(outcome):
         return None
-    families = range(n) if family is None else np.unique(family)
-    members = [np.array([place]) if family is None else np.flatnonzero(family == place) for place in families]
+    members = [np.flatnonzero(family) for family in (np.eye(n) if families is None else families.T)]
     missed, around = (_missed(outcome, columns, members) for columns in (design, ones))
     if missed is None or around is None:
         return None

@@ -19,6 +19,7 @@ from labmates_profiles.fitted import (
     least_squares_table,
 )
 from labmates_profiles.prediction import FORMS, Form
+from labmates_profiles.prediction.teams import Rule
 
 if TYPE_CHECKING:
     from labmates.stats.tables import Table
@@ -41,7 +42,7 @@ class MaterialParams(FitParams):
     lab: FilePath | None = Field(
         None,
         description="Lab runs from a CSV file instead of the store, with the columns model, accuracy, quality, "
-        "completeness, any of task, budget, visibility, team_size and theory_of_mind, and optionally judge.",
+        "completeness, any of task, budget, visibility, team_size and theory_of_mind, and optionally judge and team.",
     )
     outcomes: tuple[str, ...] = Field(
         (),
@@ -63,6 +64,11 @@ class MaterialParams(FitParams):
         None,
         description="Unit of observation: condition (the mean of a model's runs in one condition, as in the paper) "
         "or run. Default: condition, or run if no model has two conditions.",
+    )
+    team: Rule | None = Field(
+        None,
+        description="Include teams of several models, with the disposition of their lead, their minimum, the mean of "
+        "all seats, or each (the lead's, and the mean of the other seats). Default: leave them out.",
     )
     draws_seed: int = Field(0, ge=0, description="Seed of posterior draws.")
 
@@ -87,7 +93,8 @@ class MaterialParams(FitParams):
             judges[outcome] = name.strip()
         files = [path for path in (*self.rosters, self.games, self.lab) if path is not None]
         covariates = read_covariates(self.covariates, files)
-        return Choice(judges, tuple(dict.fromkeys(self.game)), not self.no_benchmarks, self.unit, covariates)
+        games = tuple(dict.fromkeys(self.game))
+        return Choice(judges, games, not self.no_benchmarks, self.unit, covariates, self.team)
 
     def material(self, runs: Runs, variant: Mapping[str, str] | None = None) -> Material:
         """The profiles and lab runs; see `labmates_profiles.prediction.material.read_material`."""

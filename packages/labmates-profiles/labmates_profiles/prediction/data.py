@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final
 
@@ -114,7 +114,8 @@ class PredictionData:
     runs
         None if data sets are unknown or not shared between models.
     families
-        The family of each model, length m; by default each model is its own family.
+        The share of each family in each model, or team of several, shape (m, families); by default each model is its
+        own family.
     """
 
     models: tuple[str, ...]
@@ -129,18 +130,13 @@ class PredictionData:
     outcome: Array
     factors: tuple[str, ...] = ()
     runs: Runs | None = None
-    families: tuple[str, ...] = ()
+    families: Array = field(default_factory=lambda: np.empty((0, 0)))
 
     def __post_init__(self) -> None:
         if not self.factors:
             object.__setattr__(self, "factors", self.columns)
-        if not self.families:
-            object.__setattr__(self, "families", self.models)
-
-    @property
-    def family_of(self) -> Places:
-        """Index of the family of each model, shape (m,)."""
-        return np.unique(self.families, return_inverse=True)[1]
+        if not len(self.families):
+            object.__setattr__(self, "families", np.eye(len(self.models)))
 
     def without(self, model: int) -> PredictionData:
         """The data without the model of this index, on unchanged scales."""
@@ -156,7 +152,7 @@ class PredictionData:
         return replace(
             self,
             models=tuple(np.array(self.models)[remaining].tolist()),
-            families=tuple(np.array(self.families)[remaining].tolist()),
+            families=self.families[remaining][:, self.families[remaining].any(axis=0)],
             levels=self.levels[remaining],
             errors=self.errors[remaining],
             benchmarks=self.benchmarks[remaining],

@@ -25,6 +25,7 @@ from labmates_profiles.prediction.data import (
     summarise,
 )
 from labmates_profiles.prediction.sources import INSTEAD, OUTCOMES, LeftOut, Level, Observation
+from labmates_profiles.prediction.teams import Rule, Seats, columns_of, controls_of_team, levels_of_teams
 
 GAME_ORDER: Final = (
     "weakest-link",
@@ -66,6 +67,8 @@ class Choice:
         or run if no model has two conditions.
     covariates
         The user's own controls of models; see `labmates_profiles.bayes.covariates`.
+    team
+        Whose disposition counts in teams of several models; None leaves these out.
     """
 
     judges: Mapping[str, str] = field(default_factory=dict)
@@ -73,6 +76,7 @@ class Choice:
     controls: bool = True
     unit: Unit | None = None
     covariates: Covariates = field(default_factory=dict)
+    team: Rule | None = None
 
 
 class UninformativeError(UsageError):
@@ -133,18 +137,36 @@ def assemble(
     by_model: dict[str, dict[str, Level]] = defaultdict(dict)
     for level in levels:
         by_model[level.model][level.game] = level
-    models, out = _models(by_model, games, scored, traits, choice.controls)
+    teams: dict[str, Seats] = {model: (model,) for model in by_model}
+    mixed = {run.model: run.seats for run, _ in scored if run.seats}
+    if choice.team is None:
+        count = len(scored)
+        scored = [(run, value) for run, value in scored if not run.seats]
+        if mixed:
+            reason = "teams of several models (--team says whose disposition counts in them)"
+            left.append(LeftOut("runs", count - len(scored), reason))
+    else:
+        teams |= mixed
+        by_model = levels_of_teams(choice.team, teams, by_model)
+        games = columns_of(choice.team, games)
+    models, out = _models(by_model, games, scored, traits, teams, choice.controls)
     left += out
     measured = np.array([[by_model[model][game].value for game in games] for model in models])
     errors = np.array([[by_model[model][game].error or 0.0 for game in games] for model in models])
-    known = (
-        np.array([control_values(traits[model]) for model in models]) if choice.controls else np.empty((len(models), 0))
-    )
+    seats = [teams[model] for model in models]
+    width = len(CONTROLS) if choice.controls else 0
+    known = np.array([_controls(seat, traits, choice) for seat in seats]).reshape(len(models), width)
     varying = _varying(measured, games, models, "all of these models play it alike, so it can predict nothing", notes)
     controls = CONTROLS if choice.controls else ()
     informative = _varying(known, controls, models, "it is the same for all of these models", notes)
     more, own = _covariates(choice.covariates, models, (controls, informative, known), (games, varying, measured))
-    _enough(len(models), len(varying), len(informative) + len(more), left, notes, choice.controls)
+    distinct = len({model for seat in seats for model in seat})
+    if several := sum(len(set(seat)) > 1 for seat in seats):
+        notes.append(
+            f"{several} teams of several models share {distinct} models. The permutation test and R² allow for this; "
+            "intervals of effects are too narrow where models differ beyond the games."
+        )
+    _enough(distinct, len(varying), len(informative) + len(more), left, notes, choice.controls)
     scaled, level_scale = standardised(measured[:, varying])
     benchmarks, control_scale = standardised(np.column_stack([known[:, informative], own]))
     place = {model: at for at, model in enumerate(models)}
@@ -164,7 +186,7 @@ def assemble(
         outcome=np.array([sum(value for _, value in row) / len(row) for row in rows]),
         factors=tuple(columns.values()),
         runs=_runs(rows, notes),
-        families=tuple(_family(model, traits) for model in models),
+        families=_families(seats, traits),
     )
     _varies(outcome, data)
     return Assembled(outcome, judge, unit, len(included), data, level_scale, control_scale, tuple(left), tuple(notes))
@@ -199,9 +221,18 @@ def assemble_all(
     return assembled_all, left
 
 
-def _family(model: str, traits: Mapping[str, KnownModel]) -> str:
-    """A model's family; one that is unknown has none but itself."""
-    return (model in traits and traits[model].family) or model
+def _families(teams: Sequence[Seats], traits: Mapping[str, KnownModel]) -> Array:
+    """The share of each family in each team; a model of unknown family is its own."""
+    of_seats = [[(model in traits and traits[model].family) or model for model in seats] for seats in teams]
+    names = list(dict.fromkeys(name for families in of_seats for name in families))
+    return np.array([[families.count(name) / len(families) for name in names] for families in of_seats])
+
+
+def _controls(seats: Seats, traits: Mapping[str, KnownModel], choice: Choice) -> Array:
+    """The controls of a team, or of a model."""
+    if not choice.controls:
+        return np.empty(0)
+    return controls_of_team(choice.team or "lead", np.array([control_values(traits[model]) for model in seats]))
 
 
 def control_values(known: KnownModel) -> list[float]:
@@ -303,13 +334,15 @@ def _models(
     games: Sequence[str],
     scored: Sequence[Scored],
     traits: Mapping[str, KnownModel],
+    teams: Mapping[str, Seats],
     controls: bool,
 ) -> tuple[list[str], list[LeftOut]]:
     runs = Counter(run.model for run, _ in scored)
     included, left = [], []
     # By name: permutations of models must not depend on the order in which runs ended.
     for model in sorted({*by_model, *runs}):
-        reason = _why_not(by_model.get(model, {}), games, runs[model], traits.get(model), controls)
+        known = [traits.get(seat) for seat in teams.get(model, (model,))]
+        reason = _why_not(by_model.get(model, {}), games, runs[model], known if controls else [])
         if reason:
             left.append(LeftOut(model, 1, reason))
         else:
@@ -317,9 +350,7 @@ def _models(
     return included, left
 
 
-def _why_not(
-    levels: Mapping[str, Level], games: Sequence[str], runs: int, known: KnownModel | None, controls: bool
-) -> str:
+def _why_not(levels: Mapping[str, Level], games: Sequence[str], runs: int, known: Sequence[KnownModel | None]) -> str:
     if not levels:
         return f"it has {runs} scored lab runs, but no profile"
     if not runs:
@@ -330,11 +361,10 @@ def _why_not(
         return f"a single simulation of {', '.join(single)}, so its error is unknown"
     if failed := unplayed(levels, games):
         return failed
-    if not controls:
-        return ""
-    if known is None:
+    if None in known:
         return "its size and benchmark scores are unknown (add them with --roster, or use --no-benchmarks)"
-    unknown = [name for name, value in zip(CONTROLS, control_values(known), strict=True) if math.isnan(value)]
+    values = [zip(CONTROLS, control_values(one), strict=True) for one in known if one is not None]
+    unknown = dict.fromkeys(name for pairs in values for name, value in pairs if math.isnan(value))
     return f"missing benchmark scores: {', '.join(unknown)}" if unknown else ""
 
 

@@ -78,10 +78,10 @@ def evidence(data: PredictionData, *, permutations: int = PERMUTATIONS, seed: in
     names = (*data.games, *data.controls)
     freedom = len(data.models) - 1 - predictors.shape[1]
     reliable = 1 - (data.errors**2).mean(axis=0) / np.maximum(data.levels.var(axis=0, ddof=1), 1e-12)
-    family = data.family_of
-    with_games, without = (leave_out_r2(means, columns, family) for columns in (predictors, data.benchmarks))
+    families = data.families
+    with_games, without = (leave_out_r2(means, columns, families) for columns in (predictors, data.benchmarks))
     return Evidence(
-        permutation=freedman_lane(means, data.levels, data.benchmarks, family, permutations=permutations, seed=seed),
+        permutation=freedman_lane(means, data.levels, data.benchmarks, families, permutations=permutations, seed=seed),
         r2=None if with_games is None else with_games.value,
         r2_low=None if with_games is None else with_games.low,
         r2_high=None if with_games is None else with_games.high,

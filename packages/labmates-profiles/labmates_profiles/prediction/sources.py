@@ -8,16 +8,18 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from labmates.errors import LabmatesError, UsageError, unknown_name
 from labmates.records.run import ENDED, RunRecord
 from labmates.stats.intervals import mean
 from labmates.util.csv_rows import finite, read_rows
+from labmates.workflows.protocol.experiment import condition_of
 from labmates_profiles.exported import exported_runs, is_export
 
 if TYPE_CHECKING:
     from labmates.records.store import Store
+    from labmates.workflows.science.lab.condition import ScienceCondition
 
 SKILL: Final = "skill"
 OUTCOMES: Final = ("accuracy", "quality", "completeness")
@@ -75,6 +77,8 @@ class Observation:
         Whether its report has readable findings; assumed for files.
     seed
         Determines the data set of its task; None if unknown.
+    seats
+        The model of each seat of a team of several models, the lead's first; empty for a team of one model.
     """
 
     model: str
@@ -83,6 +87,7 @@ class Observation:
     versions: Mapping[str, str]
     readable: bool = True
     seed: str | None = None
+    seats: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -155,7 +160,7 @@ def is_profile_run(run: RunRecord, variant: Mapping[str, str] | None = None) -> 
 
 def is_lab_run(run: RunRecord) -> bool:
     """Whether a run is an ended lab run of a team of one model."""
-    return not _no_lab_run(run)
+    return not _no_lab_run(run) and len(run.models) == 1
 
 
 def _no_lab_run(run: RunRecord) -> str:
@@ -163,9 +168,7 @@ def _no_lab_run(run: RunRecord) -> str:
         return "not a run of the science lab"
     if run.status not in ENDED:
         return "they have not ended"
-    if run.condition.get("organisation") == "solo":
-        return "a single agent, not a team"
-    return "teams of several models" if len(run.models) != 1 else ""
+    return "a single agent, not a team" if run.condition.get("organisation") == "solo" else ""
 
 
 def _no_profile(run: RunRecord, wanted: Mapping[str, object]) -> str:
@@ -200,7 +203,7 @@ def _other_rules(condition: Mapping[str, Any]) -> bool:
 
 
 def observations_of_runs(store: Store, runs: Iterable[RunRecord]) -> tuple[list[Observation], list[LeftOut]]:
-    """The ended lab runs of teams of one model, with their newest scores.
+    """The ended lab runs of teams, with their newest scores.
 
     By intention to treat: a run without a paper or without readable findings has accuracy 0.
     """
@@ -223,10 +226,38 @@ def _of_teams(
     for run, scores, versions, readable in scored:
         if reason := _no_lab_run(run):
             left[reason] += 1
-        else:
-            condition = {name: value for name, value in run.condition.items() if name not in ("model", "model_for")}
-            observations.append(Observation(run.models[0], condition, scores, versions, readable, str(run.seed)))
+            continue
+        condition = {name: value for name, value in run.condition.items() if name not in ("model", "model_for")}
+        try:
+            seats = () if len(run.models) == 1 else _seats(run)
+        except UsageError as error:
+            left[f"teams of several models whose seats are unknown: {error}"] += 1
+            continue
+        model = team_name(seats) if seats else run.models[0]
+        observations.append(Observation(model, condition, scores, versions, readable, str(run.seed), seats))
     return observations, [LeftOut("runs", count, reason) for reason, count in left.items()]
+
+
+def _seats(run: RunRecord) -> tuple[str, ...]:
+    """The models of the seats in use, that of the lead who writes the paper first."""
+    condition = cast("ScienceCondition", condition_of(run))
+    crew = condition.crew
+    if crew.graph:
+        raise UsageError("the code of an organisation decides who takes part")
+    lead = crew.teams[crew.author].lead.id
+    return tuple(map(condition.model_of, [lead, *(name for name in crew.seats if name != lead)]))
+
+
+def team_name(seats: Sequence[str]) -> str:
+    """The name of a team: its lead's model, and those of its other seats.
+
+    >>> team_name(("a", "b", "a", "b")), team_name(("a", "a"))
+    ('a leads a + 2 b', 'a')
+    """
+    if len(set(seats)) == 1:
+        return seats[0]
+    others = sorted(Counter(seats[1:]).items())
+    return f"{seats[0]} leads " + " + ".join(f"{count} {name}" if count > 1 else name for name, count in others)
 
 
 def read_levels(path: Path, variant: Mapping[str, str] | None = None) -> tuple[list[Level], list[LeftOut]]:
@@ -283,9 +314,9 @@ def read_observations(path: Path) -> tuple[list[Observation], list[LeftOut]]:
     """Read lab runs, one per row: ``model``, outcomes (``accuracy``, …), and columns of the condition.
 
     The column ``judge`` names the judge; a run with several judges has a row for each, or columns
-    ``scores.JUDGE.METRIC``. ``seed`` identifies the data set of the task. All other columns are the condition. An empty
-    outcome is unscored. The files of ``labmates study export`` are accepted; their runs are selected as those of a
-    store.
+    ``scores.JUDGE.METRIC``. ``seed`` identifies the data set of the task. ``team`` has the models of all seats,
+    separated by semicolons, the lead's first. All other columns are the condition. An empty outcome is unscored.
+    The files of ``labmates study export`` are accepted; their runs are selected as those of a store.
 
     Raises
     ------
@@ -307,12 +338,16 @@ def _observation(path: Path, row: dict[str, str]) -> Observation:
         if name in ALL_OUTCOMES or name.startswith(_SCORES):
             by, _, metric = name.removeprefix(_SCORES).rpartition(".")
             scores[by or judge, metric] = _number(path, row, name) if text else None
-        elif name not in ("model", "seed"):
+        elif name not in ("model", "seed", "team"):
             condition[name] = text
     if not scores:
         raise UsageError(f"'{path}' has no column of an outcome: {', '.join(OUTCOMES)}")
     model = _model(path, row) if any(value is not None for value in scores.values()) else row["model"]
-    return Observation(model, condition, scores, {}, seed=row.get("seed") or None)
+    seats = tuple(filter(None, map(str.strip, row.get("team", "").split(";")))) or (model,)
+    several = len(set(seats)) > 1
+    return Observation(
+        team_name(seats), condition, scores, {}, seed=row.get("seed") or None, seats=seats if several else ()
+    )
 
 
 def _has(path: Path, row: Mapping[str, str], needed: Sequence[str]) -> None:

@@ -10,6 +10,7 @@ from pydantic import Field
 from labmates.errors import UsageError
 from labmates.workflows.protocol.analysis import Analysis, Drawing, Result, Runs
 from labmates_profiles.fitted import CheckParams, FitParams, RowsParams, checked, compared
+from labmates_profiles.proximity.observations import Team
 
 if TYPE_CHECKING:
     from labmates_profiles.bayes.blocks import Block
@@ -33,6 +34,11 @@ class SimulationsParams(FitParams):
         description="Question: the factors behind cooperation (strategy) or the effect of the rules' wording (prompt).",
     )
     spec: Literal["paper", "robust", "both"] = Field("both", description="Specification to fit.")
+    team: Team | None = Field(
+        None,
+        description="Include runs with players of several models, with the minimum or the mean of their sizes and "
+        "thinking. Default: leave them out.",
+    )
     seed: int = Field(0, ge=0, description="Seed of draws and permutations.")
 
     def specifications(self) -> tuple[Specification, ...]:
@@ -54,8 +60,8 @@ class SimulationsParams(FitParams):
             raise UsageError("--data replaces a store: give a file, or a study and --store, not both")
         more = [model for path in self.rosters for model in read_roster(path)]
         if self.data is not None:
-            return observations_of_csv(self.data, more)
-        return observations_of_runs(runs.records("game"), more)
+            return observations_of_csv(self.data, more, self.team)
+        return observations_of_runs(runs.records("game"), more, self.team)
 
 
 class ProximityParams(RowsParams, SimulationsParams):

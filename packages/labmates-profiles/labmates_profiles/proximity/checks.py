@@ -16,6 +16,7 @@ from labmates_profiles.bayes.evidence import (
     PERMUTATIONS,
     PermutationTest,
     freedman_lane,
+    indicators,
     leave_out_r2,
     leverage,
     sign_flips,
@@ -90,18 +91,18 @@ def checks(cells: Cells, *, permutations: int = PERMUTATIONS, seed: int = 0) -> 
     firsts = np.unique(cells.model, return_index=True)[1]
     traits = cells.predictors[firsts][:, places]
     means = adjusted_means(cells)
-    family = cells.family[firsts]
+    families = indicators(cells.family[firsts])
     tests: dict[str, PermutationTest] = {}
     for at, name in enumerate(names):
         others = np.delete(traits, at, axis=1)
         try:
-            tests[name] = freedman_lane(means, traits[:, at], others, family, permutations=permutations, seed=seed)
+            tests[name] = freedman_lane(means, traits[:, at], others, families, permutations=permutations, seed=seed)
         except ValueError:
             continue  # too few models, or one predictor determines the other
     for name in cells.names:
         if name not in names and len(effects := own_effects(cells, name)) >= 2:
             tests[name] = sign_flips(effects, permutations=permutations, seed=seed)
-    left_out = leave_out_r2(means, traits, family) if names else None
+    left_out = leave_out_r2(means, traits, families) if names else None
     by_model = dict(zip(cells.models, leverage(traits).tolist(), strict=True))
     return Checks(
         tests,

@@ -9,17 +9,23 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from statistics import fmean, geometric_mean
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from labmates.errors import UsageError
 from labmates.models.roster import KnownModel, known_model, traits_of
 from labmates.records.run import ENDED, RunRecord
 from labmates.util.csv_rows import finite, read_rows
+from labmates.workflows.protocol.experiment import condition_of
 from labmates_profiles.exported import exported_runs, is_export
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from labmates.workflows.games.condition import GameCondition
+
+Team = Literal["minimum", "mean"]
+"""Whose size and thinking count in a group of several models: of the smallest and the least, or the mean of players."""
 OUTCOMES: Final = {"cooperation": "cooperation", "efficiency": "efficiency", "proximity": "pareto_proximity"}
 """The columns of the outcomes; the last is the paper's distance of mean decisions."""
 _DISTANCES: Final = {"cooperation": "pareto_proximity", "efficiency": "welfare_proximity"}
@@ -60,13 +66,17 @@ class Observations:
     left_out: tuple[LeftOut, ...]
 
 
-def observations_of_runs(runs: Sequence[RunRecord], more: Iterable[KnownModel] = ()) -> Observations:
+def observations_of_runs(
+    runs: Sequence[RunRecord], more: Iterable[KnownModel] = (), team: Team | None = None
+) -> Observations:
     """The simulations of games among runs, and the runs left out.
 
     Parameters
     ----------
     more
         Models in addition to the roster; those without a family are ignored.
+    team
+        Whose size and thinking count where players are of several models; None leaves these runs out.
     """
     known = traits_of({model for run in runs for model in run.models}, [model for model in more if model.family])
     rows: list[dict[str, Any]] = []
@@ -76,18 +86,34 @@ def observations_of_runs(runs: Sequence[RunRecord], more: Iterable[KnownModel] =
             left[f"runs of kind {run.kind}", "no behavioural game"] += 1
         elif run.status not in ENDED:
             left[f"runs that are {run.status}", "they have not ended"] += 1
-        elif len(run.models) != 1:
-            left["runs with several models", "a row is of one model"] += 1
+        elif len(run.models) != 1 and team is None:
+            left["runs with several models", "--team says whose size and thinking count in them"] += 1
         elif run.condition.get("deliberation"):
             left["runs in which players talked first", "deliberation is not a predictor of the model"] += 1
-        elif (traits := known.get(run.models[0])) is None:
-            left[run.models[0], UNKNOWN] += 1
+        elif unknown := [model for model in run.models if model not in known]:
+            left[unknown[0], UNKNOWN] += 1
         else:
-            rows.append(_row_of_run(run, traits))
+            rows.append(_row_of_run(run, _traits(run, known, team)))
     return _observations(rows, left)
 
 
-def observations_of_csv(path: Path, more: Iterable[KnownModel] = ()) -> Observations:
+def _traits(run: RunRecord, known: Mapping[str, KnownModel], team: Team | None) -> dict[str, Any]:
+    """The model, family, size and thinking of a run's players; several models or families are one of their own."""
+    if len(run.models) == 1:
+        return {"model": run.models[0], **{name: getattr(known[run.models[0]], name) for name in _TRAITS}}
+    condition = cast("GameCondition", condition_of(run))
+    counts = sorted(Counter(condition.model_of(*seat) for seat in condition.seats()).items())
+    players = [known[model] for model, count in counts for _ in range(count)]
+    sizes, thinking = [player.size for player in players], [float(player.thinking) for player in players]
+    return {
+        "model": " + ".join(f"{count} {model}" for model, count in counts),
+        "family": " + ".join(dict.fromkeys(player.family for player in players)),
+        "size": min(sizes) if team == "minimum" else geometric_mean(sizes),
+        "thinking": min(thinking) if team == "minimum" else fmean(thinking),
+    }
+
+
+def observations_of_csv(path: Path, more: Iterable[KnownModel] = (), team: Team | None = None) -> Observations:
     """The simulations of a CSV file with one row each.
 
     Columns: ``model``, ``game`` and ``cooperation`` (or the paper's ``pareto_proximity``) or ``efficiency``;
@@ -102,7 +128,7 @@ def observations_of_csv(path: Path, more: Iterable[KnownModel] = ()) -> Observat
     """
     lines = read_rows(path)
     if is_export(list(lines[0])):
-        return observations_of_runs([run.record for run in exported_runs(lines, path)], more)
+        return observations_of_runs([run.record for run in exported_runs(lines, path)], more, team)
     for names in (("model",), ("game",), _GIVEN):
         if not set(names) & lines[0].keys():
             raise UsageError(f"{path}: no column {' or '.join(names)}; it has {', '.join(lines[0])}")
@@ -132,12 +158,11 @@ def _observations(rows: Sequence[Mapping[str, Any]], left: Counter[tuple[str, st
     return Observations(frame, tuple(LeftOut(what, count, reason) for (what, reason), count in left.items()))
 
 
-def _row_of_run(run: RunRecord, traits: KnownModel) -> dict[str, Any]:
+def _row_of_run(run: RunRecord, traits: Mapping[str, Any]) -> dict[str, Any]:
     setting = {name: value for name, value in run.condition.items() if name not in _NOT_THE_SETTING}
     text = json.dumps(setting, sort_keys=True, default=str)
     return {
-        "model": run.models[0],
-        **{name: getattr(traits, name) for name in _TRAITS},
+        **traits,
         "game": run.condition["game"],
         "reasoning": run.condition["reasoning"],
         "group_size": run.condition["group_size"],

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from labmates_profiles.bayes.evidence import (
     freedman_lane,
+    indicators,
     leave_out_r2,
     leverage,
     sign_flips,
@@ -58,7 +59,7 @@ def test_models_of_a_family_are_not_taken_for_unrelated_ones(sizes: list[int], g
     rejected = np.zeros((100, 2))
     for seed in range(100):
         outcome, tested, family = _families(seed, sizes, games)
-        tests = [freedman_lane(outcome, tested, None, each, permutations=99) for each in (family, None)]
+        tests = [freedman_lane(outcome, tested, None, each, permutations=99) for each in (indicators(family), None)]
         rejected[seed] = [test.p <= 0.05 for test in tests]
         assert [test.families for test in tests] == [len(sizes), sum(sizes)]
 
@@ -68,13 +69,16 @@ def test_models_of_a_family_are_not_taken_for_unrelated_ones(sizes: list[int], g
 
 def test_an_effect_is_found_among_families() -> None:
     studies = (_families(seed, [5] * 7, 1, 1.0) for seed in range(20))
-    found = [freedman_lane(outcome, tested, None, family, permutations=99).p for outcome, tested, family in studies]
+    found = [
+        freedman_lane(outcome, tested, None, indicators(family), permutations=99).p
+        for outcome, tested, family in studies
+    ]
     assert np.mean(np.array(found) <= 0.05) >= 0.9
 
 
 def test_families_of_one_model_change_nothing() -> None:
     data = _data(3, 0.3)
-    each = np.arange(34)
+    each = np.eye(34)
     assert freedman_lane(*data, each, permutations=99) == freedman_lane(*data, permutations=99)
     assert leave_out_r2(data[0], data[1], each) == leave_out_r2(data[0], data[1])
 
@@ -136,10 +140,10 @@ def test_leaving_out_a_family_is_as_fitting_without_it() -> None:
         missed += ((outcome[mine] - design[mine] @ beta) ** 2).sum()
         around += ((outcome[mine] - outcome[~mine].mean()) ** 2).sum()
 
-    found = leave_out_r2(outcome, predictors, family)
+    found = leave_out_r2(outcome, predictors, indicators(family))
     assert found is not None
     assert found.value == pytest.approx(1 - missed / around)
-    assert leave_out_r2(outcome, np.column_stack([predictors, family == 0]), family) is None
+    assert leave_out_r2(outcome, np.column_stack([predictors, family == 0]), indicators(family)) is None
 
 
 def test_noise_predicts_worse_than_the_mean() -> None:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from labmates.errors import UsageError
 from labmates.records.run import RunRecord
-from labmates_profiles.proximity.observations import observations_of_csv, observations_of_runs
+from labmates_profiles.proximity.checks import checks
+from labmates_profiles.proximity.fit import fit
+from labmates_profiles.proximity.observations import Team, observations_of_csv, observations_of_runs
 from labmates_profiles.proximity.prepare import prepare
 from tests.profiles.bayes.studies import SMALL, Known
 
@@ -83,6 +86,34 @@ def test_all_that_is_left_out_is_counted_with_its_reason() -> None:
     assert left["runs with several models"][0] == 1
     assert left["runs of kind science"][0] == 1
     assert left["runs in which players talked first"][0] == 1
+
+
+def test_whose_size_counts_in_groups_of_several_models_is_a_choice_and_the_true_one_is_recovered() -> None:
+    """Cooperation rises by .15 for each tenfold size of a group's smallest player."""
+    rng = np.random.default_rng(2)
+    known = [
+        Known(f"openai:m{at}", f"family-{at}", float(size), False) for at, size in enumerate((1, 3, 10, 30, 100, 300))
+    ]
+    names = [model.name for model in known]
+    runs: list[RunRecord] = []
+    for group in [*((at,) * 4 for at in range(6)), *rng.integers(0, 6, (40, 4)).tolist()]:
+        seats = [names[at] for at in group]
+        for _ in range(5):
+            value = 0.2 + 0.15 * np.log10(min(known[at].size for at in group)) + rng.normal(0, 0.05)
+            places = {f"A{seat + 1}": name for seat, name in enumerate(seats)}
+            condition = {"model": seats[0], "model_for": places, "group_size": 4, "groups": 1, "rules": {}}
+            models = list(dict.fromkeys(seats))
+            runs.append(_run(len(runs), condition=condition, models=models, metrics={"cooperation": value}))
+    effects, left_out = {}, {}
+    teams: tuple[Team, ...] = ("minimum", "mean")
+    for team in teams:
+        cells = prepare(observations_of_runs(runs, known, team)).cells
+        effects[team] = fit(cells, "robust", draws=500).posterior.summaries["size"]
+        left_out[team] = checks(cells, permutations=99).left_out_r2 or 0.0
+    assert effects["minimum"].mean == pytest.approx(0.15, abs=0.02)
+    assert effects["minimum"].low <= 0.15 <= effects["minimum"].high
+    assert left_out["minimum"] > left_out["mean"] + 0.1
+    assert set(observations_of_runs(runs, known).frame["model"]) <= set(names)
 
 
 def test_a_thinking_mode_is_known_by_its_setting() -> None:
