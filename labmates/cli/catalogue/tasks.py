@@ -234,8 +234,9 @@ def new(_lab: Lab, params: NewTaskParams) -> Iterator[Result]:
     """
     from labmates.tasks.table import ANSWERS, DATA, read_answers, read_table
 
-    folder = Path(params.folder or params.name)
+    folder, model = Path(params.folder or params.name), "scripted:diligent"
     if params.csv is not None and params.answers is not None:
+        model = "openai:gpt-5.4-mini"  # baselines have no analysis for this table
         read_table(params.csv)
         made, table = read_answers(params.answers), params.csv.read_bytes()
         text = params.answers.read_bytes()
@@ -248,7 +249,7 @@ def new(_lab: Lab, params: NewTaskParams) -> Iterator[Result]:
     else:
         paths = new_package(TASKS, params.name, folder)
     check = f"labmates tasks check {params.name}"
-    yield written(folder, paths, check, f"labmates run science --task {params.name} --model scripted:diligent")
+    yield written(folder, paths, check, f"labmates run science --task {params.name} --model {model}")
 
 
 class CheckParams(Params):

@@ -92,7 +92,7 @@ def verdict(
         Further entries of the JSON object.
     """
     rules = list(rules)
-    found = [problem["severity"] for rule in rules for problem in rule["problems"]]
+    found = [severity for rule in rules for severity, _ in {(one["severity"], one["text"]) for one in rule["problems"]}]
     lines = [line for rule in rules for line in _rule_lines(**rule)]
     total = f"{'passed' if passed else 'failed'}: {found.count('error')} errors, {found.count('warning')} warnings"
     fault = None if passed else f"{name} does not pass the check"
