@@ -27,15 +27,17 @@ from tests.support.puppet import agent_of, dutiful, puppet
 
 OWN = {name: text for kind in map(find_step, STEPS) for name, text in kind.prompts.items()}
 TEMPLATES = {**TEXTS, **OWN}
+PUBLISHED = find_organisation("published").prompts
 KINDS = {"solo": "alone", "independent": "apart", "pipeline": "teams"}
 """Organisations that are not one group."""
 VALUE = re.compile(r"(> )?(\$\w+)*")
 """A line of values alone, which the state of the lab fills in."""
 
 
-@pytest.mark.parametrize("name", TEMPLATES)
+@pytest.mark.parametrize("name", [*TEMPLATES, *(f"published/{name}" for name in PUBLISHED)])
 def test_each_sentence_of_a_template_names_the_fact_that_makes_it_true(name: str) -> None:
-    for line in TEMPLATES[name].replace("\\\n", "").split("\n"):
+    text = TEMPLATES[name] if name in TEMPLATES else PUBLISHED[name.removeprefix("published/")]
+    for line in text.replace("\\\n", "").split("\n"):
         *_, (rest, _) = marked(line)
         assert VALUE.fullmatch(rest), f"{name}: '{rest}' names no fact"
 
