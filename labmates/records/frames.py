@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby, islice
+from sys import intern
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 import numpy as np
@@ -32,10 +33,8 @@ from labmates.records.reading import BodyReader
 from labmates.records.run import RunRecord
 from labmates.records.view import flat_run, flatten
 from labmates.util.garbage import rare_collection
-from labmates.util.grouping import grouped
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
     import pandas as pd
 
     from labmates.records.store import Store
@@ -97,83 +96,26 @@ def frame(store: Store, what: Rows, runs: Iterable[RunRecord]) -> pd.DataFrame:
     """
     import pandas as pd
 
-    # json_normalize and lists of rows would hold every value of a large store as an object.
-    columns = {name: _Column() for name in COLUMNS[what]}
+    # json_normalize takes several times as long.
+    columns: dict[str, list[Any]] = {name: [] for name in COLUMNS[what]}
     count = 0
-    every = rows(store, what, runs)
     with rare_collection():
-        while chunk := list(islice(every, _CHUNK)):
-            for name, values in _transposed(chunk).items():
-                columns.setdefault(name, _Column()).extend(count, values)
-            count += len(chunk)
-    return pd.DataFrame({name: columns.pop(name).series(count) for name in list(columns)}, copy=False)
+        for count, row in enumerate(rows(store, what, runs), start=1):
+            for name, value in row.items():
+                column = columns.setdefault(name, [])
+                column.extend([None] * (count - 1 - len(column)))
+                column.append(intern(value) if type(value) is str else value)
+        return pd.DataFrame({name: _series(columns.pop(name), count) for name in list(columns)}, copy=False)
 
 
-def _transposed(chunk: Sequence[Row]) -> dict[str, Sequence[Any]]:
-    """The values of rows by column; None where a row lacks the column."""
-    alike = grouped((tuple(row), place) for place, row in enumerate(chunk))
-    if len(alike) == 1:
-        [names] = alike
-        return dict(zip(names, zip(*(row.values() for row in chunk), strict=True), strict=True))
-    columns: dict[str, list[Any]] = {}
-    for names, places in alike.items():
-        for name, values in zip(names, zip(*(chunk[place].values() for place in places), strict=True), strict=True):
-            column = columns.setdefault(name, [None] * len(chunk))
-            for place, value in zip(places, values, strict=True):
-                column[place] = value
-    return dict(columns)
+def _series(values: list[Any], length: int) -> pd.Series[Any]:
+    """A column with this many rows."""
+    import pandas as pd
 
-
-class _Column:
-    """A growing column of a data frame: an array of numbers of one type, else of objects; equal texts are one object.
-
-    The array has spare room, which takes no memory: its pages are unused.
-    """
-
-    def __init__(self) -> None:
-        self._array: npt.NDArray[Any] = np.empty(0, object)
-        self._length = 0
-        self._texts: dict[str, str] = {}
-
-    def extend(self, start: int, values: Sequence[Any]) -> None:
-        """Set the values of the rows from `start`; earlier rows without a value get None."""
-        new, end = self._packed(values), start + len(values)
-        if start == 0:
-            self._array = np.empty(_ROOM, new.dtype)
-        elif self._array.dtype != object and (self._array.dtype != new.dtype or start > self._length):
-            self._array = self._array[: self._length].astype(object)
-        if end > len(self._array):
-            longer = np.empty(max(end, 2 * len(self._array)), self._array.dtype)
-            longer[: self._length] = self._array[: self._length]
-            self._array = longer
-        if start > self._length:
-            self._array[self._length : start] = None
-        self._array[start:end] = new
-        self._length = end
-
-    def _packed(self, values: Sequence[Any]) -> npt.NDArray[Any]:
-        types = set(map(type, values))
-        if types in _OF_NUMBERS:
-            array = np.array(values)
-            if array.dtype.kind in "fib":  # else a number is beyond 64 bits
-                return array
-        if types == {str}:
-            if len(self._texts) > _MOST_SHARED:
-                self._texts.clear()
-            return np.fromiter(map(self._texts.setdefault, values, values), object, len(values))
-        return np.fromiter(values, object, len(values))
-
-    def series(self, length: int) -> pd.Series[Any]:
-        """The column with this many rows."""
-        import pandas as pd
-
-        if self._array.dtype != object and self._length == length:
-            return pd.Series(self._array[:length])
-        values = self._array[: self._length].tolist()
-        values.extend([None] * (length - self._length))
-        # Not pyarrow's strings, which are copied per row: here, rows share equal texts.
-        is_text = set(map(type, values)) - {type(None)} == {str}
-        return pd.Series(values, dtype=pd.StringDtype("python", na_value=np.nan) if is_text else None)
+    values.extend([None] * (length - len(values)))
+    # Not pyarrow's strings, which are copied per row: here, rows share equal texts.
+    is_text = set(map(type, values)) - {type(None)} == {str}
+    return pd.Series(values, dtype=pd.StringDtype("python", na_value=np.nan) if is_text else None)
 
 
 def _of_run(run: RunRecord) -> Row:
