@@ -261,37 +261,23 @@ class Workspace:
         return {**self.artifacts, **{item.name: item.content for item in self.written}}
 
 
-def use_workspace(workspace: Workspace, arguments: BaseModel) -> str:
-    """Carry out any tool call but ``run_code``.
+_USES: Mapping[type[BaseModel], Callable[[Workspace, Any], str]] = {
+    ReadArtifact: lambda lab, given: lab.read(given.name, given.offset),
+    WriteArtifact: lambda lab, given: lab.write(given.name, given.content, given.description),
+    AppendArtifact: lambda lab, given: lab.append(given.name, given.content),
+    ReplaceSection: lambda lab, given: lab.replace_section(given.name, given.heading, given.content),
+    StateFindings: lambda lab, given: lab.state(given.root),
+    ListArtifacts: lambda lab, _: lab.list(),
+    SendMessage: lambda lab, given: lab.send(given.to_team, given.content),
+    RequestAdditionalWork: lambda lab, given: lab.ask(given.target_team, "additional", given.request),
+    RequestTeamRedo: lambda lab, given: lab.ask(given.target_team, "redo", given.request, given.justification),
+    MarkComplete: lambda lab, given: lab.complete(given.summary),
+}
 
-    Raises
-    ------
-    ToolError
-        If the call is invalid.
-    """
-    match arguments:
-        case ReadArtifact():
-            return workspace.read(arguments.name, arguments.offset)
-        case WriteArtifact():
-            return workspace.write(arguments.name, arguments.content, arguments.description)
-        case AppendArtifact():
-            return workspace.append(arguments.name, arguments.content)
-        case ReplaceSection():
-            return workspace.replace_section(arguments.name, arguments.heading, arguments.content)
-        case StateFindings():
-            return workspace.state(arguments.root)
-        case ListArtifacts():
-            return workspace.list()
-        case SendMessage():
-            return workspace.send(arguments.to_team, arguments.content)
-        case RequestAdditionalWork():
-            return workspace.ask(arguments.target_team, "additional", arguments.request)
-        case RequestTeamRedo():
-            return workspace.ask(arguments.target_team, "redo", arguments.request, arguments.justification)
-        case MarkComplete():
-            return workspace.complete(arguments.summary)
-        case _:
-            raise TypeError(f"{type(arguments).__name__} is not a tool of the workspace")
+
+def use_workspace(workspace: Workspace, arguments: BaseModel) -> str:
+    """Carry out any tool call but ``run_code``. Raises `ToolError` if the call is invalid."""
+    return _USES[type(arguments)](workspace, arguments)
 
 
 def _names(teams: Iterable[str]) -> str:
