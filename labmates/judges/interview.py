@@ -6,8 +6,7 @@ A run's budget does not pay these calls; the bound of a study's run does.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, ClassVar, TypeVar
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
@@ -38,40 +37,48 @@ JudgeCalls = Callable[[str, list[BaseMessage], str, int, Mapping[str, Any] | Non
 """Calls a model with messages, a name from which the seed derives, a limit on output tokens, and a response format."""
 
 
-@dataclass(frozen=True)
-class Interviewer:
-    """Model calls of one judge about one report.
+class ModelJudge:
+    """Base of judges that ask a model, ``provider:name``.
 
-    Attributes
+    Parameters
     ----------
     thinkers
         Models known to use up their limit by reasoning; shared between judges.
+
+    Attributes
+    ----------
+    prefix
+        Prefix of the model's name in the judge's name.
+    system
+        System prompt.
+    most_output_tokens
+        Limit on an answer.
     """
 
-    call: JudgeCalls
-    thinkers: set[str] = field(default_factory=set)
+    prefix: ClassVar[str] = ""
+    system: ClassVar[str]
+    most_output_tokens: ClassVar[int]
+
+    def __init__(self, model: str, call: JudgeCalls, thinkers: set[str] | None = None) -> None:
+        self.name = f"{self.prefix}{model}"
+        self.model = model
+        self._call = call
+        self._thinkers = set() if thinkers is None else thinkers
 
     async def ask(
-        self,
-        model: str,
-        messages: Sequence[BaseMessage],
-        read: Callable[[str, bool], T],
-        *,
-        name: str,
-        max_output_tokens: int,
-        form: type[BaseModel],
+        self, question: BaseMessage, read: Callable[[str, bool], T], form: type[BaseModel], *, name: str
     ) -> T:
-        """The parsed answer, after at most `REPAIR_TURNS` repair turns.
+        """The model's parsed answer to a question, after at most `REPAIR_TURNS` repair turns.
 
         Parameters
         ----------
         read
             Parses the answer's text; its second argument is true in the last turn. Raises
             `UnusableAnswerError` for an unusable answer.
-        name
-            Name of the calls in a trace; their seeds derive from it.
         form
             Schema of the answer, sent to the server if the model is ``structured``.
+        name
+            Name of the calls in a trace; their seeds derive from it.
 
         Raises
         ------
@@ -80,7 +87,7 @@ class Interviewer:
         ModelCallError
             If the model fails, the call can't be paid, or the prompt is too long for the model.
         """
-        response_format = format_of(form) if parse_model(model).settings.structured else None
+        response_format = format_of(form) if parse_model(self.model).settings.structured else None
         extra = 0
 
         def read_reply(reply: Reply, last: bool) -> T:
@@ -98,56 +105,20 @@ class Interviewer:
 
         async def call(transcript: list[BaseMessage], number: int) -> Exchange:
             nonlocal extra
-            room = REASONING_TOKENS if model in self.thinkers else 0
-            limit = max_output_tokens + room
-            exchange = await self.call(model, transcript, f"{name} {number + extra}", limit, response_format)
+            room = REASONING_TOKENS if self.model in self._thinkers else 0
+            limit = self.most_output_tokens + room
+            exchange = await self._call(self.model, transcript, f"{name} {number + extra}", limit, response_format)
             if room or not _is_used_up_by_reasoning(exchange.reply) or is_usable(exchange.reply):
                 return exchange
-            self.thinkers.add(model)
+            self._thinkers.add(self.model)
             extra += 1
             return await call(transcript, number)
 
-        talk = Conversation(call, messages, send_back=_sent_back)
+        talk = Conversation(call, [SystemMessage(self.system), question], send_back=_sent_back)
         try:
             return await talk.ask(read_reply, repair_turns=REPAIR_TURNS)
         except UnusableAnswerError as problem:
             raise UnusableAnswerError(f"no usable answer after {REPAIR_TURNS} repair turns: {problem}") from problem
-
-
-class ModelJudge:
-    """Base of judges that ask a model, ``provider:name``.
-
-    Attributes
-    ----------
-    prefix
-        Prefix of the model's name in the judge's name.
-    system
-        System prompt.
-    most_output_tokens
-        Limit on an answer.
-    """
-
-    prefix: ClassVar[str] = ""
-    system: ClassVar[str]
-    most_output_tokens: ClassVar[int]
-
-    def __init__(self, model: str, interviewer: Interviewer) -> None:
-        self.name = f"{self.prefix}{model}"
-        self.model = model
-        self._interviewer = interviewer
-
-    async def ask(
-        self, question: BaseMessage, read: Callable[[str, bool], T], form: type[BaseModel], *, name: str
-    ) -> T:
-        """The model's parsed answer to a question; see `Interviewer.ask`."""
-        return await self._interviewer.ask(
-            self.model,
-            [SystemMessage(self.system), question],
-            read,
-            name=name,
-            max_output_tokens=self.most_output_tokens,
-            form=form,
-        )
 
 
 def _sent_back(messages: list[BaseMessage], reply: Reply, problem: UnusableAnswerError) -> list[BaseMessage]:

@@ -15,7 +15,7 @@ from typing import Any, Final
 from labmates.errors import LabmatesError, UsageError, unknown_name
 from labmates.judges.base import Judge, Report, Score
 from labmates.judges.extraction import Extractor
-from labmates.judges.interview import Interviewer
+from labmates.judges.interview import JudgeCalls
 from labmates.judges.promises import PREFIX as PROMISES
 from labmates.judges.promises import PromisesJudge
 from labmates.judges.registry import JUDGES, get_judge
@@ -152,16 +152,16 @@ class SafeJudge:
         return [Score(self.name, self.version, str(metric), None, self._problem, failed=True) for metric in metrics]
 
 
-def open_judge(name: str, panel: Panel, interviewer: Interviewer) -> SafeJudge:
-    """The judge called `name`; its model calls go through `interviewer`."""
+def open_judge(name: str, panel: Panel, call: JudgeCalls, thinkers: set[str] | None = None) -> SafeJudge:
+    """The judge called `name`; `call` and `thinkers` are those of a `ModelJudge`."""
 
     def make() -> Judge:
         if name.startswith(PREFIX):
-            return RubricJudge(name.removeprefix(PREFIX), interviewer)
+            return RubricJudge(name.removeprefix(PREFIX), call, thinkers)
         if name.startswith(PROMISES):
-            return PromisesJudge(name.removeprefix(PROMISES), interviewer)
+            return PromisesJudge(name.removeprefix(PROMISES), call, thinkers)
         if name == VerifiedJudge.name and JUDGES.is_own(name) and panel.extractor:
-            return VerifiedJudge(Extractor(panel.extractor, interviewer))
+            return VerifiedJudge(Extractor(panel.extractor, call, thinkers))
         return get_judge(name)
 
     return SafeJudge(name, make)

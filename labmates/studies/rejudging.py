@@ -13,7 +13,6 @@ from langchain_core.messages import BaseMessage
 
 from labmates.agents.transcript import message_to_data
 from labmates.errors import UsageError
-from labmates.judges.interview import Interviewer
 from labmates.judges.panel import MEAN, Panel, open_judge
 from labmates.models.conversation import Exchange
 from labmates.records.bodies import Bodies
@@ -71,8 +70,7 @@ async def rejudge(run: RunRecord, events: Sequence[Event], bodies: Bodies, wante
         for thinkers in (set[str](), {call.model for call in verdict.calls}):
             answers = _RecordedAnswers(verdict.calls, bodies, derive(run.seed, "judge", verdict.judge))
             helper = verdict.calls[0].model if verdict.calls else None
-            asks = Interviewer(answers.ask, set(thinkers))
-            judge = open_judge(verdict.judge, Panel((verdict.judge,), helper), asks)
+            judge = open_judge(verdict.judge, Panel((verdict.judge,), helper), answers.ask, set(thinkers))
             if judge.version.partition("+")[0] != verdict.version:
                 break
             now = {score.metric: score_event(score) for score in await judge.score(report)}

@@ -14,7 +14,7 @@ import pytest
 from labmates.budgets.ledger import UNLIMITED, Ledger
 from labmates.budgets.prices import PriceList
 from labmates.judges.base import Report, Score
-from labmates.judges.interview import Interviewer
+from labmates.judges.interview import JudgeCalls
 from labmates.judges.rubric import RubricJudge
 from labmates.models.connection import Backoff
 from labmates.models.hub import ModelHub
@@ -86,12 +86,12 @@ Judged = Callable[..., Awaitable[Asked]]
 @asynccontextmanager
 async def interviewing(
     server: OpenAIServer, log: list[JudgeCall], thinkers: set[str] | None = None, **options: Any
-) -> AsyncIterator[Interviewer]:
-    """Yield an interviewer whose models are asked at `server`; its calls with a reply end in `log`."""
+) -> AsyncIterator[tuple[JudgeCalls, set[str]]]:
+    """Yield the calls of models asked at `server`, and the thinkers; calls with a reply end in `log`."""
     settings = ModelOptions(**{"base_url": server.base_url, "max_retries": 1, "call_timeout": 20, **options})
     async with ModelHub(settings, backoff=QUICK) as hub:
         caller = JudgeCaller(hub, seed=7, ledger=Ledger(UNLIMITED), prices=PriceList())
-        yield Interviewer(caller.ask, set() if thinkers is None else thinkers)
+        yield caller.ask, set() if thinkers is None else thinkers
         log += [made for made in caller.calls if made.reply is not NO_REPLY]
 
 
@@ -116,7 +116,7 @@ def judged() -> Judged:
         log: list[JudgeCall] = []
         with OpenAIServer(behave) as server:
             async with interviewing(server, log, **options) as interviewer:
-                scores = await RubricJudge(MODEL, interviewer).score(report or report_of())
+                scores = await RubricJudge(MODEL, *interviewer).score(report or report_of())
         return Asked({score.metric: score for score in scores}, log, server)
 
     return ask

@@ -29,7 +29,7 @@ async def verified(answers: Answer | Sequence[Answer] | str, text: str | None = 
     behave = Answer(text=answers) if isinstance(answers, str) else answers
     with OpenAIServer(behave) as server:
         async with interviewing(server, log) as interviewer:
-            [score, *_] = await VerifiedJudge(Extractor(MODEL, interviewer)).score(report_of(text))
+            [score, *_] = await VerifiedJudge(Extractor(MODEL, *interviewer)).score(report_of(text))
     assert len(log) == len([request for request in server.requests if score.value is not None or not score.failed])
     return score, server
 

@@ -12,7 +12,6 @@ from labmates.budgets.ledger import UNLIMITED, Ledger
 from labmates.budgets.prices import PriceList
 from labmates.errors import UsageError
 from labmates.judges.base import Judge, Report, Score
-from labmates.judges.interview import Interviewer
 from labmates.judges.panel import ALWAYS, DEFAULT_PANEL, SafeJudge, make_panel, open_judge, partial_judges
 from labmates.judges.registry import JUDGES
 from labmates.judges.rubric import RubricJudge
@@ -64,7 +63,7 @@ def style(value: Any = 0.5, reason: Any = "plain", **details: Any) -> Score:
 def opened(name: str, extractor: str | None = None) -> SafeJudge:
     panel = make_panel([name], extractor, always=())
     caller = JudgeCaller(ModelHub(ModelOptions()), seed=0, ledger=Ledger(UNLIMITED), prices=PriceList())
-    return open_judge(panel.names[0], panel, Interviewer(caller.ask))
+    return open_judge(panel.names[0], panel, caller.ask)
 
 
 @pytest.fixture

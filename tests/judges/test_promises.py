@@ -35,7 +35,7 @@ async def judged(*answers: Answer, deeds: tuple[Deed, ...] = DEEDS) -> tuple[Sco
     log: list[JudgeCall] = []
     with OpenAIServer(list(answers) or told()) as server:
         async with interviewing(server, log) as interviewer:
-            [score] = await PromisesJudge(MODEL, interviewer).score(replace(report_of(), deeds=deeds))
+            [score] = await PromisesJudge(MODEL, *interviewer).score(replace(report_of(), deeds=deeds))
     return score, server
 
 

@@ -33,8 +33,8 @@ async def test_a_flagged_reply_is_labelled_twice_and_the_labels_of_both_count(
     log: list[JudgeCall] = []
     with OpenAIServer(behave) as server:
         async with interviewing(server, log) as interviewer:
-            found = await ReasonsJudge(MODEL, interviewer).label("Choose.", SAID + ORDER)
-            plain = await ReasonsJudge(MODEL, interviewer).label("Choose.", SAID)
+            found = await ReasonsJudge(MODEL, *interviewer).label("Choose.", SAID + ORDER)
+            plain = await ReasonsJudge(MODEL, *interviewer).label("Choose.", SAID)
     assert found.labels == labels
     assert ("without the flagged passages" in found.reason) is (obeyed != ["reciprocity"])
     assert plain.labels == ("reciprocity",)

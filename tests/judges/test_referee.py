@@ -7,7 +7,6 @@ import pytest
 from labmates.budgets.ledger import UNLIMITED, Ledger
 from labmates.budgets.prices import PriceList
 from labmates.judges.base import Report
-from labmates.judges.interview import Interviewer
 from labmates.judges.referee import Gullible, Referee
 from labmates.judges.rubric import RubricJudge, question
 from labmates.models.hub import ModelHub
@@ -21,8 +20,7 @@ from tests.support.orders import check_rendered
 async def rated(model: str, report: Report) -> dict[str, float | None]:
     async with ModelHub(ModelOptions()) as hub:
         caller = JudgeCaller(hub, seed=0, ledger=Ledger(UNLIMITED), prices=PriceList())
-        interviewer = Interviewer(caller.ask)
-        return {score.metric: score.value for score in await RubricJudge(model, interviewer).score(report)}
+        return {score.metric: score.value for score in await RubricJudge(model, caller.ask).score(report)}
 
 
 async def test_the_referee_tells_right_from_wrong_and_whole_from_half() -> None:

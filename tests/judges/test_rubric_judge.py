@@ -145,7 +145,7 @@ async def test_that_a_model_reasons_is_found_out_once_for_all_reports() -> None:
     with OpenAIServer(reasons) as server:
         for _ in range(3):
             async with interviewing(server, [], thinkers) as interviewer:
-                [first, *_] = await RubricJudge(MODEL, interviewer).score(report_of())
+                [first, *_] = await RubricJudge(MODEL, *interviewer).score(report_of())
                 assert first.value == 1.0
         assert len(server.requests) == 4
 
@@ -192,7 +192,7 @@ async def test_many_reports_at_once_stay_within_the_limit_of_calls_in_flight() -
     with OpenAIServer(Answer(text=answer(), delay=0.01)) as server:
         async with interviewing(server, [], max_concurrent_calls=3) as interviewer:
             reports = [report_of(f"Report {n} on 12 sensors.") for n in range(12)]
-            found = await asyncio.gather(*(RubricJudge(MODEL, interviewer).score(one) for one in reports))
+            found = await asyncio.gather(*(RubricJudge(MODEL, *interviewer).score(one) for one in reports))
         assert server.peak <= 3
     assert all(score.value is not None for scores in found for score in scores)
 

@@ -41,8 +41,8 @@ async def test_a_rubric_judge_sends_a_strict_schema_where_it_is_asked_to() -> No
     log: list[JudgeCall] = []
     with OpenAIServer(Answer(text=answer())) as server:
         async with interviewing(server, log) as interviewer:
-            scores = await RubricJudge(HELD, interviewer).score(report_of())
-            await RubricJudge(MODEL, interviewer).score(report_of())
+            scores = await RubricJudge(HELD, *interviewer).score(report_of())
+            await RubricJudge(MODEL, *interviewer).score(report_of())
     held, plain = (request.body for request in server.requests)
     told = held.pop("response_format")
     assert held["messages"] == plain["messages"]
@@ -61,7 +61,7 @@ async def test_labels_of_reasons_are_held_to_the_known_kinds() -> None:
     log: list[JudgeCall] = []
     with OpenAIServer(Answer(text='{"labels": ["reciprocity"]}')) as server:
         async with interviewing(server, log) as interviewer:
-            found = await ReasonsJudge(HELD, interviewer).label("Choose.", "The other has cooperated, so I do, too.")
+            found = await ReasonsJudge(HELD, *interviewer).label("Choose.", "The other has cooperated, so I do, too.")
     assert found.labels == ("reciprocity",)
     schema = server.requests[0].body["response_format"]["json_schema"]["schema"]
     assert schema["properties"]["labels"]["items"]["enum"] == [*CATEGORIES, OTHER]
@@ -72,7 +72,7 @@ async def test_extracted_findings_are_held_to_the_tasks_schema() -> None:
     stated = get_task("anomaly").oracle(plant().truth).model_dump(mode="json")
     with OpenAIServer(Answer(text=json.dumps(stated))) as server:
         async with interviewing(server, log) as interviewer:
-            [score, *_] = await VerifiedJudge(Extractor(HELD, interviewer)).score(report_of("Some sensor drifts."))
+            [score, *_] = await VerifiedJudge(Extractor(HELD, *interviewer)).score(report_of("Some sensor drifts."))
     told = server.requests[0].body["response_format"]["json_schema"]
     assert told["strict"] is False, "findings may be left out"
     assert set(told["schema"]["properties"]) == set(get_task("anomaly").findings.model_fields)

@@ -15,7 +15,6 @@ from labmates.budgets.prices import PriceList
 from labmates.budgets.tokens import estimate_tokens
 from labmates.condition_types import Kind
 from labmates.errors import UsageError
-from labmates.judges.interview import Interviewer
 from labmates.judges.rubric import RubricJudge
 from labmates.models.catalog import Catalog
 from labmates.models.errors import ContextOverflowError
@@ -77,7 +76,7 @@ async def test_a_judge_does_not_ask_a_model_that_can_not_hold_the_report() -> No
         name = catalog.name_of(f"openai:m?context_tokens=1024&base_url={server.base_url}")
         async with ModelHub(catalog.options()) as hub:
             calls = JudgeCaller(hub, seed=1, ledger=Ledger(UNLIMITED), prices=PriceList())
-            judge = RubricJudge(name, Interviewer(calls.ask))
+            judge = RubricJudge(name, calls.ask)
             with pytest.raises(ContextOverflowError, match="in a context of 1,024"):
                 await judge.ask(HumanMessage("word " * 1000), lambda text, _: text, BaseModel, name="judge")
     assert server.requests == []

@@ -17,7 +17,7 @@ from labmates.budgets.prices import PriceList
 from labmates.budgets.purse import Purse
 from labmates.budgets.tokens import Usage, token_bound
 from labmates.judges.base import Report, Score
-from labmates.judges.interview import TEMPERATURE, Interviewer
+from labmates.judges.interview import TEMPERATURE
 from labmates.judges.panel import EVERY_METRIC, MEAN, Panel, SafeJudge, open_judge
 from labmates.judges.rubric import PREFIX
 from labmates.judges.rubric import VERSION as RUBRIC_VERSION
@@ -45,7 +45,7 @@ WRITE_ATTEMPTS = 5
 
 @dataclass(frozen=True)
 class Judging:
-    """The judges, and the hub of their models; `thinkers` as for `Interviewer`."""
+    """The judges, and the hub of their models; `thinkers` as for `ModelJudge`."""
 
     panel: Panel
     hub: ModelHub
@@ -197,7 +197,7 @@ def assessments(
     open_assessments = []
     for name in judging.panel.names:
         caller = JudgeCaller(judging.hub, seed=derive(seed, "judge", name), ledger=ledger, prices=prices)
-        judge = open_judge(name, judging.panel, Interviewer(caller.ask, judging.thinkers))
+        judge = open_judge(name, judging.panel, caller.ask, judging.thinkers)
         if again or not has_judged(judge.name, judge.version, had):
             open_assessments.append(Assessment(judge, caller))
     return open_assessments

@@ -14,7 +14,6 @@ from functools import partial
 
 from labmates.budgets.ledger import Ledger
 from labmates.budgets.prices import PriceList
-from labmates.judges.interview import Interviewer
 from labmates.models.check import check_models
 from labmates.models.hub import ModelHub
 from labmates.models.options import ModelOptions
@@ -117,7 +116,7 @@ async def _label(
         seed = derive(run.seed, "reasons", choice.event.step)
         caller = JudgeCaller(hub, seed=seed, ledger=ledger, prices=prices)
         async with places:
-            judge = ReasonsJudge(model, Interviewer(caller.ask, thinkers))
+            judge = ReasonsJudge(model, caller.ask, thinkers)
             return choice, await judge.label(choice.asked, choice.said), caller.calls
 
     for start in range(0, len(left), _TOGETHER):
