@@ -30,7 +30,8 @@ from labmates.workflows.calls.stop_signal import StopSignal
 from tests.docs.pages import SHELL, blocks_of
 from tests.support.plugins import ROOT
 
-pytestmark = [pytest.mark.needs("ray"), pytest.mark.slow("tests/studies/test_study.py"), pytest.mark.xdist_group("ray")]
+pytestmark = [pytest.mark.needs("ray"), pytest.mark.xdist_group("ray")]
+SLOW = pytest.mark.slow("tests/studies/test_study.py")
 
 WORKERS = 2
 STUDY = """
@@ -87,6 +88,7 @@ def assert_all_ended_once(store: Store, spec: StudySpec) -> None:
         assert Counter(event.type for event in store.events(run.id))["score"] > 0
 
 
+@SLOW
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_study_ends_with_each_run_there_once(ray: Any, store: Store) -> None:
     spec = entered(store)
@@ -95,6 +97,7 @@ async def test_a_study_ends_with_each_run_there_once(ray: Any, store: Store) -> 
     assert await work_on_ray(store.url, spec, workers=1) == 0
 
 
+@SLOW
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_killed_worker_loses_nothing_and_prints_nothing(ray: Any, store: Store, capfd: Any) -> None:
     spec = entered(store, replicates=4)
@@ -110,6 +113,7 @@ async def test_a_killed_worker_loses_nothing_and_prints_nothing(ray: Any, store:
     assert capfd.readouterr().out == ""
 
 
+@SLOW
 @pytest.mark.asyncio(loop_scope="module")
 async def test_the_brake_ends_runs_at_their_next_step(ray: Any, store: Store) -> None:
     spec, stop_signal = entered(store, replicates=200), StopSignal()
@@ -122,6 +126,7 @@ async def test_the_brake_ends_runs_at_their_next_step(ray: Any, store: Store) ->
     assert ended < counts.total
 
 
+@SLOW
 @pytest.mark.asyncio(loop_scope="module")
 async def test_when_cancelled_no_worker_is_left(ray: Any, store: Store) -> None:
     spec = entered(store, replicates=200)
@@ -135,6 +140,7 @@ async def test_when_cancelled_no_worker_is_left(ray: Any, store: Store) -> None:
     assert counts.of("planned") > 0
 
 
+@SLOW
 @pytest.mark.asyncio(loop_scope="module")
 async def test_what_a_worker_refuses_is_said_with_its_machine(ray: Any, store: Store) -> None:
     spec = entered(store).model_copy(update={"sandbox": "nowhere"})
@@ -143,6 +149,7 @@ async def test_what_a_worker_refuses_is_said_with_its_machine(ray: Any, store: S
     assert study_counts(store.database, "quiet").of("planned") == 12
 
 
+@SLOW
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_second_connection_is_refused(ray: Any, store: Store) -> None:
     with pytest.raises(UsageError, match="connected to Ray already"):
@@ -160,6 +167,7 @@ def shown_on_the_page(**options: str) -> list[str]:
     return arguments
 
 
+@SLOW
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_cluster_that_runs_is_used_and_goes_on(ray: Any, store: Store, tmp_path: Path) -> None:
     (tmp_path / "STUDY.yaml").write_text(STUDY.format(replicates=1))
@@ -184,7 +192,7 @@ def unconnected(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("address", "said"),
     [
-        ("127.0.0.1:1", "nothing answered within 3 s"),
+        pytest.param("127.0.0.1:1", "nothing answered within 3 s", marks=SLOW),
         ("nonsense", "HOST:PORT of the head node, or auto"),
         ("127.0.0.1:port", "HOST:PORT of the head node, or auto"),
         ("ray://127.0.0.1:10001", "on a node of the cluster"),
@@ -207,6 +215,7 @@ async def test_without_ray_the_extra_is_named(store: Store, monkeypatch: pytest.
         await work_on_ray(store.url, entered(store), workers=1)
 
 
+@SLOW
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_file_is_no_store_for_many_machines(ray: Any, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("labmates.studies.ray_executor.is_one_machine", lambda _: False)

@@ -18,11 +18,10 @@ from labmates.studies.runs import stopped_run
 from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings
 from tests.support.puppet import puppet
-from tests.support.recorded import Recorded, copy_of, storied
+from tests.support.recorded import Recorded, copy_of, other_kinds, storied
 
 POINTS = 12
-OTHERS = ("selfplay", "evolution", "strategies")
-"""Kinds of another package."""
+OTHERS = tuple(other_kinds())
 KINDS = ("game", "contract", "repetition", "tournament", "science", *OTHERS)
 SETTINGS = RunSettings(sandbox="unsafe-local", processes=1)
 

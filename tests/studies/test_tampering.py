@@ -23,7 +23,7 @@ from labmates.records.store import Store
 from labmates.studies.audit import audit, begun_runs
 from labmates.studies.judging import judge_runs
 from labmates.studies.replay import replay
-from tests.support.recorded import Recorded, copy_of
+from tests.support.recorded import Recorded, copy_of, other_kinds
 from tests.support.tampering import LEFT_OUT, TABLES, edited
 
 EDITS = 200
@@ -95,12 +95,12 @@ def test_every_column_is_covered_or_left_out_for_a_reason() -> None:
     [
         ("game", {"metrics": "level"}, "metrics.level"),
         ("science", {"metrics": "accuracy"}, "metrics.accuracy"),
-        ("evolution", {"metrics": "error_rate"}, "metrics.error_rate"),
         ("contract", {"usage": {"input_tokens": 1}}, "usage.input_tokens"),
         ("tournament", {"status": "exhausted"}, "status"),
-        ("selfplay", {"invalid": "nobody likes it"}, "invalid"),
-        ("strategies", {"models": ["scripted:author", "openai:gpt"]}, "models"),
+        ("repetition", {"invalid": "nobody likes it"}, "invalid"),
+        ("game", {"models": ["scripted:random", "openai:gpt"]}, "models"),
         ("science", {"budget": {"total": "1", "spent": "0.5", "remaining": "0.5"}}, "budget"),
+        *((name, kind.forged, kind.field) for name, kind in other_kinds().items()),
     ],
 )
 async def test_numbers_that_were_edited_with_their_digest_are_found_by_a_replay(

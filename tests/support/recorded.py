@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
+import runpy
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from labmates.api import run
 from labmates.condition_types import Kind
@@ -22,9 +21,9 @@ from labmates.records.store import Store
 from labmates.studies.settings import RunSettings
 from labmates.workflows.protocol.experiment import EXPERIMENTS
 from tests.support.plays import busy_without_code
+from tests.support.plugins import ROOT
 from tests.support.puppet import agent_of, dutiful, puppet, step_of, turn_of
 from tests.support.shared import keeping
-from tests.support.strategies import library
 
 FIGURE = """import matplotlib.pyplot as plt
 plt.plot([1, 3, 2])
@@ -32,18 +31,27 @@ plt.show()
 open("out/notes.txt", "w").write("kept")
 print(len(df))"""
 STATED: dict[str, Any] = {"events": []}
-SATELLITES = ("selfplay", "evolution", "strategies")
-"""Kinds of packages beside the core, and the names of their runs."""
 GAME: dict[str, Any] = {"model": "scripted:random", "group_size": 2, "rounds": 2}
 
 
-class Ids(dict[str, str]):
-    """The ids of runs by name; a test of a kind whose package is not installed is skipped."""
+@dataclass(frozen=True)
+class OtherKind:
+    """A run of a kind of another package: its condition, made with files in a folder, and what tests say of it.
 
-    def __missing__(self, name: str) -> str:
-        if name in SATELLITES and name not in EXPERIMENTS:
-            pytest.skip(f"needs runs of the kind {name}: install labmates-populations")
-        raise KeyError(name)
+    `told` is what its page tells, apart by bars; `forged` changes its record, and `field` is what a replay finds then.
+    """
+
+    condition: Callable[[Path], Mapping[str, Any]]
+    told: str
+    forged: Mapping[str, Any]
+    field: str
+
+
+def other_kinds() -> dict[str, OtherKind]:
+    """The kinds of the installed packages beside the core, from ``recorded_kinds.py`` among their tests."""
+    files = sorted(ROOT.glob("packages/*/tests/recorded_kinds.py"))
+    kinds = {name: kind for path in files for name, kind in runpy.run_path(str(path))["KINDS"].items()}
+    return {name: kind for name, kind in kinds.items() if name in EXPERIMENTS}
 
 
 @dataclass(frozen=True)
@@ -51,7 +59,7 @@ class Recorded:
     """A store with a run of each kind, and the ids of these."""
 
     store: Store
-    ids: Ids
+    ids: Mapping[str, str]
 
 
 def storied(heard: Heard) -> Draft:
@@ -81,15 +89,11 @@ def every_kind() -> Recorded:
             with ThreadPoolExecutor(1) as pool:
                 made = pool.submit(_every_kind, folder, url, model).result()
             ids.write_text(json.dumps(made))
-    return Recorded(Store(url, read_only=True), Ids(json.loads(ids.read_text())))
+    return Recorded(Store(url, read_only=True), json.loads(ids.read_text()))
 
 
 def _every_kind(folder: Path, url: str, model: str) -> dict[str, str]:
     settings = RunSettings(sandbox="unsafe-local", processes=1)
-    cooperate, defect = "return C", "return D if history.round_number else C"
-    strategies = str(
-        library(folder / "strategies", "public-goods", one={"collective": cooperate, "exploitative": defect})
-    )
     played: dict[str, tuple[str, dict[str, Any]]] = {
         "game": ("game", {**GAME, "game": "common-pool-sanctions", "deliberation": True}),
         "contract": ("dilemma", {"game": "prisoners", "mechanism": "contract"}),
@@ -98,27 +102,10 @@ def _every_kind(folder: Path, url: str, model: str) -> dict[str, str]:
             "tournament",
             {"structure": "sa", "teams": 2, "team_size": "1", "rounds": 3, "model": "scripted:random"},
         ),
-        "selfplay": ("selfplay", {"strategies": strategies, "game": "public-goods", "rounds": 3, "samples": 4}),
-        "evolution": (
-            "evolution",
-            {
-                "strategies": strategies,
-                "game": "public-goods",
-                "rounds": 3,
-                "population": 16,
-                "elite": 4,
-                "generations": 4,
-            },
-        ),
-        "strategies": (
-            "strategies",
-            {"model": "scripted:author", "game": "public-goods", "attitude": "collective", "number": 1},
-        ),
+        **{name: (name, dict(kind.condition(folder))) for name, kind in other_kinds().items()},
     }
     ids = {}
     for name, (kind, condition) in played.items():
-        if kind not in EXPERIMENTS:
-            continue
         if kind == "dilemma":
             condition |= {"entrants": ["scripted:random", "scripted:equilibrium"]}
         [ended] = run(Kind(kind), store=url, settings=settings, **condition)

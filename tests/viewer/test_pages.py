@@ -23,7 +23,7 @@ from labmates.records.events import (
     WarningEvent,
 )
 from labmates.records.store import Store
-from tests.support.recorded import Recorded, a_record, add, long_run
+from tests.support.recorded import Recorded, a_record, add, long_run, other_kinds
 from tests.support.site import Site, served
 from tests.support.steps import append
 
@@ -40,10 +40,8 @@ TOLD = {
     "scripted:equilibrium|Deviation",
     "repetition": "Stag hunt|Round|Drawn|Expected",
     "tournament": 'Standings|Matches|class="mC"|Payoffs of a round|Cooperates',
-    "selfplay": "Mixtures|share of selfish players|Welfare",
-    "evolution": "Generations|one/collective|Most frequent at the end|Cooperation",
-    "strategies": "Strategies|Strategy_COLLECTIVE_1|def __call__",
     "plugin": "Time line|phase|Record",
+    **{name: kind.told for name, kind in other_kinds().items()},
 }
 """What the page of each kind tells, apart by bars."""
 

@@ -26,11 +26,8 @@ from labmates_populations.engine.workers import Batch, WorkersError
 from labmates_populations.repeated import make_repeated
 from tests.support.strategies import library
 
-pytestmark = [
-    pytest.mark.needs("ray"),
-    pytest.mark.slow("packages/labmates-populations/tests"),
-    pytest.mark.xdist_group("ray"),
-]
+pytestmark = [pytest.mark.needs("ray"), pytest.mark.xdist_group("ray")]
+SLOW = pytest.mark.slow("packages/labmates-populations/tests")
 
 BODIES = {
     "collective": "return C if random.random() < 0.8 else D",
@@ -70,6 +67,7 @@ def events(store: Store, run: str) -> list[Any]:
     return [(event.step, event.payoffs, event.details) for event in found]
 
 
+@SLOW
 async def test_a_lost_node_changes_nothing_and_an_interrupted_evolution_resumes(
     cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -105,6 +103,7 @@ async def test_a_lost_node_changes_nothing_and_an_interrupted_evolution_resumes(
         assert resumed.metrics == local.metrics
 
 
+@SLOW
 def test_without_a_free_processor_the_reason_is_said(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     import ray
 
