@@ -166,8 +166,8 @@ def _arrows(reader: RunReader, links: Links, rows: dict[tuple[str, str], _Row], 
 class Spending:
     """One seat's spending from the pool.
 
-    `amount` and the `limit` of a gateway's seat (None for the whole pool) are in micro-dollars; `held` are the dollars
-    that its calls in flight hold, empty if unknown.
+    `amount` and the `limit` of the condition's seat (None for the whole pool) are in micro-dollars; `held` are the
+    dollars that its calls in flight hold, empty if unknown.
     """
 
     payer: str
@@ -209,7 +209,7 @@ def burning(reader: RunReader, now: Mapping[str, Any] = MappingProxyType({})) ->
     path: list[tuple[float, list[int]]] = []
     start = charges[0].at if charges else 0.0
     for event in charges:
-        # A gateway's seats are its teams.
+        # The seats of a condition are its teams.
         row = seats.setdefault((event.team, "" if limits else event.agent), [0, 0, 0, 0])
         row[0] += bool(event.data.get("input_tokens"))
         for place, name in enumerate(("input_tokens", "output_tokens", "amount"), start=1):
@@ -232,14 +232,14 @@ def burning(reader: RunReader, now: Mapping[str, Any] = MappingProxyType({})) ->
 
 
 def payer_of(run: RunRecord) -> str:
-    """The noun for those who spend a run's pool: the seats of a gateway, else teams."""
-    return "seat" if run.kind == "gateway" else "team"
+    """The noun for those who spend a run's pool: the seats of its condition, else teams."""
+    return "seat" if "seats" in run.condition else "team"
 
 
 def _limits(run: RunRecord) -> dict[str, int | None]:
-    """The limits of a gateway's seats, in micro-dollars (None for the whole pool); empty for other runs."""
-    seats = run.condition["seats"] if run.kind == "gateway" else {}
-    return {seat: None if limit is None else parse_dollars(limit) for seat, limit in seats.items()}
+    """The limits of the seats of a condition, in micro-dollars (None for the whole pool); empty for other runs."""
+    seats = run.condition.get("seats", {}).items()
+    return {seat: None if limit is None else parse_dollars(limit) for seat, limit in seats}
 
 
 def _drawn(path: list[tuple[float, list[int]]], pool: int, teams: list[str]) -> Markup:
