@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from labmates.mechanisms.mediation import DELEGATE
+from labmates.stats.coefficients import concordance
 from labmates.stats.domains import SHARE
 from labmates.stats.intervals import means
 from labmates.stats.metagame import Array
@@ -55,7 +56,7 @@ def matches_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
         for each in play.rounds:
             agreed = next((agreements[place] for place in places(each.step) if place in agreements), None)
             design = agreed.design(each.step) if agreed else None
-            shared = {"match": each.match, "round": each.number or None, "step": each.step, "weight": each.weight}
+            shared = {"match": each.match, "round": each.round or None, "step": each.step, "weight": each.weight}
             shared["design"] = json.dumps(design[0]) if design else None
             rows += [
                 {**_who(play, entrant), **shared, "seat": seat + 1, "agent": each.agents[seat] + 1}
@@ -152,18 +153,18 @@ def responses_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
     """
     rows = []
     for play in plays:
-        if not any(round_.number for round_ in play.rounds):
+        if not any(round_.round for round_ in play.rounds):
             continue
         last: dict[tuple[str, int, int], str] = {}
         for round_ in play.rounds:
             for agent, action in zip(round_.agents, round_.actions, strict=True):
-                last[round_.match, agent, round_.number] = action
+                last[round_.match, agent, round_.round] = action
         for round_ in play.rounds:
             for seat, entrant in enumerate(round_.entrants):
                 if round_.failed[seat]:
                     continue
                 others = [agent for place, agent in enumerate(round_.agents) if place != seat]
-                actions = [last.get((round_.match, agent, round_.number - 1)) for agent in others]
+                actions = [last.get((round_.match, agent, round_.round - 1)) for agent in others]
                 before = "-" if None in actions else "+".join(map(str, actions))
                 for label, share in zip(round_.labels[seat], round_.mixes[seat], strict=True):
                     rows.append({**_who(play, entrant), "before": before, "action": label, "share": share / 100})
@@ -321,15 +322,12 @@ def agreement_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
     used = frame[frame["a"].astype(bool) | frame["b"].astype(bool)]["label"].unique()
     frame = frame[frame["label"].isin(used)]
     groups = frame.groupby(keys, sort=False)
-    kappas = [{**dict(zip(keys, key, strict=True)), **_kappa(group)} for key, group in groups]
+    kappas = [
+        {**dict(zip(keys, key, strict=True)), "choices": len(group)}
+        | {"kappa": concordance(*(group[name].to_numpy(float) for name in "ab"))}
+        for key, group in groups
+    ]
     return _shares(frame, keys, ["same"]).merge(_frame(kappas, [*keys, "kappa", "choices"]), on=keys)
-
-
-def _kappa(frame: pd.DataFrame) -> dict[str, Any]:
-    first, second = frame["a"].astype(float).mean(), frame["b"].astype(float).mean()
-    by_chance = first * second + (1 - first) * (1 - second)
-    kappa = (frame["same"].mean() - by_chance) / (1 - by_chance) if by_chance < 1 else None
-    return {"kappa": kappa, "choices": len(frame)}
 
 
 def reasons_frame(plays: Iterable[CrossPlay], *, by_game: bool = True) -> pd.DataFrame:

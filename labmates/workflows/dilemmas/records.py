@@ -13,6 +13,7 @@ import numpy as np
 from labmates.games.dilemmas import get_dilemma
 from labmates.games.normal_form import NormalForm
 from labmates.games.payoff_table import PayoffTable
+from labmates.mechanisms.base import Played
 from labmates.mechanisms.mediation import DELEGATE
 from labmates.records.events import DecisionEvent, Event, LabelEvent, PayoffEvent
 from labmates.stats.domains import Domain
@@ -45,43 +46,23 @@ _SHOWN_TERMS: Final = frozenset({"order"})
 """Parts of a condition that have columns in tables, or that do not affect play."""
 
 
-@dataclass(frozen=True)
-class Round:
-    """One play of the game.
+@dataclass(frozen=True, kw_only=True)
+class Round(Played):
+    """One play of the game in a match; its step is that in the run.
 
     Attributes
     ----------
-    step
-        Its name in the run.
-    match, number
-        Its match, and its round in the match (0 without rounds).
-    entrants, agents
-        By seat: the index of the model in the run, and the agent in the match.
+    entrants
+        By seat, the index of the model in the run.
     labels
         By seat, names of the actions.
-    mixes
-        By seat, the distribution in percent.
-    actions
-        By seat, the drawn action.
-    payoffs, expected
-        By seat.
-    weight
-        Its weight in its match.
     failed
         By seat, whether the decision failed, so that `mixes` has the fallback.
     """
 
-    step: str
     match: str
-    number: int
     entrants: tuple[int, ...]
-    agents: tuple[int, ...]
     labels: tuple[tuple[str, ...], ...]
-    mixes: tuple[tuple[int, ...], ...]
-    actions: tuple[str, ...]
-    payoffs: tuple[float, ...]
-    expected: tuple[float, ...]
-    weight: float
     failed: tuple[bool, ...]
 
 
@@ -449,7 +430,7 @@ def _round(game: NormalForm, event: PayoffEvent, failed: Collection[str]) -> Rou
     return Round(
         step=event.step,
         match=event.match,
-        number=event.round,
+        round=event.round,
         entrants=tuple(details["entrants"]),
         agents=tuple(agent - 1 for agent in details["agents"]),
         labels=labels,
