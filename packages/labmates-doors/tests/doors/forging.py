@@ -1,4 +1,4 @@
-"""Single edits of bundles, drawn by a seed, by somebody who makes all digests anew afterwards."""
+"""Single edits of bundles, drawn by a seed, by somebody who makes all digests, counts and tables anew afterwards."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import random
 import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -16,9 +17,13 @@ from typing import Any
 from labmates.records.bodies import content_digest
 from labmates.records.digests import Chain, digest_of_all, next_digest, run_digest
 from labmates.records.events import RESULTS, body_numbers, make_event
+from labmates.records.run import ENDED
+from labmates.records.store import Store
 from labmates.workflows.protocol.experiment import EXPERIMENTS
 from labmates_doors.bundles.checking import Checked
 from labmates_doors.bundles.container import MANIFEST, MEMBERS, RUNS, TABLES, encode, opened, pack, sha256, write_lines
+from labmates_doors.bundles.rows import enter_lines
+from labmates_doors.bundles.tables import tables_of
 from tests.support.tampering import other, other_json
 
 Line = dict[str, Any]
@@ -47,7 +52,7 @@ def flipped(path: Path, target: Path, draw: random.Random) -> Edit:
 
 
 def forged(path: Path, target: Path, draw: random.Random) -> Edit:
-    """Write a bundle of which one value differs, with all digests and keys made anew."""
+    """Write a bundle of which one value differs; all digests, keys, counts and tables are made anew to fit it."""
     with opened(path) as bundle, tempfile.TemporaryDirectory() as name:
         manifest, tables = json.loads(json.dumps(bundle.manifest)), json.loads(json.dumps(bundle.tables))
         lines: list[Line] = [json.loads(line) for line in bundle.lines()]
@@ -55,8 +60,10 @@ def forged(path: Path, target: Path, draw: random.Random) -> Edit:
         while edit is None:
             part = draw.choices([*PARTS], [*PARTS.values()])[0]
             edit = _EDITS[part](manifest, tables, lines, draw)
-        seal(manifest, tables, lines)
         folder = Path(name)
+        if edit.part not in ("manifest", "tables"):
+            seal(manifest, lines)
+            _compute(manifest, tables, lines, folder / "runs.db")
         write_lines(folder / RUNS, map(encode, lines))
         (folder / TABLES).write_text(encode(tables))
         manifest["files"] = {member: sha256(folder / member) for member in (TABLES, RUNS)}
@@ -125,8 +132,6 @@ def _table(_manifest: Any, tables: Any, _lines: list[Line], draw: random.Random)
     table = draw.choice([table for table in tables if table["rows"]])
     row = draw.choice(table["rows"])
     name = draw.choice([*row])
-    if str(row.get("what", "")).startswith("digest of"):
-        return None
     before = row[name]
     row[name] = _other(before, draw)
     return Edit("tables", table["name"], f"{name}: {before} → {row[name]}"[:200])
@@ -146,8 +151,6 @@ def _manifest(manifest: Any, _tables: Any, _lines: list[Line], draw: random.Rand
     name = draw.choice(_OF_MANIFEST)
     before = manifest[name]
     manifest[name] = _other(before, draw)
-    if name == "holds" and {**before, "digest": ""} == {**manifest[name], "digest": ""}:
-        return None
     return Edit("manifest", name, f"{before} → {manifest[name]}"[:200])
 
 
@@ -169,33 +172,32 @@ _EDITS: Mapping[str, Callable[[Any, Any, list[Line], random.Random], Edit | None
 }
 
 
-def seal(manifest: Any, tables: Any, lines: list[Line]) -> None:
-    """Make all keys, chains and digests anew, also where tables show them."""
-    new: dict[str, str] = {}
+def _compute(manifest: Any, tables: Any, lines: list[Line], file: Path) -> None:
+    """Compute the counts and tables anew, where the edit leaves them computable."""
+    with Store(f"sqlite:///{file}") as store, suppress(Exception):
+        manifest["holds"] |= enter_lines(store, manifest["study"], map(encode, lines)).as_json()
+        computed = tables_of(store, manifest["study"]["name"])
+        encode(computed)
+        tables[:] = computed
+
+
+def seal(manifest: Any, lines: list[Line]) -> None:
+    """Make all keys, chains and digests anew."""
     for line in lines:
         run = line["run"]
         run["key"] = _key(run)
         states = [*line["seals"], run]
         for state in states:
             state["chain"] = _chain(state["chain"], line)
-        if run["digest"] is None and run["status"] not in ("completed", "exhausted"):
+        if run["status"] not in ENDED:
+            run["digest"] = None
             continue
-        if run["status"] not in ("completed", "exhausted"):
-            new[run["digest"]], run["digest"] = "", None
-            continue
-        before = [state["digest"] for state in states]
         first = {name: states[0][name] for name in ("metrics", "chain")}
         states[0]["digest"] = run_digest({**run, **first})
         for earlier, state in pairwise(states):
             state["digest"] = next_digest(earlier["digest"], state["metrics"], state["chain"])
-        new |= dict(zip(before, (state["digest"] for state in states), strict=True))
     ended = [line["run"]["digest"] for line in lines if line["run"]["digest"]]
-    old, whole = manifest["holds"].get("digest"), digest_of_all(ended)
-    if "digest" in manifest["holds"]:
-        manifest["holds"]["digest"] = whole
-    for table in tables:
-        for row in table["rows"]:
-            row.update({name: whole for name, value in row.items() if value == old})
+    manifest["holds"] |= {"ended": len(ended), "digest": digest_of_all(ended)}
 
 
 def _key(run: Mapping[str, Any]) -> str:

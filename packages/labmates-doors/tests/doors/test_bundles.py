@@ -234,7 +234,7 @@ async def test_huge_numbers_and_deep_values_with_right_digests_are_refused(
     def huge(manifest: Any, tables: Any, lines: list[Any]) -> None:
         lines[0]["run"]["metrics"]["payoff"] = metric
         next(event for event in lines[0]["events"] if event["type"] == "decision")["data"]["decision"] = nested(depth)
-        seal(manifest, tables, lines)
+        seal(manifest, lines)
 
     assert (await check(rewritten(bundle, tmp_path / "x.zip", huge), first_only=True)).faults
 
@@ -357,7 +357,7 @@ async def test_runs_of_an_experiment_that_is_not_installed_can_not_be_checked(bu
     def elsewhere(manifest: Any, tables: Any, lines: list[Any]) -> None:
         for line in lines:
             line["run"]["kind"] = "theirs"
-        seal(manifest, tables, lines)
+        seal(manifest, lines)
 
     checked = await check(rewritten(bundle, tmp_path / "x.zip", elsewhere))
     assert checked.faults == []
