@@ -104,9 +104,7 @@ def main() -> None:
         blow_up(url, 100_000)
         timed("status of 100,000 runs", "study", "status", "duels", url=url)
         for form in ("csv", "jsonl", "parquet"):
-            timed(
-                f"export of 100,000 runs as {form}", "study", "export", "duels", "--out", f"{folder}/x.{form}", url=url
-            )
+            timed(f"export of 100,000 runs as {form}", "export", "duels", "--out", f"{folder}/x.{form}", url=url)
     return None
 
 

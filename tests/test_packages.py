@@ -90,4 +90,4 @@ def test_the_core_alone_says_which_package_to_install(wheels: Path, libraries: P
             assert f"pip install {source.name}" in done.stderr
     assert "pip install labmates-populations" in told(command, "run", "selfplay").stderr
     assert "pip install labmates-profiles" in told(command, "analyze", "proximity").stderr
-    assert "pip install labmates-doors" in told(command, "study", "export", "--out", "runs.eval").stderr
+    assert "pip install labmates-doors" in told(command, "export", "--out", "runs.eval").stderr

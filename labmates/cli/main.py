@@ -33,6 +33,7 @@ OWN = {
     "judge": ("labmates.cli.judge:JUDGE_COMMAND", "Judge ended runs."),
     "analyze": ("labmates.cli.analyses:analyze", "Analyse the runs in a store."),
     "report": ("labmates.cli.report:report", "Write a study's results as one self-contained HTML page."),
+    "export": ("labmates.cli.export:export", "Write a study or runs: as a table, or for another program."),
     "tasks": ("labmates.cli.catalogue.tasks:TASKS_COMMAND", "List the tasks, or show, check or create one."),
     "judges": (
         "labmates.cli.catalogue.judges:JUDGES_COMMAND",

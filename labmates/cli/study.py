@@ -1,9 +1,7 @@
-"""``labmates study``: plans, execution, progress and exports of many runs."""
+"""``labmates study``: plans, execution and progress of many runs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,19 +9,16 @@ import click
 from labmates.cli.common import SuggestingGroup, choosing, json_option, store_option, verbose_option
 from labmates.cli.console import complain, err, print_json, say
 from labmates.cli.tables import print_grid
-from labmates.errors import LabmatesError, UsageError, unknown_name
-from labmates.workflows.protocol.export import EXPORTS, TABLES
+from labmates.errors import LabmatesError, UsageError
 
 if TYPE_CHECKING:
     from labmates.records.database import Database
-    from labmates.records.run import RunRecord
     from labmates.records.store import Store
     from labmates.records.studies import Counts, StudyRecord
     from labmates.studies.plan import Plan
     from labmates.studies.spec import StudySpec
 
 
-ROWS = ("runs", "scores", "players", "decisions", "payoffs", "messages", "events")
 _SHOWN_REASONS = 5
 _LONGEST_REASON = 200
 _study = click.argument("study", metavar="STUDY")
@@ -168,74 +163,6 @@ def status(study: str | None, store: str | None, as_json: bool) -> None:
     # Not the whole store, which takes as long again to import.
     with Database(store, must_exist=True) as database:
         _show_status(database, stored_study(database, study), as_json)
-
-
-@study.command(epilog="Example: labmates study export science-small --rows scores --out scores.parquet")
-@click.argument("study", metavar="[STUDY]", required=False)
-@store_option
-@click.option("--rows", "what", type=click.Choice(ROWS), default="runs", show_default=True, help="Content of a row.")
-@click.option("--all", "every", is_flag=True, help="All runs of the store, of any study.")
-@click.option("--run", "run_ids", metavar="RUN", multiple=True, help="This run; repeat it for several.")
-@click.option("--kind", metavar="KIND", help="Only runs of this experiment.")
-@click.option("--model", metavar="MODEL", help="Only runs with this model.")
-@click.option(
-    "--format",
-    "form",
-    metavar="FORMAT",
-    help=f"{', '.join(TABLES)}: a table; whole runs: {', '.join(EXPORTS) or 'none installed'}. "
-    "[default: the ending of --out]",
-)
-@click.option("--out", metavar="OUT", required=True, help="The file, folder or address to write to.")
-def export(
-    study: str | None,
-    store: str | None,
-    what: Any,
-    every: bool,
-    run_ids: tuple[str, ...],
-    kind: str | None,
-    model: str | None,
-    form: str | None,
-    out: str,
-) -> None:
-    """Write a study's data: a table, or whole runs in the format of another program.
-
-    A table has one row per run, score, player, decision, payoff, message or event. A run's row has the keys of its JSON
-    record, with dots between nested keys. docs/reports describes all columns.
-    """
-    from labmates.records.frames import chosen_runs
-    from labmates.studies.export import export_rows
-
-    path = Path(out)
-    ending = path.suffix.removeprefix(".")
-    form = ending if form is None else form
-    if not form:
-        raise UsageError(f"--out: '{out}' has no ending; add --format ({', '.join([*TABLES, *EXPORTS])})")
-    if form not in TABLES and form not in EXPORTS:
-        EXPORTS.refuse_missing(form)
-        raise unknown_name("format", form, [*TABLES, *EXPORTS])
-    if form in TABLES and form != ending:
-        raise UsageError(f"--out: a table as {form} needs a file name that ends in .{form}")
-    if form not in TABLES and what != "runs":
-        raise UsageError(f"--rows: '{form}' has all that is recorded; leave it out, or choose {', '.join(TABLES)}")
-    if every + bool(run_ids) + (study is not None) > 1:
-        raise UsageError("give one STUDY, --run or --all")
-    with _open(store) as database:
-        named = [database.run(run_id) for run_id in run_ids]
-        name = None if every or named else stored_study(database.database, study).name
-
-        def runs() -> Iterable[RunRecord]:
-            if named:
-                return [run for run in named if kind in (None, run.kind) and (model is None or model in run.models)]
-            return chosen_runs(database, kind=kind, study=name, model=model)
-
-        with err().status("reading …") as shown:
-            if form in TABLES:
-                number = export_rows(
-                    database, path, runs(), what=what, watch=lambda count: shown.update(f"{count:,} {what} read")
-                )
-            else:
-                number = EXPORTS.get(form)(database, out, runs)
-    err().print(f"{number:,} {'rows' if form in TABLES else 'runs'} in {out}")
 
 
 @study.command(epilog="Example: labmates study retry science-small --failed")

@@ -280,7 +280,7 @@ def _s(word: str, number: int) -> str:
 def _more(number: int, most: int, what: str) -> list[str]:
     if number <= most:
         return []
-    return [f"{number - most} more {what} are not shown; they are in: labmates study export --out runs.csv"]
+    return [f"{number - most} more {what} are not shown; they are in: labmates export --out runs.csv"]
 
 
 def _yaml(spec: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""``labmates report`` and ``labmates study export --rows``: pages and rows out of a store, and what they refuse."""
+"""``labmates report`` and ``labmates export --rows``: pages and rows out of a store, and what they refuse."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from labmates.cli import study as study_verb
+from labmates.cli import export as export_verb
 from labmates.records import frames
 from labmates.records.entering import enter_study
 from labmates.records.events import ScoreEvent
@@ -68,17 +68,17 @@ def test_a_report_needs_a_store(labmates: Labmates) -> None:
 
 
 def test_rows_of_each_sort_are_exported(labmates: Labmates, store: Store) -> None:
-    assert study_verb.ROWS == frames.ROWS
-    assert labmates("study", "export", "pilot", "--rows", "scores", "--out", "s.csv").code == 0
+    assert export_verb.ROWS == frames.ROWS
+    assert labmates("export", "pilot", "--rows", "scores", "--out", "s.csv").code == 0
     with (labmates.folder / "s.csv").open(newline="") as file:
         assert [(row["judge"], row["value"]) for row in csv.DictReader(file)] == [("verified", "0.5")]
-    every = labmates("study", "export", "--all", "--rows", "players", "--out", "p.jsonl")
+    every = labmates("export", "--all", "--rows", "players", "--out", "p.jsonl")
     assert "2 rows in p.jsonl" in every.err or "0 rows in p.jsonl" in every.err
-    none = labmates("study", "export", "--all", "--model", "openai:x", "--out", "n.csv")
+    none = labmates("export", "--all", "--model", "openai:x", "--out", "n.csv")
     assert "0 rows" in none.err
     assert (labmates.folder / "n.csv").read_text().startswith("id,kind,study")
-    refused = labmates("study", "export", "pilot", "--all", "--out", "x.csv")
-    assert (refused.code, "give one STUDY, --run or --all" in refused.err) == (2, True)
+    refused = labmates("export", "pilot", "--all", "--out", "x.csv")
+    assert (refused.code, "give a STUDY, runs or --all" in refused.err) == (2, True)
 
 
 def test_whole_runs_are_exported_in_a_format_of_a_package(labmates: Labmates, store: Store) -> None:
@@ -88,10 +88,14 @@ def test_whole_runs_are_exported_in_a_format_of_a_package(labmates: Labmates, st
 
     EXPORTS.register("ids", write)
     [run, *_] = store.runs()
-    done = labmates("study", "export", "--run", run.id[:5], "--format", "ids", "--out", "one")
+    done = labmates("export", run.id[:5], "--format", "ids", "--out", "one")
     assert (done.code, done.err) == (0, "1 runs in one\n")
     assert (labmates.folder / "one").read_text() == run.id
-    assert labmates("study", "export", "--all", "--out", "all.ids").code == 0
+    assert labmates("export", "pilot", "--out", "pilot.ids").code == 0
+    assert (labmates.folder / "pilot.ids").read_text().split() == [r.id for r in store.runs() if r.study == "pilot"]
+    absent = labmates("export", "pilt", "--out", "x.ids")
+    assert (absent.code, "unknown study 'pilt'" in absent.err, "no run 'pilt'" in absent.err) == (2, True, True)
+    assert labmates("export", "--all", "--out", "all.ids").code == 0
     assert (labmates.folder / "all.ids").read_text().split() == [run.id for run in store.runs()]
-    refused = labmates("study", "export", "--all", "--rows", "scores", "--out", "x.ids")
+    refused = labmates("export", "--all", "--rows", "scores", "--out", "x.ids")
     assert (refused.code, "--rows: 'ids' has all that is recorded" in refused.err) == (2, True)

@@ -46,7 +46,7 @@ def test_a_study_is_planned_executed_looked_at_and_exported(labmates: Labmates, 
          "capped": False, "workers": {}, "paused": [], "mixed": []}
     ]  # fmt: skip
     assert labmates("study", "status").out == labmates("study", "status", "small.yaml").out
-    assert labmates("study", "export", "--out", "runs.csv").err == "4 rows in runs.csv\n"
+    assert labmates("export", "--out", "runs.csv").err == "4 rows in runs.csv\n"
     assert "4 of them done" in labmates("study", "plan", "small.yaml").out
     assert labmates("study", "plan", "small.yaml", "--json").records[0]["done"] == 4
     assert "0 failed runs" in labmates("study", "retry", "--failed").out
@@ -119,10 +119,10 @@ def test_ctrl_c_ends_steps_keeps_all_and_the_same_command_goes_on(
         (("study", "run", "small.yaml", "--workers", "0"), "not in the range"),
         (("study", "status"), "can't open the store"),
         (("study", "retry"), "--failed"),
-        (("study", "export", "--out", "x.txt"), "unknown format 'txt'"),
-        (("study", "export", "--out", "folder"), "--out: 'folder' has no ending; add --format (parquet, csv, jsonl"),
-        (("study", "export", "--out", "x.json", "--format", "csv"), "a file name that ends in .csv"),
-        (("study", "export", "x", "--run", "y", "--out", "x.csv"), "give one STUDY, --run or --all"),
+        (("export", "--out", "x.txt"), "unknown format 'txt'"),
+        (("export", "--out", "folder"), "--out: 'folder' has no ending; add --format (parquet, csv, jsonl"),
+        (("export", "--out", "x.json", "--format", "csv"), "a file name that ends in .csv"),
+        (("export", "x", "--all", "--out", "x.csv"), "give a STUDY, runs or --all"),
         (("worker",), "can't open the store"),
         (("worker", "nonsense"), "is not the URL of a store"),
         (("worker", "postgresql://127.0.0.1:1/x"), "can't open the store 'postgresql://127.0.0.1:1/x'"),

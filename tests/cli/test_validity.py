@@ -79,7 +79,7 @@ def test_invalid_runs_are_marked_wherever_runs_are_shown(capsys: pytest.CaptureF
     shown = capsys.readouterr().out
     assert "completed, invalid" in shown
     assert f"Invalid: {run['invalid']}" in shown
-    assert run_command(["study", "export", "--all", "--out", "runs.csv"]) == 0
+    assert run_command(["export", "--all", "--out", "runs.csv"]) == 0
     header, row = Path("runs.csv").read_text().splitlines()
     cells = dict(zip(header.split(","), row.split(","), strict=False))
     assert cells["valid"].lower() == "false"

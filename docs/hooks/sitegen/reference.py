@@ -129,7 +129,7 @@ def record_page() -> str:
         [
             "# The record of a run",
             "`labmates run`, `labmates show` and `labmates fork` with `--json` print one such object per run, one per "
-            "line, and nothing else on standard output. `labmates study export` writes the same keys as columns and "
+            "line, and nothing else on standard output. `labmates export` writes the same keys as columns and "
             "joins nested keys with dots, for instance `condition.task` and `scores.verified.accuracy`.",
             table(["Key", "Description"], keys),
             "## `usage`",

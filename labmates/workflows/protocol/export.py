@@ -1,4 +1,4 @@
-"""Formats of ``labmates study export`` beyond tables. This module is light: ``labmates study --help`` imports it."""
+"""Formats of ``labmates export`` beyond tables. This module is light: ``labmates export --help`` imports it."""
 
 from __future__ import annotations
 

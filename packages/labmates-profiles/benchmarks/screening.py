@@ -77,7 +77,7 @@ def study(seed: int, options: argparse.Namespace) -> list[dict[str, Any]]:
         labmates(folder, "study", "run", "lab.yaml")
         played = ("--simulations", str(SIMULATIONS), *games)
         labmates(folder, "profile", *models, ODD, *played, "--json")
-        labmates(folder, "study", "export", "lab", "--out", "runs.csv")
+        labmates(folder, "export", "lab", "--out", "runs.csv")
         runs = pd.read_csv(folder / "runs.csv")
         asked = ("--stored", "--no-benchmarks", *games, *(part for one in OUTCOMES for part in ("--outcome", one)))
         found = []

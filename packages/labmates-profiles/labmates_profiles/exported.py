@@ -1,4 +1,4 @@
-"""Runs from a CSV file of ``labmates study export``, to analyse runs of others."""
+"""Runs from a CSV file of ``labmates export``, to analyse runs of others."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Formats of ``labmates study export`` for other programs."""
+"""Formats of ``labmates export`` for other programs."""

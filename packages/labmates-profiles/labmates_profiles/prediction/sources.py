@@ -264,7 +264,7 @@ def read_levels(path: Path, variant: Mapping[str, str] | None = None) -> tuple[l
     """Read profiles: columns ``model``, ``game`` and ``level``, a row per simulation.
 
     Or a row per model and game: ``model``, ``game``, ``mean``, ``error`` (the standard error), ``simulations``, and
-    optionally ``failed_rate``. The files of ``labmates study export`` and ``labmates profile --out`` are accepted; the
+    optionally ``failed_rate``. The files of ``labmates export`` and ``labmates profile --out`` are accepted; the
     runs of an export are selected as in `levels_of_runs`.
 
     Raises
@@ -316,7 +316,7 @@ def read_observations(path: Path) -> tuple[list[Observation], list[LeftOut]]:
     The column ``judge`` names the judge; a run with several judges has a row for each, or columns
     ``scores.JUDGE.METRIC``. ``seed`` identifies the data set of the task. ``team`` has the models of all seats,
     separated by semicolons, the lead's first. All other columns are the condition. An empty outcome is unscored.
-    The files of ``labmates study export`` are accepted; their runs are selected as those of a store.
+    The files of ``labmates export`` are accepted; their runs are selected as those of a store.
 
     Raises
     ------

@@ -118,7 +118,7 @@ def observations_of_csv(path: Path, more: Iterable[KnownModel] = (), team: Team 
 
     Columns: ``model``, ``game`` and ``cooperation`` (or the paper's ``pareto_proximity``) or ``efficiency``;
     ``reasoning``, ``group_size``, ``framing``, ``condition`` and ``failed_decision_rate`` if they vary; ``family``,
-    ``size`` and ``thinking`` for unknown models. Exports of ``labmates study export`` are accepted; their runs are
+    ``size`` and ``thinking`` for unknown models. Exports of ``labmates export`` are accepted; their runs are
     selected like those of a store.
 
     Raises

@@ -192,7 +192,7 @@ def test_scripted_players_of_a_store_are_analysed_and_a_new_one_is_screened(
     assert "scored by: heuristic (24 runs), verified (24 runs)" in told.out
     assert "scripted:conditional: it has a profile, but no scored lab runs" in told.out
     assert "Only 4 models for 3 coefficients per model: 1 degree of freedom" in told.out
-    assert labmates("study", "export", "--all", "--out", "all.csv").code == 0
+    assert labmates("export", "--all", "--out", "all.csv").code == 0
     asked = ("analyze", "prediction", *GAMES, "--no-benchmarks", *FEW, "--json")
     [stored] = labmates(*asked, "--judge", "heuristic", "--outcome", "accuracy").records
     [exported] = labmates(

@@ -95,7 +95,7 @@ def test_runs_of_a_store_are_fitted_with_a_roster_of_ones_own(labmates: Labmates
 
     refused = labmates("analyze", "proximity")
     done = labmates("analyze", "proximity", "--roster", str(roster), "--draws", "500", "--json")
-    assert labmates("study", "export", "--all", "--out", "runs.csv").code == 0
+    assert labmates("export", "--all", "--out", "runs.csv").code == 0
     asked = ("--data", "runs.csv", "--roster", str(roster), "--draws", "500", "--json")
     exported = labmates("analyze", "proximity", *asked)
 

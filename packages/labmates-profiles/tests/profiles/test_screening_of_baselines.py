@@ -65,7 +65,7 @@ def screened(labmates: Labmates) -> list[dict[str, Any]]:
 
 
 def reached(labmates: Labmates, tmp_path: Path) -> dict[str, list[float]]:
-    assert labmates("study", "export", "lab", "--out", str(tmp_path / "runs.csv")).code == 0
+    assert labmates("export", "lab", "--out", str(tmp_path / "runs.csv")).code == 0
     found: dict[str, list[float]] = {name: [] for name in COLLEAGUES}
     with (tmp_path / "runs.csv").open(newline="") as file:
         for row in csv.DictReader(file):

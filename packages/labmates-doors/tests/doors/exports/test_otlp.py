@@ -201,7 +201,7 @@ def test_nothing_that_sends_spans_is_imported_by_other_formats(tmp_path: Path) -
 import sys, labmates
 labmates.run("game", game="weakest-link", model="scripted:fair-share", rounds=1, store="sqlite:///x.db")
 from labmates.cli.main import run_command
-assert run_command(["study", "export", "--all", "--out", "x.eval", "--store", "x.db"]) == 0
+assert run_command(["export", "--all", "--out", "x.eval", "--store", "x.db"]) == 0
 print([name for name in sys.modules if name.startswith(("opentelemetry.exporter", "labmates_doors.exports.otlp"))])
 """
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
