@@ -75,16 +75,17 @@ SELFPLAY = Analysis(
 
 
 def evolution(runs: Runs, _params: Params) -> Result:
-    """Show the winning genes by condition; by default for all evolutions in the store.
+    """Show the winning genes and strategies by condition; by default for all evolutions in the store.
 
     Figures show the first run of each condition.
     """
-    from labmates_populations.outcomes import evolution_results, winners_table
+    from labmates_populations.outcomes import evolution_results, survivors_table, winners_table
 
     records = runs.completed("evolution")
     results = evolution_results(runs.store, records)
     drawings = list(_share_drawings(runs, records))
-    return Result([winners_table(results)], drawings, objects=[result.as_json() for result in results])
+    tables = [winners_table(results), survivors_table(runs.store, records)]
+    return Result([table for table in tables if table.rows], drawings, objects=[result.as_json() for result in results])
 
 
 def _share_drawings(runs: Runs, records: Sequence[RunRecord]) -> Iterator[Drawing]:

@@ -1,7 +1,7 @@
 """Evolution as a graph: a generation plays, then the agents of the next one take genes and strategies.
 
-Each generation is recorded, and every tenth one with its agents. A resumed run starts from the newest recorded agents
-and replays the generations since then, with equal results.
+Each generation is recorded, every tenth one with its agents, and the last with its strategies by name. A resumed run
+starts from the newest recorded agents and replays the generations since then, with equal results.
 """
 
 from __future__ import annotations
@@ -117,7 +117,11 @@ async def play(state: EvolutionState, runtime: Runtime[EvolutionArena]) -> Evolu
     arena = runtime.context
     generation = await asyncio.to_thread(arena.evolution.played, state["number"], state["agents"], state["broken"])
     arena.warn_of_errors(generation.errors)
-    arena.services.recorder.once(_event(arena.evolution, generation, state["broken"]))
+    event = _event(arena.evolution, generation, state["broken"])
+    if after_play(state, runtime) == END:
+        counts = Counter(arena.population.names[index] for index in state["agents"].tolist())
+        event.details["strategies"] = dict(counts.most_common())
+    arena.services.recorder.once(event)
     return EvolutionState(played=generation)
 
 

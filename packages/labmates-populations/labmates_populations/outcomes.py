@@ -18,6 +18,8 @@ from labmates.util.grouping import grouped
 _WINNERS = ("game", "group_size", "protocol")
 _MIXTURES = ("game", "model", "group_size")
 """Settings with columns in every table."""
+_ROWS = 16
+"""Strategies on the screen."""
 
 Points = Sequence[tuple[float, Estimate]]
 
@@ -145,6 +147,28 @@ def winners_table(results: Sequence[EvolutionResult]) -> Table:
     columns += [Column("winner"), Column("wins"), Column("threshold_reached"), Column("generations", form=".0f")]
     columns += [Column("efficiency", "welfare efficiency", ".0%"), Column("cooperation", form=".0%")]
     return Table("winners", "Which genes win", columns, rows)
+
+
+def survivors_table(store: Store, runs: Iterable[RunRecord]) -> Table:
+    """The strategies of the last generations, a row for each condition and strategy, the most frequent first."""
+    groups = grouped((run.key, run) for run in runs)
+    conditions = _comparable([members[0].condition for members in groups.values()])
+    differing = settings_apart(conditions, _WINNERS)
+    rows = []
+    for members, condition in zip(groups.values(), conditions, strict=True):
+        shares: dict[str, list[float]] = {}
+        for run in members:
+            counts = payoff_events(store, run.id)[-1].details.get("strategies", {})
+            for name, count in counts.items():
+                shares.setdefault(name, []).append(count / sum(counts.values()))
+        shown = {name: members[0].condition[name] for name in _WINNERS}
+        shown |= {_column(name): value for name, value in shown_settings(condition, differing).items()}
+        shown["runs"] = len(members)
+        for name, values in sorted(shares.items(), key=lambda pair: (-sum(pair[1]), pair[0])):
+            rows.append({**shown, "strategy": name, "present": len(values), "share": sum(values) / len(members)})
+    columns = [Column(name, once=True) for name in (*_WINNERS, *map(_column, differing), "runs")]
+    columns += [Column("strategy"), Column("present", "runs with it"), Column("share", "mean share", ".1%")]
+    return Table("strategies", "Which strategies are left at the end", columns, rows, shown=_ROWS)
 
 
 def _column(name: str) -> str:

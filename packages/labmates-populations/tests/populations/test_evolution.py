@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from labmates.api import arun
+from labmates.api import analyze, arun
 from labmates.records.events import PayoffEvent, WarningEvent
 from labmates.records.store import Store
 from labmates.studies.settings import RunSettings
@@ -55,6 +55,12 @@ async def test_defectors_take_over_in_public_goods(tmp_path: Path) -> None:
     assert metrics["welfare"] == pytest.approx(1 + metrics["cooperation"])
     for _, payoffs, _ in events:
         assert payoffs["one/exploitative"] > payoffs["one/collective"]
+    # The strategies of the last generation, and of no other, are recorded by name.
+    assert [number for number, _, details in events if "strategies" in details] == [events[-1][0]]
+    table = analyze("evolution", store=f"sqlite:///{tmp_path}/1.db").table("strategies")
+    selfish = sum(row["share"] for row in table.rows if "EXPLOITATIVE" in row["strategy"])
+    assert selfish == pytest.approx(metrics["selfish_share"])
+    assert sum(row["share"] for row in table.rows) == pytest.approx(1)
 
 
 async def test_imitation_ends_where_both_do_as_well_in_collective_risk(tmp_path: Path) -> None:
