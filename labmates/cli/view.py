@@ -48,7 +48,8 @@ def view(
 ) -> int:
     """Browse studies and runs in a local web page.
 
-    STORE is a URL or the path of an SQLite file, and is only read. With RUN, the browser opens that run's page.
+    STORE is a URL or the path of an SQLite file. With RUN, the browser opens that run's page. Only the search index,
+    your notes and your scores are written to the store.
     """
     from labmates.pages.links import Links
     from labmates.records.store import Store

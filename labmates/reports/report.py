@@ -120,7 +120,7 @@ def _report(
     parts += [run_parts.what_was_run(runs), run_parts.repeat(spec, study, runs)]
     ended = sum(run.status in ENDED for run in runs)
     facts = (
-        (f"of {sum(planned.values()) or len(runs)} runs have ended", str(ended)),
+        (f"of {sum(planned.values()) or len(runs)} runs ended", str(ended)),
         ("conditions", str(len({run.key for run in runs}))),
         ("models", str(len({model for run in runs for model in run.models}))),
         ("tokens", f"{sum(run.usage.input_tokens + run.usage.output_tokens for run in runs):,}"),

@@ -91,7 +91,7 @@ def test_a_report_tells_what_was_run_how_it_ended_and_what_came_of_it(page: str)
     text = text_of(page)
     for told in (
         "Study pilot",
-        "of 12 runs have ended 9",
+        "of 12 runs ended 9",
         "1 runs are still in progress",
         "1 runs of the study have not started",
         "1 runs have failed",

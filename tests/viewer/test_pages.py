@@ -196,6 +196,18 @@ def test_compared_scores_that_are_metrics_are_shown_once(store: Store) -> None:
         ]
 
 
+def test_an_organisation_from_a_file_is_compared_with_another_by_its_name(store: Store) -> None:
+    runs = [
+        add(store, "science", [], Bodies(), condition={"organisation": organisation})
+        for organisation in ("solo", {"name": "pair", "flow": [{"team": "pair"}]})
+    ]
+    with served(store) as site:
+        page = site.get("/compare?" + "&".join(f"run={run}" for run in runs)).text
+    assert re.findall(r'<tr><th scope="row">(.*?)</th>', page)[0] == "organisation"
+    assert "pair</td>" in page
+    assert "organisation.flow" not in page
+
+
 def test_runs_are_compared_by_their_prompts_and_artifacts(store: Store) -> None:
     runs = []
     for name, end in (("first", "same"), ("second", "<b>other</b>"), ("third", "same")):
@@ -341,6 +353,7 @@ def test_an_invalid_run_is_marked_with_its_reason_and_who_failed_is_not_rated(st
     assert run.invalid
     with served(store) as site:
         listed, page = site.get("/").text, site.get(f"/runs/{run.id}").text
+    assert ">normalised<" in listed  # all runs are of one kind: its metrics are shown
     for text in (listed, page):
         assert '<span class="status invalid">invalid</span>' in text
         assert "scripted:garbage: all of its" in text

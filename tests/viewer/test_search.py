@@ -37,6 +37,7 @@ def test_texts_are_shown_with_their_events_and_escaped(site: Site) -> None:
     assert "&lt;img src=x onerror=alert(1)&gt; <mark>noon</mark> \ufffd reversed" in page
     assert "<img" not in page
     assert 'event <a href="/runs/run7/events/1">1</a>' in page
+    assert '<a class="id" href="/runs/run7">run7</a> science ' in page
     assert site.get("/runs/run7/events/1").status == 200
     assert "/runs/run7" in site.get("/?search=noon").text
     assert "/runs/run8" not in site.get("/?search=noon").text

@@ -52,8 +52,12 @@ def compare_page(readers: Sequence[RunReader], links: Links) -> Markup:
         "compare.html",
         links=links,
         columns=readers,
-        settings=[(name, values) for name, values, _ in _rows(settings) if any(value != values[0] for value in values)],
-        numbers=[row for row in _rows(numbers) if row[0] in own],
+        settings=[
+            (name, values)
+            for name, values, _ in _rows(settings)
+            if differ(values) and all(name in column for column in settings)
+        ],
+        numbers=[row for row in _rows(numbers) if row[0] in own and differ(row[1])],
         differences=differences,
         equal=equal,
         order=list(dict.fromkeys(anchor for column in parts for anchor in column)),
@@ -64,8 +68,15 @@ def compare_page(readers: Sequence[RunReader], links: Links) -> Markup:
 def _settings(run: RunRecord) -> dict[str, Any]:
     row: dict[str, Any] = {"kind": run.kind, "study": run.study, "seed": run.seed, "version": run.version}
     for name, value in run.condition.items():
+        if isinstance(value, Mapping) and "name" in value:  # beside one that is a name alone
+            row[name] = value["name"]
         flatten(name, value, row)
     return row
+
+
+def differ(values: Sequence[Any]) -> bool:
+    """Whether not all values are equal."""
+    return any(value != values[0] for value in values)
 
 
 def _numbers(reader: RunReader) -> dict[str, Any]:

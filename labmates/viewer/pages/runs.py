@@ -22,6 +22,8 @@ from labmates.workflows.protocol.experiment import EXPERIMENTS
 
 _STUDIES_SHOWN: Final = 6
 _REASONS: Final = 5
+_METRICS: Final = 3
+"""That fit into a line of a list."""
 _NAMED: Final = ("task", "game", "mechanism")
 """Parameters that are always listed, by value only."""
 NUMERIC: Final = ("started", "seconds", "spent")
@@ -89,6 +91,8 @@ def listed(
 ) -> Markup:
     """A page of a list of `found` runs."""
     chosen = asked.chosen
+    [kind, *others] = dict.fromkeys(row.run.kind for row in page.rows) or [chosen.kind]
+    kind = "" if others else kind
     return render(
         "runs.html",
         links=links,
@@ -97,9 +101,10 @@ def listed(
         asked=asked,
         page=page,
         found=found,
-        columns=headline(chosen.kind) if chosen.kind else (),
+        kind=kind,
+        columns=headline(kind)[:_METRICS] if kind else (),
         study=standing(store, chosen.study) if chosen.study else None,
-        chips=_chips([row.run for row in page.rows]),
+        chips=chips_of([row.run for row in page.rows]),
         plain_chips=_NAMED,
         shown_name=shown_name,
         shown_studies=dict(list(known.studies.items())[:_STUDIES_SHOWN]),
@@ -126,7 +131,7 @@ def study_news(counts: Counts) -> dict[str, Any]:
     return {"is_live": counts.of("running", *WAITING) > 0, "stamp": "-".join([*numbers, str(counts.spent)])}
 
 
-def _chips(runs: Sequence[RunRecord]) -> dict[str, dict[str, str]]:
+def chips_of(runs: Sequence[RunRecord]) -> dict[str, dict[str, str]]:
     """By run, the parameters that name its condition or vary on the page."""
     varies: dict[str, list[str]] = {}
     for kind in dict.fromkeys(run.kind for run in runs):

@@ -17,9 +17,10 @@ from labmates.pages.rendering import render
 from labmates.records.database import Database
 from labmates.records.listing import Chosen, conditions, facets
 from labmates.records.reading import Readers
+from labmates.records.run import RunRecord
 from labmates.records.search import Query, excerpt, hits, index_texts, parse_query, unindexed
 from labmates.records.store import Store
-from labmates.viewer.pages.runs import asked_for
+from labmates.viewer.pages.runs import asked_for, chips_of
 
 _log = logging.getLogger(__name__)
 _SHOWN: Final = 20
@@ -66,7 +67,7 @@ def search_page(readers: Readers, indexer: Indexer, query: QueryParams, links: L
     database = readers.store.database
     known = facets(database)
     chosen = asked_for(query, known).chosen
-    matches: list[tuple[str, list[Match]]] = []
+    matches: list[tuple[RunRecord, list[Match]]] = []
     error, left, more = "", 0, 0
     if chosen.search:
         try:
@@ -75,12 +76,22 @@ def search_page(readers: Readers, indexer: Indexer, query: QueryParams, links: L
         except UsageError as wrong:
             error = str(wrong).removeprefix("search: ")
     page = render(
-        "search.html", links=links, chosen=chosen, facets=known, found=matches, error=error, left=left, more=more
+        "search.html",
+        links=links,
+        chosen=chosen,
+        facets=known,
+        found=matches,
+        chips=chips_of([run for run, _ in matches]),
+        error=error,
+        left=left,
+        more=more,
     )
     return (400 if error else 200), page
 
 
-def _matches(readers: Readers, query: Query, chosen: Chosen, before: str) -> tuple[list[tuple[str, list[Match]]], int]:
+def _matches(
+    readers: Readers, query: Query, chosen: Chosen, before: str
+) -> tuple[list[tuple[RunRecord, list[Match]]], int]:
     """The matching texts by run, and the position of the next page; 0 at the end."""
     if before and not (before.isdecimal() and len(before) < 12):
         raise UsageError(f"'{before[:40]}' is not a position in this list")
@@ -97,5 +108,5 @@ def _matches(readers: Readers, query: Query, chosen: Chosen, before: str) -> tup
             if number in events:  # texts without an event have no page
                 excerpts.setdefault(tuple(excerpt(values[number], query)), []).append(events[number])
         if excerpts:
-            shown.append((run, [Match(sorted(places), pieces) for pieces, places in excerpts.items()]))
+            shown.append((reader.run, [Match(sorted(places), pieces) for pieces, places in excerpts.items()]))
     return shown, matching[_SHOWN - 1].place if len(matching) > _SHOWN else 0
