@@ -200,7 +200,7 @@ def study(
     study
         A YAML file, the name of a study that comes with labmates, or a mapping with the contents of a file.
     until
-        ``settled`` stops once the comparison of its conditions is told, or will hardly be told.
+        ``settled`` stops once all pairs of conditions are distinguished, or are unlikely to be.
     allow_mixed
         Continue runs that began with other prompts, rules or code.
     store, progress
@@ -376,18 +376,18 @@ def blame(
     settings: RunSettings | Mapping[str, Any] | None = None,
     progress: bool = False,
 ) -> Result:
-    """Tell which seat of a run lost the credit, by doing the work of one seat at a time anew.
+    """Find the seat of a run that lost the credit, by repeating the work of one seat at a time.
 
     Parameters
     ----------
     run
         Id.
     model
-        Model that does each seat's work anew; by default the seat's own, which shows faults of chance only.
+        Model that repeats each seat's work; by default the seat's own, which reveals only failures by chance.
     replicates
-        Continuations of each seat done anew, and of what it handed over. Those in the store are not executed again.
+        Continuations of each seat's repeated work, and of what it handed over. Those in the store are kept.
     cap
-        Most that all of it may cost, in dollars.
+        Maximum cost in total, in dollars.
     settings
         By default the run's.
     store, progress
@@ -598,7 +598,7 @@ def compare(
     allow_mixed: bool = False,
     **params: Any,
 ) -> Result:
-    """Tell whether conditions differ, and by how much.
+    """Test whether conditions differ, and by how much.
 
     Parameters
     ----------

@@ -43,7 +43,9 @@ class Analyses(SuggestingGroup):
             prefix = f"{name}/"
             members = [ANALYSES.get(member) for member in ANALYSES.names() if member.startswith(prefix)]
             names = " and ".join(analysis.name.removeprefix(prefix) for analysis in members)
-            return Analyses(prefix, name=cmd_name, help=f"Analyses: {names}.", epilog=f"Example: {members[0].example}")
+            return Analyses(
+                prefix, name=cmd_name, help=f"{cmd_name.capitalize()} {names}.", epilog=f"Example: {members[0].example}"
+            )
         return None
 
 

@@ -28,7 +28,7 @@ from labmates.util.loops import run_async
     "--with",
     "model",
     metavar="MODEL",
-    help="Model that does each seat's work anew. [default: the seat's own, which shows faults of chance only]",
+    help="Model that repeats each seat's work. [default: the seat's own, which reveals only failures by chance]",
 )
 @click.option(
     "--replicates",
@@ -36,10 +36,10 @@ from labmates.util.loops import run_async
     type=click.IntRange(min=1),
     default=6,
     show_default=True,
-    help="Continuations of each seat done anew, and of what it handed over; six are the fewest that tell a seat that "
-    "always makes the same difference.",
+    help="Continuations of each seat's repeated work, and of what it handed over; six are the fewest that "
+    "can show a seat's difference if it is always the same.",
 )
-@click.option("--cap", metavar="DOLLARS", help="Most that all of it may cost.")
+@click.option("--cap", metavar="DOLLARS", help="Maximum cost in total.")
 @click.option("--yes", is_flag=True, help="Don't ask before spending.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per seat and nothing else.")
 @figure_options
@@ -47,11 +47,11 @@ from labmates.util.loops import run_async
 @store_option
 @verbose_option
 def blame(run_id: str, model: str | None, replicates: int, *, cap: str | None, yes: bool, **values: Any) -> int:
-    """Tell which seat of RUN lost the credit, by doing the work of one seat at a time anew.
+    """Find the seat of RUN that lost the credit, by repeating the work of one seat at a time.
 
-    Each seat is done anew from before its first step, and compared with what it handed over: how much of the lost
-    credit comes back, in all and by finding. The plan and its price are shown first. Repeating the command completes an
-    interrupted one, and pays for nothing twice.
+    Each seat's work is repeated from before its first step, and compared with what the seat handed over: how much of
+    the lost credit is regained, in total and by finding. The plan and its price are shown first. Repeating the command
+    completes an interrupted one, and pays for nothing twice.
     """
     from labmates.budgets.money import show_dollars
     from labmates.records.store import Store

@@ -47,8 +47,8 @@ if TYPE_CHECKING:
     "--replicates",
     metavar="N",
     type=click.IntRange(min=1),
-    help="Draw what follows N times with the change and N times without it, and compare the two. Repeating the command "
-    "completes an interrupted one, and pays for nothing twice.",
+    help="Repeat the continuation N times with the change and N times without it, and compare the two. Repeating the "
+    "command completes an interrupted one, and pays for nothing twice.",
 )
 @click.option(
     "--json",
@@ -74,8 +74,8 @@ def fork(
     Kept events are replayed from the record at no cost; models produce all later events. The new run names RUN and the
     event as its origin. A change is refused if it would have altered the kept events.
 
-    A single fork differs from its origin by chance, too. With --replicates, continuations with the change and without
-    it tell its effect from chance. Their expected price is shown first.
+    A single fork differs from its origin by chance, too. With --replicates, continuations with and without the change
+    separate its effect from chance. Their expected price is shown first.
     """
     from labmates.records.store import Store
     from labmates.studies.fork import fork as make

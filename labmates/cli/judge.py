@@ -39,7 +39,7 @@ class JudgeParams(Params):
 
 
 def judge(lab: Lab, params: JudgeParams) -> Iterator[Result]:
-    """Judge ended runs, without executing them again.
+    """Score ended runs, without executing them again.
 
     Name runs, or select all of a study, experiment or task. New scores are added to existing ones; a judge scores a run
     once, unless --again is given. --base-url is the server of openai: judges.

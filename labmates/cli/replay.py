@@ -37,8 +37,8 @@ def replay(run_id: str, sandbox: str | None, as_json: bool, store: str | None) -
 
     No model is called: agents and judges get the recorded replies. The agents' code runs again, and judges score again,
     except judges that failed or whose version differs from the installed one. Labels are skipped. What follows code is
-    computed from its recorded output. The exit code is 0 if everything matches, 3 if the record follows from itself but
-    some code prints something else now (it may look at the clock), and 1 if the record does not follow from itself.
+    computed from its recorded output. The exit code is 0 if everything matches, 3 if the record is consistent but some
+    code prints something else now (for instance the time), and 1 if the record is inconsistent.
     """
     from labmates.records.store import Store
     from labmates.studies.replay import replay as execute
@@ -71,13 +71,13 @@ def _print(replayed: Replayed) -> None:
     counts = ", ".join(f"{number} {kind}" for kind, number in sorted(replayed.compared.items()))
     whole = sum(replayed.compared.values())
     if replayed.follows:
-        same = "same" if replayed.is_same else "the record follows from itself"
+        same = "same" if replayed.is_same else "the record is consistent, some code prints something else now"
         say(f"{same}: {whole} events ({counts})")
     else:
         ended = "" if replayed.is_whole else "; it ended before the run's end"
         number = len(replayed.differences)
         say(
-            f"the record does not follow from itself: {number} differences in {whole} events ({counts}){ended}",
+            f"the record is inconsistent: {number} differences in {whole} events ({counts}){ended}",
             style="red",
         )
     if replayed.left_out:

@@ -100,7 +100,7 @@ def plan(study: str, store: str | None, as_json: bool) -> None:
 @click.option(
     "--until",
     type=click.Choice(["settled"]),
-    help="Stop once the comparison of its conditions is told, or will hardly be told; its replicates are the most.",
+    help="Stop once all pairs of conditions are distinguished, or are unlikely to be within the study's replicates.",
 )
 @_allow_mixed
 @json_option()

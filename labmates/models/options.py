@@ -25,7 +25,7 @@ class ModelOptions(BaseModel):
 
     base_url: str | None = Field(
         None,
-        description="Address of openai: models without ?base_url=URL, for example http://127.0.0.1:8000/v1.",
+        description="Base URL of openai: models that have none of their own, for example http://127.0.0.1:8000/v1.",
     )
     api_key_env: str = Field("OPENAI_API_KEY", description="Environment variable with the API key for these models.")
     call_timeout: float = Field(

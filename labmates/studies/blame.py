@@ -124,21 +124,24 @@ def blamed(store: Store, run: RunRecord, seats: Sequence[Seat], forks: Continuat
     rows.sort(key=lambda each: -each[0].value)
     details.sort(key=lambda each: (each["finding"], -each["back"]))
     estimates, cells = [each for each, _ in rows], [row for _, row in rows]
-    columns = [Column("seat"), Column("event", "anew from event"), _BACK, Column("share", "of the lost", form=".0%")]
+    columns = [
+        Column("seat"),
+        Column("event", "repeated from event"),
+        _BACK,
+        Column("share", "of the lost", form=".0%"),
+    ]
     columns += [Column("p", form=P), Column("back_n", "n"), Column("dollars")]
-    title = f"What comes back in {metric}, each seat done anew"
+    title = f"Regained {metric}, each seat's work repeated"
     tables = [Table("blame", title, columns, cells, notes(estimates))]
     if details:
         columns = [Column("finding", once=True), Column("credit", "credit of the run"), Column("seat"), _BACK]
-        tables.append(Table("findings", "Credit that comes back by finding", columns, details))
-    alt = f"What comes back in {metric} for each seat, with intervals; the table has the numbers."
-    drawing = Drawing(
-        "blame", f"Lost {metric} that comes back, by seat", alt, partial(_figure, estimates, cells, metric)
-    )
+        tables.append(Table("findings", "Credit regained by finding", columns, details))
+    alt = f"Regained {metric} for each seat, with intervals; the table has the numbers."
+    drawing = Drawing("blame", f"Regained {metric} by seat", alt, partial(_figure, estimates, cells, metric))
     return Result(tables, [drawing], list(_sentences(estimates, cells, metric, sum(costs.values()))))
 
 
-_BACK: Final = Column("back", "comes back", form="+.3f", shows="both")
+_BACK: Final = Column("back", "regained", form="+.3f", shows="both")
 
 
 def _credits(store: Store, runs: Sequence[RunRecord]) -> dict[str, dict[str, float]]:
@@ -158,11 +161,11 @@ def _sentences(
     share = "" if row["share"] is None else f", {row['share']:.0%} of what was lost"
     size = f"{shown.value:+.2f}{ends} in {metric}{share}, {shown.n} continuation{'s' * (shown.n > 1)}"
     if low is not None and low > 0:
-        yield f"{row['seat']} lost the most: done anew, {size} comes back."
+        yield f"{row['seat']} lost the most: repeating its work regains {size}."
     else:
-        yield f"Can't tell who lost the credit: the most comes back from {row['seat']}, {size}."
+        yield f"Can't tell who lost the credit: repeating the work of {row['seat']} regains most, {size}."
     if also := [other["seat"] for each, other in zip(estimates[1:], rows[1:], strict=True) if (each.low or 0.0) > 0]:
-        yield f"Something comes back from {', '.join(also)}, too."
+        yield f"Repeating the work of {', '.join(also)} regains some, too."
     yield (
         "A seat is compared with what it handed over, both continued by the same models; intervals and p are "
         f"simultaneous for {len(rows)} seats. Finding this out cost {show_dollars(spent)}."
@@ -176,5 +179,5 @@ def _figure(estimates: Sequence[Estimate], rows: Sequence[Mapping[str, Any]], me
     ax.axvline(0, color=GREY, linewidth=0.8)
     ax.set_yticks(range(len(rows)), [row["seat"] for row in rows])
     ax.invert_yaxis()
-    ax.set_xlabel(f"{metric} that comes back, with simultaneous {LEVEL:.0%} intervals")
+    ax.set_xlabel(f"regained {metric}, with simultaneous {LEVEL:.0%} intervals")
     return figure

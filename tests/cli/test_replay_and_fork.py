@@ -49,7 +49,7 @@ def test_a_replay_tells_which_code_prints_something_else_and_exits_with_3(labmat
     assert labmates("replay", run.id).code == 0
     told = labmates("replay", other.id)
     assert told.code == 3
-    assert told.out.startswith(f"the record follows from itself: {len(events)} events")
+    assert told.out.startswith(f"the record is consistent, some code prints something else now: {len(events)} events")
     assert f"\n{len(cells)} of {len(cells)} cells print something else now" in told.out
     assert f"\n{cells[0]} (tool_call, files)\n  recorded: " in told.out
     done = labmates("replay", other.id, "--json")
@@ -69,7 +69,7 @@ def test_a_replay_tells_what_differs_and_exits_with_1(labmates: Labmates, store:
     told = labmates("replay", other.id)
     assert told.code == 1
     number = sum(event.type == "failed_reply" for event in events)
-    assert told.out.startswith(f"the record does not follow from itself: {number} differences in {len(events)} events")
+    assert told.out.startswith(f"the record is inconsistent: {number} differences in {len(events)} events")
     assert "data/0/data_lead/work/0 (failed_reply, reason)\n  recorded: because\n  now: no tool call" in told.out
     assert f"and {number - 5} more" in told.out
     done = labmates("replay", other.id, "--json")

@@ -21,7 +21,7 @@ def test_a_saboteur_is_told_if_another_model_does_its_work(tmp_path: Path, seat:
     assert all(other["back"] < first["back"] / 2 for other in others)
     assert {row["seat"] for row in found.table("blame").rows} == {*SEATS}
     assert {row["finding"] for row in found.table("findings").rows if row["seat"] == seat and row["back"] > 0.5}
-    assert found.verdict[0].startswith(f"{seat} lost the most: done anew, +")
+    assert found.verdict[0].startswith(f"{seat} lost the most: repeating its work regains +")
     assert again.verdict == found.verdict
     with labmates.records.store.Store(run.store) as store:
         forks = [each for each in store.runs() if each.origin]

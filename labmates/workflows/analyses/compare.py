@@ -9,9 +9,9 @@ from labmates.workflows.protocol.analysis import ANY_KIND, Analysis, Result, Run
 
 
 def compare(runs: Runs, params: CompareParams) -> Result:
-    """Tell whether conditions differ, and by how much.
+    """Test whether conditions differ, and by how much.
 
-    A CONDITION is NAME=VALUE or NAME!=VALUE, or several joined by commas, with LABEL: before it if you like. --by
+    A CONDITION is NAME=VALUE or NAME!=VALUE, or several joined by commas, optionally after LABEL:. --by
     compares the values of a parameter: organisation, model, mechanism, wording, budget, arm, study; --by player
     compares the models that played in the same run; --each answers for each value of a further parameter. Runs are
     paired by seed with all else equal. All conditions of a data set (task and seed) are one unit, so the interval holds

@@ -15,7 +15,7 @@ class ComparisonParams(Params):
     metric: str | None = Field(None, description="Primary outcome. [default: that of the experiment]")
     where: tuple[str, ...] = Field((), description="Only runs with NAME=VALUE (or NAME!=VALUE); repeatable.")
     over: tuple[Literal["tasks", "models", "families"], ...] = Field(
-        (), description="Let this hold for new tasks, models or families of models too; these are then the clusters."
+        (), description="Extend the answer to new tasks, models or families of models, which are then the clusters."
     )
     within: float | None = Field(
         None, gt=0, description="Differences up to this size count as tied. [default: 5 % of the range]"

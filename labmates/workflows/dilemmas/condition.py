@@ -72,7 +72,7 @@ def _table(value: Any) -> Any:
 
 
 class DilemmaCondition(AblatedCondition):
-    """One social dilemma under one mechanism, played by every combination of models (CoopEval, section 5)."""
+    """Let every combination of models play a social dilemma under a mechanism (CoopEval, section 5)."""
 
     kind: ClassVar[str] = "dilemma"
     material: ClassVar[frozenset[str]] = frozenset({"game", "mechanism", "terms", "entrants", "seating"})

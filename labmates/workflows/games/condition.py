@@ -18,7 +18,7 @@ Reasoning = Literal["none", "cot", "tom"]
 
 
 class GameCondition(WordedCondition):
-    """One cell of a behavioural game played by models (cooperative-profiles paper, section 3)."""
+    """Let models play a behavioural game (cooperative-profiles paper, section 3)."""
 
     kind: ClassVar[str] = "game"
     material: ClassVar[frozenset[str]] = frozenset({"game", "group_size", "groups", "rounds", "rules"})

@@ -26,7 +26,7 @@ def _sizes(value: object) -> object:
 
 
 class TournamentCondition(AblatedCondition):
-    """One cell of tournaments of the iterated prisoner's dilemma (super-additive paper, section 3)."""
+    """Play a tournament of the iterated prisoner's dilemma (super-additive paper, section 3)."""
 
     kind: ClassVar[str] = "tournament"
     material: ClassVar[frozenset[str]] = frozenset(

@@ -154,7 +154,7 @@ def fault(condition: Condition, name: str, text: str) -> ValidationError:
 
 
 class SelfplayCondition(PopulationCondition):
-    """One model's strategies in groups of every mixture of two attitudes (collective-behaviour paper, section 5)."""
+    """Play one model's strategies in groups that mix two attitudes (collective-behaviour paper, section 5)."""
 
     kind: ClassVar[str] = "selfplay"
 
@@ -206,7 +206,7 @@ _USUAL = {"paper": (200, 0.1), "imitation": (1000, 0.0025), "moran": (10_000, 0.
 
 
 class EvolutionCondition(PopulationCondition):
-    """Cultural evolution of genes: the author and attitude of strategies (collective-behaviour paper, section 6)."""
+    """Evolve a population of strategies by author and attitude (collective-behaviour paper, section 6)."""
 
     kind: ClassVar[str] = "evolution"
 
@@ -338,7 +338,7 @@ PROMPTS_VERSION = "3"
 
 
 class StrategiesCondition(PlayCondition):
-    """Strategies that a model writes for one game with one attitude (collective-behaviour paper, section 4.1)."""
+    """Have a model write strategies for one game with one attitude (collective-behaviour paper, section 4.1)."""
 
     kind: ClassVar[str] = "strategies"
 

@@ -46,7 +46,7 @@ _OF_ONE: Final[Mapping[str, Any]] = {"team_size": 1, "deliberation_rounds": 0, "
 
 
 class ScienceCondition(Condition):
-    """One cell of the science lab (cooperative-profiles paper, section 4.1.1)."""
+    """Run the science lab: teams analyse a data set and write a paper (cooperative-profiles paper, section 4.1.1)."""
 
     kind: ClassVar[str] = "science"
     material: ClassVar[frozenset[str]] = frozenset({"task", "difficulty", "organisation", "solo", "evidence", "arm"})

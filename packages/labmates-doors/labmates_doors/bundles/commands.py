@@ -53,9 +53,7 @@ def bundle() -> None:
 
 @bundle.command(epilog="Example: labmates bundle science-small -o science-small.zip")
 @click.argument("study", metavar="STUDY")
-@click.option(
-    "-o", "--out", "path", type=click.Path(path_type=Path), required=True, help="File to write, a new one. [required]"
-)
+@click.option("-o", "--out", "path", type=click.Path(path_type=Path), required=True, help="File to write, a new one.")
 @json_option()
 @store_option
 def make(study: str, path: Path, as_json: bool, store: str | None) -> None:
@@ -83,7 +81,7 @@ def make(study: str, path: Path, as_json: bool, store: str | None) -> None:
 @_sandbox
 @json_option()
 def verify(path: Path, digest: str | None, save: str | None, sandbox: str, as_json: bool) -> int:
-    """Check a bundle offline, without keys: digests, every table computed anew, every run replayed.
+    """Check a bundle offline, without keys: digests, every table recomputed, every run replayed.
 
     The exit code is 0 if everything was checked and matches, 1 if the bundle is refused, and 3 if nothing is wrong, but
     something can't be checked here, such as runs made with other code that replay otherwise.
@@ -123,7 +121,7 @@ def _print(checked: Checked, *, with_digest: bool) -> None:
     if not checked.faults:
         what = f"{checked.replayed:,} of {checked.runs:,} runs replayed ({checked.events:,} events)"
         told.print(clean(f"Study {checked.study}, made by labmates {checked.version}."), soft_wrap=True)
-        told.print(f"{what}, {checked.tables} tables computed anew; nothing differs.", soft_wrap=True)
+        told.print(f"{what}, {checked.tables} tables recomputed; nothing differs.", soft_wrap=True)
         _list("Could not be checked here:", checked.unchecked)
         _list("Noticed:", checked.notes)
         if with_digest:
@@ -145,15 +143,13 @@ def _list(title: str, texts: list[str] | tuple[str, ...]) -> None:
 
 @click.command(epilog="Example: labmates leaderboard bundles -o site")
 @click.argument("folder", metavar="FOLDER", type=click.Path(path_type=Path))
-@click.option(
-    "-o", "--out", "site", type=click.Path(path_type=Path), required=True, help="Folder of the page. [required]"
-)
+@click.option("-o", "--out", "site", type=click.Path(path_type=Path), required=True, help="Folder of the page.")
 @_sandbox
 @json_option()
 def leaderboard(folder: Path, site: Path, sandbox: str, as_json: bool) -> int:
     """Check all bundles of a folder, and rank their models on a static page.
 
-    The page, index.html, is made from bundles alone of which everything was checked and matches; it names the others
+    The page, index.html, is made only from bundles of which everything was checked and matches; it lists the others
     with the reason. The exit code is 1 if there is none.
     """
     from labmates_doors.bundles.leaderboard import ranked
