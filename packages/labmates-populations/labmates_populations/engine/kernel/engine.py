@@ -35,6 +35,8 @@ _MOST_ALONE = 128
 _MOST_KEPT = 128
 """Maximum number of processes of single strategies that are kept for the next batch."""
 _MOST_TABLES = 2
+_MOST_COLUMNS = 5
+"""Number of opponents up to which moves are cached by what each opponent does; the table doubles with each."""
 _NOISE, _ORDER = 1, 2
 """Components of the seeds of noise and of the order of players, in contrast to players' random numbers."""
 _COMPILED_ONES = -1
@@ -161,10 +163,11 @@ class Engine:
         for strategy in list(self._hosts)[: max(0, len(self._hosts) - kept)]:
             self.end_host(strategy)
 
-    def table(self, game: RepeatedGame) -> Table:
-        """The cached moves of a game."""
-        table = self._tables.pop(game, None) or Table(game.n_players)
-        self._tables[game] = table  # least recently used first
+    def table(self, game: RepeatedGame, outcomes: int) -> Table:
+        """The cached moves of a game, in which a player observes one of `outcomes` in a round."""
+        key = game, outcomes
+        table = self._tables.pop(key, None) or Table(outcomes)
+        self._tables[key] = table  # least recently used first
         if len(self._tables) > _MOST_TABLES:
             del self._tables[next(iter(self._tables))]
         return table
@@ -229,7 +232,11 @@ class _Play:
             "moves": len(game.labels),
             "seed": batch.seed, "seats": batch.groups.shape[1], "paper": paper,
         }  # fmt: skip
-        same = self._running & ~random & ~of_paper
+        self._columns = of_paper if paper and game.is_binary and others <= _MOST_COLUMNS else None
+        """The players whose observation of a round is what each opponent did, if the table has room for it."""
+        same = self._running & ~random
+        if self._columns is None:
+            same &= ~of_paper
         # With noise, a move does not follow from the player's observations.
         same &= game.is_binary and game.noise == 0 and batch.given is None and not game.sources
         self._begun: set[int] = set()
@@ -245,7 +252,7 @@ class _Play:
             self._native = programs.players(terms_of(game), self._strategies, able, batch.seed, numbers, seats)
             same &= ~self._native.playing
             payoffs, counts = self._native.payoffs, self._native.counts
-        self._table = engine.table(game)
+        self._table = engine.table(game, game.n_players if self._columns is None else 1 << others)
         self._nodes = self._table.start(self._strategies, same & (not batch.anew), rounds)
         stocks = None if game.start(1) is None else np.zeros((places, rounds))
         self._history = History(np.zeros((places, rounds), kind), payoffs, counts, stocks, *theirs)
@@ -280,7 +287,10 @@ class _Play:
         self.actions[:, t] = own
         counts = counts.reshape(-1, *self._history.counts.shape[2:])
         self._write(t, actions, paid, counts)
-        self._nodes = self._table.after(self._nodes, counts)
+        seen, theirs = counts, self._history.their_actions
+        if self._columns is not None and theirs is not None:
+            seen = np.where(self._columns, theirs[:, t] @ (1 << np.arange(theirs.shape[2])), counts)
+        self._nodes = self._table.after(self._nodes, seen)
 
     def _outcome(self, t: int, own: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.float64], NDArray[np.int64]]:
         """The moves and payoffs of a round, of the strategies first, and the moves of others that each of them sees."""

@@ -31,10 +31,14 @@ def words(text: str) -> list[str]:
     return text.split()
 
 
+_HISTORIES = interface.PlayerHistory, interface.PaperHistory, interface.ActionHistory
+
+
 def own(thing: Any) -> Any:
-    """A thing whose attributes a player may change: an instance, a class or a function of its code."""
+    """A thing whose attributes a player may change: an instance, a class or a function of its code, or a history."""
     kind = type(thing)
-    if kind.__module__ == OWN or (issubclass(kind, (type, types.FunctionType)) and thing.__module__ == OWN):
+    made = issubclass(kind, (type, types.FunctionType)) and thing.__module__ == OWN
+    if made or kind.__module__ == OWN or issubclass(kind, _HISTORIES):
         return thing
     raise dataclasses.FrozenInstanceError(f"an attribute of {kind.__name__} can't be changed or read here")
 

@@ -187,6 +187,8 @@ class PlayerHistory:
     round_number: int
 
     def __init__(self, my_actions: Bools, my_payoffs: Floats, opponent_cooperators: Counts) -> None:
+        for one in (my_actions, my_payoffs, opponent_cooperators):
+            one.flags.writeable = False  # as in the published program
         self.my_actions = my_actions
         self.my_payoffs = my_payoffs
         self.opponent_cooperators = opponent_cooperators
@@ -245,6 +247,8 @@ class PaperHistory:
     def __init__(
         self, my_actions: Bools, my_payoffs: Floats, opponent_actions: Bools, opponent_payoffs: Floats
     ) -> None:
+        for one in (my_actions, my_payoffs, opponent_actions, opponent_payoffs):
+            one.flags.writeable = False
         self.my_actions = my_actions
         self.my_payoffs = my_payoffs
         self.opponent_actions = opponent_actions
@@ -254,3 +258,15 @@ class PaperHistory:
     def round_number(self) -> int:
         """Number of rounds seen."""
         return len(self.my_actions)
+
+
+class SeenPaperHistory(PaperHistory):
+    """A history of read-only arrays."""
+
+    __slots__ = ()
+
+    def __init__(self, record: Record, t: int) -> None:
+        self.my_actions = record.actions[:t]
+        self.my_payoffs = record.payoffs[:t]
+        self.opponent_actions = record.opponent_actions[:t]
+        self.opponent_payoffs = record.opponent_payoffs[:t]

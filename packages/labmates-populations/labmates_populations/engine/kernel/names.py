@@ -41,12 +41,19 @@ def _modulo(left: Any, right: Any) -> Any:
     return left % right
 
 
-def _mean(values: Any, *arguments: Any, **options: Any) -> Any:
+def _sum(values: Any, axis: Any = None, **options: Any) -> Any:
+    """The sum, equal to numpy's, but twice as fast for arrays."""
+    if type(values) is np.ndarray and not options:
+        return np.add.reduce(values, axis)
+    return np.sum(values, axis, **options)
+
+
+def _mean(values: Any, axis: Any = None, **options: Any) -> Any:
     """The mean, equal to numpy's, but twice as fast for the arrays of a history."""
-    plain = type(values) is np.ndarray and values.ndim == 1 and not arguments and not options
-    if plain and len(values) and values.dtype in _EXACT:
-        return np.add.reduce(values, dtype=np.float64) / len(values)
-    return np.mean(values, *arguments, **options)
+    plain = type(values) is np.ndarray and not options and type(axis) in (int, type(None))
+    if plain and values.size and values.dtype in _EXACT:
+        return np.add.reduce(values, axis, np.float64) / (values.size if axis is None else values.shape[axis])
+    return np.mean(values, axis, **options)
 
 
 def _hashed(item: Any) -> Any:
@@ -101,6 +108,7 @@ CALLS: dict[str, Callable[..., Any]] = {
               "repeat roll round sign sort sqrt square std subtract sum take tile unique var where zeros zeros_like "
               "ones_like"),
     "numpy.mean": _mean,
+    "numpy.sum": _sum,
     "hash": lambda item: hash(_hashed(item)),
     "set": _set,
 }  # fmt: skip
@@ -108,6 +116,8 @@ CALLS: dict[str, Callable[..., Any]] = {
 _REWRITTEN: dict[str, Callable[..., Any]] = {
     "action_of": lambda value: interface.Action(value),
     "added": _added,
+    "current_history": interface.PlayerHistory,
+    "paper_history": interface.PaperHistory,
     "enumeration": lambda name, members: Enum(name, members),
     "modulo": _modulo,
     "power": _power,
@@ -119,7 +129,7 @@ TYPES: dict[str, Any] = {
     **{name: getattr(builtins, name) for name in ("bool", "dict", "float", "int", "list", "str", "tuple")},
     **_all_of(np, "bool_ float32 float64 floating generic int32 int64 int_ integer ndarray number"),
     "Action": interface.Action,
-    "PlayerHistory": interface.PlayerHistory,
+    "PlayerHistory": (interface.PlayerHistory, interface.PaperHistory),
 }
 """Types available to a compiled strategy in type checks."""
 NUMBERS = frozenset({"bool", "float", "int"} | {f"numpy.{name}" for name in (

@@ -37,6 +37,7 @@ from labmates_populations.engine.kernel.interface import (
     PaperHistory,
     Record,
     SeenHistory,
+    SeenPaperHistory,
 )
 from labmates_populations.engine.kernel.limits import MARKS, MOST_SPENT, PLACE, DecisionTimeout, Watch
 from labmates_populations.engine.kernel.names import compiled_names, own_names
@@ -403,12 +404,7 @@ class _PaperSeen:
         self.t = t
 
     def history(self) -> PaperHistory | None:
-        if self.t == 0:
-            return None
-        t, record = self.t, self._record
-        return PaperHistory(
-            record.actions[:t], record.payoffs[:t], record.opponent_actions[:t], record.opponent_payoffs[:t]
-        )
+        return None if self.t == 0 else SeenPaperHistory(self._record, self.t)
 
 
 def _in_paper_form(decide: Callable[..., Any]) -> Callable[..., Any]:

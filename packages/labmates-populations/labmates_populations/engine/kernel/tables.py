@@ -1,6 +1,6 @@
 """Cached moves of deterministic players: equal strategies with equal observations make equal moves.
 
-A player's observations are a path through a tree: the number of other cooperators in each round. Its own moves and
+A player's observations are a path through a tree: what the others did in each round, as a number. Its own moves and
 payoffs follow from the path. A node of the tree holds the player's move, once it is known.
 """
 
@@ -17,17 +17,17 @@ UNKNOWN = -1
 
 
 class Table:
-    """The moves of deterministic strategies in one game with groups of `players`."""
+    """The moves of deterministic strategies in one game, in which a round has one of some `outcomes` for a player."""
 
-    def __init__(self, players: int) -> None:
-        self.players = players
-        self._most = _MOST_BYTES // (4 * players)
+    def __init__(self, outcomes: int) -> None:
+        self.outcomes = outcomes
+        self._most = _MOST_BYTES // (4 * outcomes)
         self._forget()
 
     def _forget(self) -> None:
         self._roots: dict[int, int] = {}
         self._used = 1  # node 0 is unused
-        self._next = np.zeros((_FIRST, self.players), np.int32)
+        self._next = np.zeros((_FIRST, self.outcomes), np.int32)
         self._moves = np.full(_FIRST, UNKNOWN, np.int8)
 
     def start(self, numbers: NDArray[np.int64], kept: NDArray[np.bool_], rounds: int) -> NDArray[np.int64]:
@@ -55,11 +55,11 @@ class Table:
         self._moves[nodes] = moves
         self._moves[0] = UNKNOWN
 
-    def after(self, nodes: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The nodes after a round, by the number of other cooperators; 0 stays 0."""
+    def after(self, nodes: NDArray[np.int64], seen: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The nodes after a round with these outcomes; 0 stays 0."""
         if not nodes.any():
             return nodes
-        keys = nodes * self.players + counts
+        keys = nodes * self.outcomes + seen
         following = self._next.reshape(-1)[keys]
         missing = np.flatnonzero((following == 0) & (nodes > 0))
         if len(missing):

@@ -53,7 +53,7 @@ UNFIT = {
     "an array of texts": "np.array([history]).astype(str)\nreturn C",
     "an array that is written": "np.add(1, 2, np.zeros(1))\nreturn C",
     "a sum of objects": "history.my_actions.sum(0, 'O')\nreturn C",
-    "a history by places": "PlayerHistory([], [], [])\nreturn C",
+    "a history without payoffs": "PlayerHistory(history.my_actions, history.my_actions)\nreturn C",
     "a name of the interpreter": "return C if __name__ else D",
     "a function of the rewritten code": "return C if power(2, 3) else D",
     "a set of itself": "x = set()\nx.add(self)\nreturn C",
@@ -76,6 +76,13 @@ FIT = {
     "a shorter history": "h = PlayerHistory(my_actions=history.my_actions[1:], my_payoffs=history.my_payoffs[1:],\n"
     "                  opponent_cooperators=history.opponent_cooperators[1:])\n"
     "return C if h.round_number % 2 or sum(h.opponent_cooperators) > 3 else D",
+    "histories by places": "x = history.opponent_cooperators\nh = PlayerHistory(x > 1, x / 2, x)\n"
+    "h.my_payoffs[:1] = 1\nreturn C",
+    "sums along an axis": "x = np.array([[0.1, 0.2], [history.round_number, 0.3]])\n"
+    "y = np.sum(x, axis=0) * np.mean(x, axis=1) + np.sum(x, 1) * np.mean(x, 0) + np.sum(x > 0) * np.mean(x)\n"
+    "return C if np.sum(y) % 1 > 0.5 else D",
+    "sums along no axis": "return C if np.mean(history.my_actions, axis=1) > 0 else D",
+    "means of nothing": "return C if np.mean(history.my_actions[:0]) != np.sum(history.my_actions[:0]) else D",
     "what may have a list": "x = history.opponent_cooperators\n"
     "return C if sum(x.tolist() if hasattr(x, 'tolist') else x) % 2 else D",
     "words": "self.mode = 'kind' if history.round_number < 3 else 'hard'\nreturn C if self.mode in {'kind'} else D",

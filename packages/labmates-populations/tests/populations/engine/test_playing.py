@@ -114,6 +114,42 @@ def test_a_strategy_of_the_papers_form_sees_a_column_for_each_opponent(play: Pla
     assert result.actions[0, :, 0].all()
 
 
+@pytest.mark.parametrize(
+    ("body", "way"),
+    [
+        ("x = history or PlayerHistory(np.ones(1), np.ones(1), np.ones((1, 2)), np.ones((1, 2)))", "compiled"),
+        ("x = PlayerHistory(my_actions=1 > np.ones(1), my_payoffs=np.ones(1),\n"
+         "    opponent_actions=np.ones((1, 2)), opponent_payoffs=np.ones((1, 2)))", "compiled"),
+        ("x = history or PlayerHistory(np.ones(1), np.ones(1), np.ones((1, 2)), np.ones((1, 2)))\n"
+         "x.my_actions = np.append(x.my_actions, True)\nx.my_actions[0] = True", "process"),
+    ],
+)  # fmt: skip
+def test_a_history_of_the_papers_form_can_be_made_and_changed_but_its_arrays_cannot(
+    workers: Workers, body: str, way: str
+) -> None:
+    test = "try: x.my_payoffs[0] = 1\nexcept ValueError: return C if isinstance(x, PlayerHistory) else D\nreturn D"
+    told = strategy(f"{body}\n{test}", arguments="state: GameState, history: None | PlayerHistory")
+    [found] = workers.load("test.py", HEAD + told)
+    [result] = workers.play([Batch(make_repeated("public-goods", 3, 4), np.full((1, 3), found.index), 0)])
+    assert (found.way, result.errors) == (way, {})
+    assert result.actions.all()
+
+
+def test_moves_of_the_papers_form_are_known_from_what_each_opponent_did() -> None:
+    copies = "return C if state.round_number == 0 or history.opponent_actions[-1, 1] else D"
+    group = [strategy(copies, arguments="state: GameState, history"), strategy("return C", name="Strategy_X_2"),
+             strategy("return D", name="Strategy_X_3")]  # fmt: skip
+    with Workers(processes=1) as workers:
+        numbers = [workers.load("test.py", HEAD + one)[0].index for one in group]
+        played = []
+        for order in ([0, 1, 2], [0, 2, 1], [0, 1, 2]):
+            batch = Batch(make_repeated("public-goods", 3, 4), np.array([[numbers[one] for one in order]]), 0)
+            [result] = workers.play([batch])
+            played.append((result.actions[0, :, 0].tolist(), bool(result.costs)))
+    alone, together = [True, False, False, False], [True] * 4
+    assert played == [(alone, True), (together, True), (alone, False)]
+
+
 def test_the_state_of_other_games_has_no_stock(play: Play) -> None:
     told = strategy(
         "return C if type(state) is GameState and state.round_number < 9 else D", arguments="state: GameState, history"

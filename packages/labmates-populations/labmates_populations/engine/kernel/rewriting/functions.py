@@ -66,7 +66,10 @@ _PLAIN = frozenset({
 """Nodes that need no check besides their children."""
 _CONSUMERS = frozenset({"all", "any", "sum", "min", "max", "list", "tuple", "set", "sorted", "len", "dict", "next"})
 _HIGHER = frozenset({"map", "filter"})
-_HISTORY = {"my_actions", "my_payoffs", "opponent_cooperators"}
+_HISTORIES = {
+    "current_history": ("my_actions", "my_payoffs", "opponent_cooperators"),
+    "paper_history": ("my_actions", "my_payoffs", "opponent_actions", "opponent_payoffs"),
+}
 
 
 class Function:
@@ -422,11 +425,13 @@ class Function:
         raise UnfitError(f"line {node.lineno}: {function}")
 
     def _history_made(self, node: ast.Call) -> ast.Call:
-        if node.args or {one.arg for one in node.keywords} != _HISTORY:
-            raise UnfitError(f"line {node.lineno}: a history of another form")
-        for one in node.keywords:
-            one.value = self.visit(one.value)
-        return call("PlayerHistory", [], node.keywords)
+        for made, names in _HISTORIES.items():
+            left = names[len(node.args) :]
+            if len(node.args) <= len(names) and sorted(str(one.arg) for one in node.keywords) == sorted(left):
+                for one in node.keywords:
+                    one.value = self.visit(one.value)
+                return call(made, [*map(self.visit, node.args)], node.keywords)
+        raise UnfitError(f"line {node.lineno}: a history of another form")
 
     def _base_made(self, node: ast.Call) -> ast.Call:
         match node.args, node.keywords:
