@@ -136,10 +136,8 @@ def models_table(
             row[title] = f"{fmean(values):.2f}{mark}" if values else "–"
         calls = sum(each.llm_calls for each in usage)
         row |= {
-            "calls": calls,
             "failed_replies": sum(each.failed_replies for each in usage) / calls if calls else None,
             "tool_calls": sum(each.tool_calls for each in usage),
-            "tokens": sum(each.input_tokens + each.output_tokens for each in usage),
             "seconds_per_run": fmean(run.seconds for run in mine),
         }
         rows.append(row)
