@@ -75,6 +75,13 @@ def _who(event: Event) -> str:
     return "/".join(filter(None, (event.team, event.agent)))
 
 
+def _speaker(event: Event) -> str:
+    """Who acts; with the step if that alone tells the seat, as where a model plays against itself."""
+    if event.agent and event.agent not in event.step and event.step.startswith(event.team):
+        return f"{event.agent} at {event.step}"
+    return _who(event)
+
+
 SHORT_CHARS = 400
 
 
@@ -161,7 +168,7 @@ def _prompts(event: LLMCallEvent, bodies: Bodies, shown: set[int], most: int | N
     """Print a call's new messages, without replies and tool results, which are printed as events."""
     from labmates.pages.rendering import as_text
 
-    who = _who(event) or event.judge
+    who = _speaker(event) or event.judge
     for number in event.messages:
         message = bodies[number]
         if number not in shown and message["role"] in ("system", "user"):
@@ -175,7 +182,7 @@ def _tell(event: Event, bodies: Bodies, most: int | None) -> None:
     from labmates.records.event_text import heading
     from labmates.studies.progress import team_title
 
-    title, who = heading(event), _who(event)
+    title, who = heading(event), _speaker(event)
     if event.type in _SUMMED_UP:
         return
     if event.type == "phase":

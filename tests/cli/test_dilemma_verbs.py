@@ -82,6 +82,9 @@ def test_a_cross_play_is_run_rated_and_told(labmates: Labmates, tmp_path: Path) 
     assert {one["table"] for one in rows} == {"designs"}
     shown = labmates("show", run["id"])
     assert shown.code == 0, shown.err
+    # A model plays against itself, and its seats are told apart.
+    choices = [line for line in shown.out.splitlines() if line.startswith("scripted:defect at all/1/1/choose/")]
+    assert len(choices) == len(set(choices)) > 1
 
 
 def test_models_over_http_have_their_own_settings_and_are_shown_their_faults(labmates: Labmates) -> None:

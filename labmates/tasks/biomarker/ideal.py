@@ -11,7 +11,7 @@ import pandas as pd
 
 from labmates.tasks.biomarker.data import Cohort, Trial, TrialLevel
 from labmates.tasks.biomarker.findings import BiomarkerFindings, BiomarkerTruth, MarkerEffect, Subtype
-from labmates.tasks.biomarker.records import LACK, Laboratory
+from labmates.tasks.biomarker.records import LACK, NOT_DONE, Laboratory
 from labmates.tasks.noise import Floats
 
 FARTHEST = 4.0
@@ -24,7 +24,7 @@ def ideal_findings(
     """What the table allows to state at best."""
     table = frame.drop_duplicates("patient").sort_values("patient").reset_index(drop=True)
     marker = _expected_levels(_measured(table, trial, laboratory), level.assay_noise)
-    y = table["improvement"].to_numpy(dtype=float)
+    y = table["improvement"].replace(NOT_DONE, np.nan).to_numpy(dtype=float)
     stayed = np.abs(y - np.nanmean(y)) < 6 * np.nanstd(y)
     treated = cohort.treated.astype(float)
     main, apart = np.flatnonzero(trial.prognostic), np.flatnonzero(trial.predictive)

@@ -10,6 +10,7 @@ import pandas as pd
 
 from labmates.tasks.base import Division, Instruments
 from labmates.tasks.biomarker.data import MARKERS
+from labmates.tasks.biomarker.records import NOT_DONE
 from labmates.tasks.evidence import check_runs, code_blocks, code_names, coded
 
 if TYPE_CHECKING:
@@ -149,8 +150,11 @@ def _span(column: pd.Series) -> tuple[float, float]:
 
 
 def _on_forms(lot: pd.DataFrame, offset: float, gain: float) -> pd.DataFrame:
-    """A lot's records with the improvement, if included, in the points of its forms."""
-    return lot.assign(improvement=(offset + gain * lot["improvement"]).round(2)) if "improvement" in lot else lot
+    """A lot's records with the improvement, if included, in the points of its forms, empty for those who left."""
+    if "improvement" not in lot:
+        return lot
+    points = lot["improvement"].mask(lot["improvement"] == NOT_DONE)
+    return lot.assign(improvement=(offset + gain * points).round(2))
 
 
 def _readouts(column: pd.Series, offset: float, exponent: float) -> pd.Series:

@@ -22,7 +22,7 @@ SITES: Final = (
     *("Harrowby", "Inverdale", "Kingsbridge", "Larkfield", "Millbrook", "Northcote", "Oakhurst"),
 )
 BATCHES: Final = 15
-NOT_DONE: Final = -9.0
+NOT_DONE: Final = -99.0
 KILOS_A_POUND: Final = 0.45359237
 LACK: Final = 0.5
 """Change of the log odds (or log probability) of a missing value per standard deviation of its cause."""
@@ -135,9 +135,10 @@ def _noted(values: Floats, share: float, level: TrialLevel, rng: np.random.Gener
 def _outcome(cohort: Cohort, level: TrialLevel, rng: np.random.Generator) -> Floats:
     """The improvement of patients who stayed; a poor improvement makes dropout more likely."""
     poor = LACK * (cohort.improvement.mean() - cohort.improvement) / cohort.improvement.std()
-    left = rng.random(len(poor)) < 1 / (1 + (1 / level.dropout - 1) * np.exp(-poor))
+    chance, drawn = 1 / (1 + (1 / level.dropout - 1) * np.exp(-poor)), rng.random(len(poor))
     written = slip_decimals(np.round(cohort.improvement, 1), level.slips, rng)
-    return np.where(left, np.nan, np.round(written, 1))
+    # Half are marked by a number, which raw means and correlations don't survive.
+    return np.where(drawn < chance / 2, NOT_DONE, np.where(drawn < chance, np.nan, np.round(written, 1)))
 
 
 def _measurements(

@@ -67,7 +67,7 @@ class BiomarkerTask(Task[BiomarkerTruth, BiomarkerFindings]):
     name = "biomarker"
     title = "Biomarkers of treatment response"
     brief = BRIEF
-    version = "3"
+    version = "4"
     findings = BiomarkerFindings
     instruments = BiomarkerInstruments()
     analysis = BIOMARKER_ANALYSIS
