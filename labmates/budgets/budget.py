@@ -246,6 +246,10 @@ def _wake(loop: asyncio.AbstractEventLoop, freed: asyncio.Event) -> None:
         loop.call_soon_threadsafe(freed.set)
 
 
+GATEWAY_TIMEOUTS = (504, 524)
+"""Error statuses of servers between that stopped waiting for a model, which may have worked and is billed then."""
+
+
 @dataclass(frozen=True)
 class LostAttempt:
     """An attempt without a reply that is charged: its charge, the reason, the charged usage, and the provider's bill.

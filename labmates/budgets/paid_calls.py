@@ -10,10 +10,18 @@ from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMes
 from langchain_core.outputs import ChatResult
 from langgraph.types import Command
 
-from labmates.budgets.budget import Budget, Hold, ReplyHold
+from labmates.budgets.budget import GATEWAY_TIMEOUTS, Budget, Hold, ReplyHold
 from labmates.budgets.ledger import InsufficientFundsError
 from labmates.budgets.prices import Price
-from labmates.budgets.tokens import LIMIT_FIELDS, estimate_messages, limited, read_usage, token_bound
+from labmates.budgets.tokens import (
+    LIMIT_FIELDS,
+    MOST_TOKENS,
+    TEMPLATE_TOKENS,
+    estimate_messages,
+    limited,
+    read_usage,
+    token_bound,
+)
 
 
 class ModelCall(ReplyHold):
@@ -67,8 +75,10 @@ class ModelCall(ReplyHold):
         if reported is not None and reported.get("total_cost") == 0:
             self.release("from LangChain's cache")
             return
+        # One wrong report must not empty the pool.
+        most = (self._most_inputs(), max(self.limit, token_bound([reply]) - TEMPLATE_TOKENS))
         usage, doubts = read_usage(
-            reported, prompt=self._inputs, output=lambda: estimate_messages([reply]), reasoning=0
+            reported, prompt=self._inputs, output=lambda: estimate_messages([reply]), reasoning=0, most=most
         )
         note = "; ".join(doubts) or ("estimated: the server reported no usage" if usage.estimated else "")
         self.settle(usage, note)
@@ -76,9 +86,10 @@ class ModelCall(ReplyHold):
     def _inputs(self) -> int:
         return estimate_messages(self.prompt, self._tools)
 
-
-_MAY_BE_BILLED = (408, 504, 524)
-"""Error statuses of servers that stopped waiting for a model, which may have worked."""
+    def _most_inputs(self) -> int:
+        """An upper bound of the prompt's tokens; of one with blocks, which may name pictures, that of any report."""
+        is_text = all(isinstance(message.content, str) for message in self.prompt)
+        return token_bound(self.prompt, self._tools) if is_text else MOST_TOKENS
 
 
 def _is_unbilled(error: BaseException) -> bool:
@@ -87,7 +98,7 @@ def _is_unbilled(error: BaseException) -> bool:
     while reason is not None:
         named = (getattr(reason, name, None) for name in ("status_code", "status", "code"))
         if status := next((code for code in named if isinstance(code, int) and 400 <= code < 600), 0):
-            return status not in _MAY_BE_BILLED
+            return status not in GATEWAY_TIMEOUTS
         is_refused = isinstance(reason, ConnectionRefusedError | InsufficientFundsError)
         if is_refused or type(reason).__name__ in ("ConnectError", "ConnectTimeout"):
             return True

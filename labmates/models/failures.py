@@ -12,6 +12,7 @@ from email.utils import parsedate_to_datetime
 from math import ceil
 from typing import Any
 
+from labmates.budgets.budget import GATEWAY_TIMEOUTS
 from labmates.budgets.tokens import Usage
 from labmates.models.endpoints import Endpoint
 from labmates.models.error_bodies import ErrorBody, one_line, read_error
@@ -46,8 +47,6 @@ UNSENT = {
 }
 """Exceptions raised before the request was on the wire."""
 
-GATEWAY_TIMEOUTS = (504, 524)
-"""The gateway gave up; the model may still have worked, so the call may be billed."""
 
 LIMIT_TEXT = re.compile(
     r"(?:maximum (?:context|model) length(?: is| of)?|context size \(|tokens > |must be <=|number of tokens allowed \("

@@ -170,6 +170,16 @@ def caused(error: Exception, cause: Exception) -> Exception:
     return error
 
 
+@pytest.mark.parametrize("reported", [(99_000_000, 1), (10, 99_000_000)])
+def test_one_wrong_report_of_usage_costs_no_more_than_the_call_could(reported: tuple[int, int]) -> None:
+    budget = SharedBudget("1", prices=TINY)
+    assert last(create_agent(chat(said("2", reported)), [], middleware=[budget]).invoke(QUESTION)["messages"]) == "2"
+    hold, charge = (line for line in budget.journal if line.kind in ("hold", "charge"))
+    assert 0 < -charge.amount <= -hold.amount
+    assert "these are charged" in charge.note
+    balanced(budget)
+
+
 @pytest.mark.parametrize(
     ("error", "end"),
     [
@@ -266,14 +276,14 @@ def test_a_low_pool_lowers_the_limit_on_the_reply_and_says_so() -> None:
 @pytest.mark.parametrize(
     ("visibility", "seen", "unseen"),
     [
-        ("full", ["Budget: $0.0060 of $0.0100 spent", "40 %"], []),
-        ("team", ["Budget: you have spent $0.0060."], ["0.0100"]),
+        ("full", ["Budget: $0.0040 of $0.0100 spent", "60 %"], []),
+        ("team", ["Budget: you have spent $0.0040."], ["0.0100"]),
         ("hidden", [], ["Budget"]),
     ],
 )
 def test_agents_are_told_what_their_visibility_allows(visibility: Any, seen: list[str], unseen: list[str]) -> None:
     budget = SharedBudget("0.01", prices=TINY, visibility=visibility)
-    model = chat(said("", (6000, 1000), [("look", {"where": "here"})]), said("2", (0, 0)))
+    model = chat(said("", (2000, 1000), [("look", {"where": "here"})]), said("2", (0, 0)))
     result = create_agent(model, [look], middleware=[budget]).invoke(QUESTION)
     prompt = last(model.asked[-1])
     assert prompt.startswith("at here")
@@ -283,8 +293,8 @@ def test_agents_are_told_what_their_visibility_allows(visibility: Any, seen: lis
 
 
 def test_a_pool_that_runs_low_is_announced() -> None:
-    budget = SharedBudget("0.01", prices=TINY)
-    model = chat(said("", (12000, 600), [("look", {"where": "here"})]), said("2"))
+    budget = SharedBudget("0.011", prices=TINY)
+    model = chat(*[said("", (2000, 1000), [("look", {"where": "here"})])] * 2, said("2"))
     create_agent(model, [look], middleware=[budget]).invoke(QUESTION)
     assert "The pool is running low" in last(model.asked[-1])
 
@@ -569,7 +579,7 @@ def test_a_metered_model_of_an_agent_is_paid_once() -> None:
     assert last(create_agent(model, [look], middleware=[budget]).invoke(QUESTION)["messages"]) == "2"
     assert budget.spent == 2 * 400
     model.bind_tools([look]).invoke("What is 1 + 1?", max_tokens=50)
-    assert budget.spent == 3 * 400
+    assert budget.spent == 2 * 400 + 100 + 3 * 50  # no reply has more tokens than its limit
     assert budget.journal[-3].amount > -2_000
     balanced(budget)
 

@@ -12,6 +12,7 @@ import httpx2
 from starlette.requests import Request
 from starlette.responses import Response
 
+from labmates.budgets.budget import GATEWAY_TIMEOUTS
 from labmates.budgets.tokens import read_usage
 from labmates.models.clients import pieces
 from labmates.models.failures import BrokenReplyError
@@ -85,7 +86,11 @@ async def _whole(call: Call, payment: Payment, reply: httpx2.Response) -> Respon
         await _closed(reply)
     if reply.status_code != 200:
         text = call.gateway.redact(content.decode("utf-8", "replace"))
-        payment.free(reply.status_code, parsed(text.encode()) or text)
+        told = parsed(text.encode()) or text
+        if reply.status_code in GATEWAY_TIMEOUTS:
+            payment.lost(reply.status_code, f"HTTP {reply.status_code}", told)
+        else:
+            payment.free(reply.status_code, told)
         return Response(text, reply.status_code, headers=_passed(reply))
     body = parsed(content)
     if body is None:

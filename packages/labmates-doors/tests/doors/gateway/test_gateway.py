@@ -458,6 +458,8 @@ def test_an_unreachable_provider_costs_nothing() -> None:
         (Answer(text="a long text", usage=None), True),
         (Answer(body="<html>"), False),
         (Answer(silent=True), False),
+        (fault(504), False),
+        (fault(524, "<html>late"), True),
     ],
 )
 def test_what_may_have_been_billed_is_charged_in_full(answer: Answer, stream: bool) -> None:
