@@ -347,6 +347,10 @@ async def test_system_calls_that_code_has_no_use_for_are_refused(isolated: Kerne
 async def test_new_forms_and_strange_sockets_are_said_to_be_missing(isolated: KernelSandbox) -> None:
     code = f"{CALLS}[tried(435, space, 64), *(tried(198 if arm else 41, family, 3, 0) for family in (17, 38, 40))]"
     assert (await isolated.run(code)).text == "['ENOSYS', 'EAFNOSUPPORT', 'EAFNOSUPPORT', 'EAFNOSUPPORT']\n"
+    code = f"{CALLS}[tried(457, space, space, 64, 0), *(tried(198 if arm else 41, 16, 3, kind) for kind in (6, 9, 12))]"
+    assert (await isolated.run(code)).text == "['ENOSYS', 'EAFNOSUPPORT', 'EAFNOSUPPORT', 'EAFNOSUPPORT']\n"
+    code = "import socket\n[name for _, name in socket.if_nameindex()]"
+    assert (await isolated.run(code)).text == "['lo']\n"
 
 
 async def test_programs_that_code_starts_are_under_the_filter_too(isolated: KernelSandbox) -> None:

@@ -15,10 +15,12 @@ _NO_NEW_PRIVILEGES, _SECCOMP, _FILTER = 38, 22, 2
 EPERM, _ENOSYS, _EAFNOSUPPORT = 1, 38, 97
 LOAD, JUMP_EQUAL, JUMP_AT_LEAST, JUMP_SET, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 KILL, ERRNO, ALLOW = 0x80000000, 0x00050000, 0x7FFF0000
-_NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16
+_NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT, _THIRD_ARGUMENT = 0, 4, 16, 32
 _OTHER_ABI = 0x40000000  # first number of the calls of x32
+_NEWER = 450  # first of the calls that nobody has looked at, on all machines: C libraries expect kernels without them
 _NAMESPACES = 0x7E020000  # flags of clone(2) that make a namespace
-_FAMILIES = (1, 2, 10, 16)  # of sockets: this machine's, IPv4, IPv6, netlink
+_FAMILIES = (1, 2, 10)  # of sockets: this machine's, IPv4, IPv6
+_NETLINK = 16  # the family that also lists addresses, by its protocol 0; others configure the kernel
 
 # By machine: audit architecture, the calls that are refused, and those that are looked at.
 _CALLS = {
@@ -112,6 +114,7 @@ def filter_program(machine: str) -> bytes:
     steps = [
         *(step(LOAD, _ARCHITECTURE), step(JUMP_EQUAL, architecture, 1, 0), step(RETURN, KILL)),
         *(step(LOAD, _NUMBER), step(JUMP_AT_LEAST, _OTHER_ABI, 0, 1), not_permitted),
+        *(step(JUMP_AT_LEAST, _NEWER, 0, 1), step(RETURN, ERRNO | _ENOSYS)),
     ]
     for number in refused.values():
         steps += [step(JUMP_EQUAL, number, 0, 1), not_permitted]
@@ -120,7 +123,8 @@ def filter_program(machine: str) -> bytes:
     of_clone = [step(LOAD, _FIRST_ARGUMENT), step(JUMP_SET, _NAMESPACES, 0, 1), not_permitted]
     of_socket = [
         step(LOAD, _FIRST_ARGUMENT),
-        *(step(JUMP_EQUAL, family, len(_FAMILIES) - place, 0) for place, family in enumerate(_FAMILIES)),
+        *(step(JUMP_EQUAL, family, len(_FAMILIES) - place + 3, 0) for place, family in enumerate(_FAMILIES)),
+        *(step(JUMP_EQUAL, _NETLINK, 0, 2), step(LOAD, _THIRD_ARGUMENT), step(JUMP_EQUAL, 0, 1, 0)),
         step(RETURN, ERRNO | _EAFNOSUPPORT),
     ]
     allow = step(RETURN, ALLOW)
