@@ -11,6 +11,7 @@ from pydantic import Field
 
 from labmates.errors import UsageError
 from labmates.stats.tables import Column, Table
+from labmates.util.seeds import derive
 from labmates.workflows.protocol.analysis import Analysis, Drawing, Params, Result, Runs
 from labmates_populations.condition import (
     Attitudes,
@@ -479,7 +480,8 @@ def fixation(runs: Runs, params: FixationParams) -> Result:
     with params.workers(runs) as workers:
         population = params.load(workers)
         types = params.types(workers, population)
-        meetings = meet(game, types, population.cooperate, workers.play, samples=params.samples, seed=params.seed)
+        seed = derive(params.seed, population.digest)
+        meetings = meet(game, types, population.cooperate, workers.play, samples=params.samples, seed=seed)
     selection = Selection(meetings, game, params.population, params.strength, params.process, params.seed)
     sizes = [len(members) for members in types.values()]
     title = f"Response graph in {params.game}"

@@ -24,6 +24,7 @@ from labmates_populations.engine.library import Gene, Population, load_populatio
 from labmates_populations.engine.workers import Workers
 from labmates_populations.evolution import rules_of
 from labmates_populations.repeated import make_repeated
+from labmates_populations.selfplay import games_of
 from tests.support.children import command, run_child
 from tests.support.strategies import library, strategy, write
 
@@ -232,6 +233,27 @@ def test_with_one_model_alone_all_mutations_are_of_the_attitude(population: tupl
     agents = np.full(40, strategies.genes[evolution.genes[gene]][0])
     after = evolution.next(Generation(0, agents, np.ones(40), 0.0, {}, {}))
     assert set(evolution.genes_of(after)) == {1 - gene}
+
+
+def test_no_strategy_finds_out_its_seat_from_its_random_numbers(tmp_path: Path) -> None:
+    # A strategy can know seeds, groups and seats, and what follows from them, but not its own file's digest.
+    bodies = dict.fromkeys(("collective", "exploitative"), "return C if random.random() < 0.5 else D")
+    played: list[list[Any]] = []
+    game = make_repeated("public-goods", 4, 8)
+    with Workers(processes=1) as workers:
+        for folder, more in (("a", ""), ("b", ""), ("c", "# another file\n")):
+            file = library(tmp_path / folder, "public-goods", one=bodies) / "public-goods" / "one.py"
+            file.write_text(file.read_text() + more)
+            population = load_population(workers, tmp_path / folder, "public-goods")
+            evolution = Evolution(Rules(game, "paper", 40, 1, 5, 0.0, 1.0), population, workers.play, seed=0)
+            condition = SelfplayCondition(game="public-goods", strategies=str(tmp_path / folder), digest="0")
+            [mixed] = workers.play([games_of(condition, population, 0, 1, [])])
+            played.append([
+                evolution.played(0, evolution.first(), frozenset()).payoffs.tolist(), mixed.actions.tolist(),
+                invasion(game, population, workers.play, *population.genes, samples=8, seed=0)["invader_payoff"],
+            ])  # fmt: skip
+    assert played[0] == played[1]
+    assert [one == other for one, other in zip(played[0], played[2], strict=True)] == [False] * 3
 
 
 def test_under_the_strongest_selection_only_who_does_better_is_imitated(population: tuple[Population, Any]) -> None:

@@ -102,3 +102,14 @@ def test_own_payoffs_from_a_file_are_played_and_strategies_see_them(tmp_path: Pa
     ):
         with pytest.raises(ValidationError, match=problem):
             EvolutionCondition.model_validate(values | wrong)
+
+
+def test_players_random_numbers_in_groups_of_types_derive_from_the_files(tmp_path: Path) -> None:
+    chance = dict.fromkeys(("collective", "exploitative"), "return C if random.random() < 0.5 else D")
+    file = library(tmp_path, "public-goods", one=chance) / "public-goods" / "one.py"
+    played = []
+    for more in ("", "# another file\n"):
+        file.write_text(file.read_text() + more)
+        shown = labmates.analyze("fixation", path=tmp_path, game="public-goods", samples=4, rounds=8)
+        played.append(shown.table("payoffs").rows)
+    assert played[0] != played[1]
