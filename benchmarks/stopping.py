@@ -3,31 +3,42 @@
     python -m benchmarks.stopping [--studies 20000]
 
 Prints, for studies of 12, 20 and 40 blocks in a fixed design, the error and power of the verdict of
-``study run --until settled``, its mean blocks under each, and what they save of the fixed design's.
+``study run --until settled``, its mean blocks under each, and what they save of the fixed design's; with ``--printed``
+by the very p that `labmates compare` prints, else by its form for normal differences.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
+from collections.abc import Callable
 
 import numpy as np
 
+from labmates.stats.domains import SHARE
+from labmates.stats.paired import Pair, difference
 from labmates.stats.power import POWER
 from labmates.stats.stopping import ERROR, INFLATION, looks, p_values
 
+Verdict = Callable[[np.ndarray, np.ndarray], np.ndarray]
 EFFECTS = (0.0, 0.5, 1.0, 2.0)
 """In planned differences."""
 
 
-def simulated(fixed: int, studies: int) -> tuple[list[float], list[float]]:
+def printed(values: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """The p that is printed for the first `at` values of each row."""
+    rows = [[Pair("", str(place), "", float(value) / 20) for place, value in enumerate(row)] for row in values]
+    return np.array([[difference(row[:n], SHARE.difference()).p or 1.0 for n in at] for row in rows])
+
+
+def simulated(fixed: int, studies: int, p_of: Verdict = p_values) -> tuple[list[float], list[float]]:
     """The share of studies that tell a difference, and their mean blocks, by effect."""
     number, rng = math.ceil(fixed * INFLATION), np.random.default_rng(fixed)
     noise, planned = rng.standard_normal((studies, number)), _planned(fixed, rng)
     low, high = (np.array([getattr(look, name) for look in looks(number)]) for name in ("told", "hopeless"))
     told, blocks = [], []
     for effect in EFFECTS:
-        p = p_values(noise + effect * planned, np.arange(1, number + 1))
+        p = p_of(noise + effect * planned, np.arange(1, number + 1))
         at = ((p <= low) | (p >= high)).argmax(axis=1)
         told.append(float((p[np.arange(studies), at] <= ERROR).mean()))
         blocks.append(float((at + 1).mean()))
@@ -48,9 +59,10 @@ def main() -> None:
     """Simulate, and print a line for each design."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--studies", type=int, default=20_000)
-    studies = parser.parse_args().studies
-    for fixed in (12, 20, 40):
-        told, blocks = simulated(fixed, studies)
+    parser.add_argument("--printed", action="store_true")
+    given = parser.parse_args()
+    for fixed in (12, 20) if given.printed else (12, 20, 40):
+        told, blocks = simulated(fixed, given.studies, printed if given.printed else p_values)
         print(
             f"{fixed} blocks, at most {math.ceil(fixed * INFLATION)}: error {told[0]:.3f}, power {told[2]:.3f}; "
             f"blocks {', '.join(f'{each:.1f}' for each in blocks)}; "

@@ -8,7 +8,7 @@ Stat. Appl. Genet. Mol. Biol. 3, 3). Scores and shares that pile up at a bound h
 interval is Gaffke's (2005), which assumes only the bounds. Equal values at a bound have Clopper and Pearson's interval;
 other equal values have none, since they don't show how much others would differ.
 
-Measured coverage: ``python -m benchmarks.coverage --experiment intervals``.
+Measured coverage: ``make -C packages/labmates-profiles bench NAME=fits ARGS="--experiment intervals"``.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ EQUAL: Final = "equal values"
 GAFFKE: Final = "Gaffke, range only"
 CLOPPER: Final = "Clopper and Pearson"
 _UNSEEN_SKEW = {2: 1.5, 3: 1.15, 4: 1.1}
-"""Factor of intervals of few unbounded values or differences, which hardly show skewness (coverage .91 without)."""
+"""Factor of intervals of few unbounded values, which hardly show skewness (coverage .91 without)."""
 FEWEST_OF_LOGS: Final = 3
 """Least number of values of a count or another outcome with one bound; two span hundreds of times the larger one."""
 _MOST_REACH = 3.0
@@ -287,18 +287,18 @@ def _at_end(cell: Sample, level: float) -> tuple[float, float]:
 def _reach(cell: Sample, scale: Scale, side: int, level: float) -> float:
     """Distance of the upper (1) or lower (-1) end of an interval from the mean, in standard errors."""
     n, root = cell.n, math.sqrt(cell.n)
-    is_difference = cell.domain.low == -cell.domain.high
-    t = quantile(cell.df, level) * (_UNSEEN_SKEW.get(n, 1.0) if is_difference or not scale.name else 1.0)
+    is_linear = not scale.name or cell.domain.low == -cell.domain.high  # differences, too
+    t = quantile(cell.df, level) * (1.0 if scale.name else _UNSEEN_SKEW.get(n, 1.0))
     if n < 3:
         return t
     # The studentised mean is not t if values are skewed or the scale is nonlinear; Hall's cubic corrects for that. The
     # deviation is due to the cell's own variance, whose weight after pooling is:
-    weight = (n - 1) / cell.df
+    weight = min(1.0, (n - 1) / cell.df)
     spread = math.sqrt(cell.variance)
     skewness, end = cell.skewness, t
-    if side in scale.open:
+    if side in scale.open or is_linear:
         # Positive values are about as skewed as a gamma variable; few values show less of it.
-        least = 2 * (1 - 1.5 / n) * spread * scale.slope if scale.name else 0.0
+        least = 0.0 if is_linear else 2 * (1 - 1.5 / n) * spread * scale.slope
         skewness = side * max(side * skewness, least)
         end *= 1 + _REACH * max(0.0, side * skewness) / root * weight
     bend = (skewness / 3 + spread * scale.bend / 2) / root * weight

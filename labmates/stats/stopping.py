@@ -14,17 +14,16 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from labmates.stats.intervals import LEVEL
+from labmates.stats.paired import FEWEST_TOLD, HIDDEN
 from labmates.stats.power import POWER
 
 if TYPE_CHECKING:
     import numpy as np
 
 ERROR: Final = 1 - LEVEL
-INFLATION: Final = 1.16
+INFLATION: Final = 1.2
 """The largest number of blocks, in those of a fixed design with equal power."""
-FEWEST_BLOCKS: Final = 4
-"""Blocks of the first look that may stop."""
-_SPENT_EARLY: Final = 0.022
+_SPENT_EARLY: Final = 0.028
 """The error that all looks but the last may spend, in proportion to the power 1.5 of the share of blocks."""
 _SIMULATED: Final = 10_000
 
@@ -64,7 +63,7 @@ def looks(number: int, blocks: int = 1) -> tuple[Look, ...]:
         null, shifted = (np.sort(p[left, index]) for p, left in zip(worlds, going, strict=True))
         if index == number - 1:
             look = Look(ERROR, ERROR)
-        elif at[index] >= FEWEST_BLOCKS:
+        elif at[index] >= FEWEST_TOLD:
             told = int(_SPENT_EARLY * share**1.5 * _SIMULATED) - spent[0]
             hopeless = int((1 - POWER) * share * _SIMULATED) - spent[1]
             look = Look(
@@ -82,7 +81,7 @@ def looks(number: int, blocks: int = 1) -> tuple[Look, ...]:
 
 
 def p_values(values: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """Two-sided p of Student's t for the first `at` values of each row."""
+    """Two-sided p of a comparison of the first `at` values of each row."""
     import numpy as np
     from scipy.special import stdtr
 
@@ -92,7 +91,7 @@ def p_values(values: np.ndarray, at: np.ndarray) -> np.ndarray:
     chosen = at - 1
     with np.errstate(divide="ignore", invalid="ignore"):
         t = np.abs(means / spread)[:, chosen]
-    return np.where(at > 1, 2 * stdtr(np.maximum(chosen, 1), -np.nan_to_num(t)), 1.0)
+    return np.where(at > 1, 2 * stdtr(np.maximum(chosen - HIDDEN, 1), -np.nan_to_num(t)), 1.0)
 
 
 def _least_told(noise: np.ndarray) -> np.ndarray:
@@ -101,5 +100,5 @@ def _least_told(noise: np.ndarray) -> np.ndarray:
     from scipy.special import stdtrit
 
     n = noise.shape[1]
-    reach = stdtrit(n - 1, 1 - ERROR / 2) * noise.std(axis=1, ddof=1) / np.sqrt(n)
+    reach = stdtrit(max(n - 1 - HIDDEN, 1), 1 - ERROR / 2) * noise.std(axis=1, ddof=1) / np.sqrt(n)
     return np.asarray(reach - noise.mean(axis=1))

@@ -5,18 +5,24 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
+from typing import Final
 
 from labmates.errors import UsageError
+from labmates.records.run import RunRecord
 from labmates.records.store import Store
 from labmates.records.studies import study_counts
-from labmates.stats.stopping import FEWEST_BLOCKS, looks
-from labmates.studies.spec import StudySpec
+from labmates.stats.paired import FEWEST_TOLD
+from labmates.stats.stopping import looks
+from labmates.studies.spec import StudySpec, each_condition
 from labmates.workflows.analyses.compare import compare
 from labmates.workflows.analyses.compare_params import CompareParams
 from labmates.workflows.protocol.analysis import Runs, TooFewRunsError
+from labmates.workflows.protocol.experiment import EXPERIMENTS
 
-LEAST: int = FEWEST_BLOCKS + 1
-"""Fewest replicates with which stopping early is possible at all."""
+LEAST: Final = FEWEST_TOLD + 1
+"""Fewest data sets with which stopping early is possible at all."""
+_MOST_READ: Final = 500
 
 
 @dataclass(frozen=True)
@@ -36,12 +42,15 @@ def growing(store: Store, spec: StudySpec) -> Iterator[StudySpec]:
     Raises
     ------
     UsageError
-        If it has too few replicates to stop early.
+        If it has too few data sets to stop early, or nothing in it can be compared.
     """
-    if spec.replicates < LEAST:
+    planned = _planned(spec)
+    if EXPERIMENTS.get(spec.kind).players is None:
+        compare(Runs.given(store, planned), CompareParams())
+    if (number := len({run.data_set for run in planned}) * spec.replicates) < LEAST:
         raise UsageError(
-            f"--until settled needs replicates: {LEAST} or more, the largest number to be played; "
-            f"{spec.name} has {spec.replicates}"
+            f"--until settled needs {LEAST} data sets or more, the largest number to be played; {spec.name} has "
+            f"{number}: raise its replicates"
         )
     started = (run.replicate + 1 for run in store.runs(study=spec.name) if run.status != "planned")
     for number in range(min(max(started, default=1), spec.replicates), spec.replicates + 1):
@@ -59,7 +68,7 @@ def settled(store: Store, study: StudySpec, most: int) -> Settled | None:
     Raises
     ------
     TooFewRunsError
-        If nothing can be compared after `LEAST` replicates.
+        If no run has the primary outcome, or nothing can be compared with `LEAST` data sets.
     """
     if study.replicates >= most or _left(store, study):
         return None
@@ -67,9 +76,10 @@ def settled(store: Store, study: StudySpec, most: int) -> Settled | None:
     try:
         result = compare(Runs.given(store, records), CompareParams())
     except TooFewRunsError:
-        if study.replicates >= LEAST:
-            raise
-        return None
+        data_sets = {run.data_set for run in records}
+        if len(data_sets) < LEAST and any(_primary(study) in run.metrics for run in records):
+            return None
+        raise
     p_values = [row["p"] for row in result.objects or () if row["role"] == "primary"]
     if any(p is None for p in p_values):
         return None
@@ -78,6 +88,29 @@ def settled(store: Store, study: StudySpec, most: int) -> Settled | None:
     if all(p <= look.told or p >= look.hopeless for p in p_values):
         return Settled(study.replicates, any(p <= look.told for p in p_values), result.verdict[0])
     return None
+
+
+def _planned(spec: StudySpec) -> list[RunRecord]:
+    """A run of each condition, as if it had ended."""
+    return [
+        RunRecord(
+            key,
+            spec.kind,
+            key,
+            0,
+            0,
+            condition.model_dump(mode="json"),
+            condition.models(),
+            "completed",
+            metrics={_primary(spec): 0.0},
+        )
+        for key, condition in islice(each_condition(spec), _MOST_READ)
+    ]
+
+
+def _primary(spec: StudySpec) -> str:
+    experiment = EXPERIMENTS.get(spec.kind)
+    return experiment.primary or experiment.metrics[0].name
 
 
 def _left(store: Store, study: StudySpec) -> int:

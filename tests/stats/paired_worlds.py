@@ -103,7 +103,17 @@ def unbalanced(rng: np.random.Generator, n: int) -> list[Pair]:
     ]
 
 
+def skewed_tasks(number: int) -> Draw:
+    """Log-normal differences about 0 in some tasks."""
+    return lambda rng, n: [
+        Pair(f"task{task}", str(block), "", float(rng.lognormal(0, 1) - np.exp(0.5)))
+        for task in range(number)
+        for block in range(n)
+    ]
+
+
 FEW = (2, 3, 5)
+MORE = (3, 5, 6, 8, 10, 20)
 BOTH = ("models", "tasks")
 WORLDS: dict[str, World] = {
     "normal": World(one_task(lambda rng, n: rng.normal(0, 0.1, n))),
@@ -119,6 +129,13 @@ WORLDS: dict[str, World] = {
     "log-normal, unbounded": World(
         one_task(lambda rng, n: rng.lognormal(0, 1, n) - rng.lognormal(0, 1, n)), domain=ANY
     ),
+    "skewed: log-normal": World(skewed_tasks(1), domain=ANY, blocks=(3, 4, 5, 6, 8, 10, 20)),
+    "skewed: log-normal, bounded": World(
+        one_task(lambda rng, n: np.minimum(1.1, rng.lognormal(0, 1, n) / 10) - 0.1606), domain=SKILL, blocks=MORE
+    ),
+    "skewed: crowded at 0, beta(.3, 3)": World(one_task(lambda rng, n: rng.beta(0.3, 3, n) - 1 / 11), blocks=MORE),
+    "skewed: two tasks": World(skewed_tasks(2), domain=ANY, blocks=(3, 5, 10)),
+    "skewed: four tasks": World(skewed_tasks(4), domain=ANY, blocks=FEW),
     "heavy tails (t, 2.2 df)": World(one_task(lambda rng, n: rng.standard_t(2.2, n)), domain=ANY),
     "four tasks, alike": World(tasks([0.1] * 4, [0.0] * 4), blocks=FEW),
     "four tasks, other effects": World(tasks([0.05] * 4, [0.3, -0.1, 0.0, -0.2]), blocks=FEW),

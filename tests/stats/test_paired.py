@@ -48,6 +48,11 @@ def test_a_worse_result_never_tells_more_than_a_perfect_one() -> None:
     assert worse.p > 0.05
 
 
+def test_no_difference_of_a_known_range_is_told_below_six_blocks() -> None:
+    nearly = [0.9, 0.91, 0.92, 0.9, 0.91, 0.9]
+    assert [is_settled(difference(pairs(*nearly[:n]), SHARES), 0) for n in (3, 5, 6)] == [False, False, True]
+
+
 def test_equal_results_are_tied_as_far_as_their_range_says() -> None:
     found = difference(pairs(*[0.0] * 10), SHARES)
     assert found.high == pytest.approx(1 - 0.025**0.1)
@@ -56,8 +61,8 @@ def test_equal_results_are_tied_as_far_as_their_range_says() -> None:
 
 
 def test_an_unreadable_result_widens_the_interval_to_what_its_range_allows() -> None:
-    values = [0.01, -0.02, 0.0, 0.02, -0.9]
-    all_read, one_not = pairs(*values), [*pairs(*values[:4]), Pair("task", "4", "model", -0.9, usable=False)]
+    values = [0.01, -0.02, 0.0, 0.02, -0.01, -0.9]
+    all_read, one_not = pairs(*values), [*pairs(*values[:5]), Pair("task", "5", "model", -0.9, usable=False)]
     t, bounded = difference(all_read, SHARES), difference(one_not, SHARES)
     assert (t.method[0], bounded.method) == ("t", "Gaffke, range only")
 

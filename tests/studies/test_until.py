@@ -10,7 +10,6 @@ import pytest
 import labmates
 from labmates.errors import UsageError
 from labmates.records.store import Store
-from labmates.studies.until import LEAST
 
 PAIR = ["scripted:fair-share", "scripted:defect"]
 
@@ -35,7 +34,12 @@ def test_what_can_not_be_compared_ends_a_study_with_the_reason(tmp_path: Path) -
     with pytest.raises(UsageError, match="none of these runs has the metric cooperation"):
         labmates.study(file(PAIR, 30, group_size=3), store=store, until="settled")
     with Store(store) as database:
-        assert len(list(database.runs())) == 2 * LEAST
+        assert len(list(database.runs())) == 2
+    alone = f"sqlite:///{tmp_path / 'alone.db'}"
+    with pytest.raises(UsageError, match="all of these runs have one condition"):
+        labmates.study(file(PAIR[:1], 30), store=alone, until="settled")
+    with Store(alone) as database:
+        assert not list(database.runs())
 
 
 def test_a_difference_that_will_hardly_be_told_ends_a_study(tmp_path: Path) -> None:
@@ -53,7 +57,7 @@ def test_a_spent_cap_ends_a_study_with_runs_left(tmp_path: Path) -> None:
 
 def test_too_few_replicates_to_stop_early_are_refused_before_anything_is_played(tmp_path: Path) -> None:
     store = f"sqlite:///{tmp_path / 'runs.db'}"
-    with pytest.raises(UsageError, match=r"needs replicates: 5 or more.*u has 4"):
+    with pytest.raises(UsageError, match=r"needs 7 data sets or more.*u has 4"):
         labmates.study(file(PAIR, 4), store=store, until="settled")
     with Store(store) as database:
         assert not list(database.runs())

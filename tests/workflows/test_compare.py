@@ -236,16 +236,16 @@ def continuations(origin: str, seed: int, gains: Sequence[float]) -> list[RunRec
 
 
 def test_continuations_of_one_run_are_the_blocks_and_the_answer_is_for_this_run(store: Store) -> None:
-    found = compare(store, continuations("a", 0, [0.2, 0.22, 0.18, 0.21]), by=("budget",))
+    found = compare(store, continuations("a", 0, [0.2, 0.22, 0.18, 0.21, 0.2, 0.19]), by=("budget",))
     assert found.verdict[0].startswith("2 is better than 1 by 0.20 [")
-    assert "in skill, 4 continuations" in found.verdict[0]
+    assert "in skill, 6 continuations" in found.verdict[0]
     assert found.verdict[1].startswith("This holds for new continuations of this run; ")
 
 
-def test_continuations_of_three_data_sets_are_averaged_and_the_answer_is_for_new_ones(store: Store) -> None:
-    forks = [each for seed in range(3) for each in continuations(f"run{seed}", seed, [0.1, 0.2, 0.3 + seed / 50])]
+def test_continuations_of_six_data_sets_are_averaged_and_the_answer_is_for_new_ones(store: Store) -> None:
+    forks = [each for seed in range(6) for each in continuations(f"run{seed}", seed, [0.1, 0.2, 0.3 + seed / 50])]
     found = compare(store, forks, by=("budget",))
-    assert found.json_objects()[0]["difference_n"] == 3
+    assert found.json_objects()[0]["difference_n"] == 6
     assert found.verdict[1].startswith("This holds for new data sets of this task")
 
 

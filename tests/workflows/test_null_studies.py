@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -46,25 +47,34 @@ def study(rng: np.random.Generator, design: Design, outcome: str, seeds: int) ->
     return runs
 
 
-def marks(folder: Path, design: Design, outcome: str, seeds: int, studies: int) -> float:
-    """The share of studies in which any difference has p below .05."""
-    rng, marked = np.random.default_rng(seeds), 0
+class Marks(NamedTuple):
+    """The share of studies in which the primary outcome, or any, has p below .05 somewhere."""
+
+    primary: float
+    any: float
+
+
+def marks(folder: Path, design: Design, outcome: str, seeds: int, studies: int) -> Marks:
+    """The marks of comparisons of all parameters."""
+    rng, primary, some = np.random.default_rng(seeds), 0, 0
     with Store(f"sqlite:///{folder}/runs.db") as store:
         for _ in range(studies):
             runs = Runs.given(store, study(rng, design, outcome, seeds))
             rows = COMPARE.result(runs, CompareParams()).json_objects()
-            marked += any(row["role"] == "primary" and row["p"] is not None and row["p"] < 0.05 for row in rows)
-    return marked / studies
+            roles = {row["role"] for row in rows if row["p"] is not None and row["p"] < 0.05}
+            primary += "primary" in roles
+            some += bool(roles)
+    return Marks(primary / studies, some / studies)
 
 
 def test_few_null_studies_have_a_mark(tmp_path: Path) -> None:
-    assert marks(tmp_path, DESIGNS["three organisations"], "normal", 5, 60) <= 0.1
+    assert marks(tmp_path, DESIGNS["three organisations"], "normal", 8, 60).primary <= 0.1
 
 
 @pytest.mark.slow("tests/workflows/test_null_studies.py")
 @pytest.mark.parametrize("outcome", OUTCOMES)
 @pytest.mark.parametrize("design", DESIGNS)
 def test_null_studies_have_a_mark_in_at_most_one_of_twenty(tmp_path: Path, design: str, outcome: str) -> None:
-    for seeds in (3, 6):
-        found = marks(tmp_path, DESIGNS[design], outcome, seeds, 50)
+    for seeds in (6, 9):
+        found = marks(tmp_path, DESIGNS[design], outcome, seeds, 50).primary
         assert found <= 0.12, f"{seeds} seeds"  # .05 and two standard errors are .112

@@ -6,7 +6,7 @@ lacks, or of which it has a single value that the other level never has (a solo 
 it is left out and named. Runs of a data set, which is a task or game with a seed, are one block.
 
 A continuation of a fork is paired with that of the same number from the same event of the same run. If their data sets
-are too few for an interval, the continuations are the blocks, and the answer holds for these origins.
+are too few to tell a difference, the continuations are the blocks, and the answer holds for these origins.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any, Final
 from labmates.errors import UsageError, unknown_name
 from labmates.records.run import RunRecord
 from labmates.records.view import flatten
-from labmates.stats.paired import FEWEST, Pair
+from labmates.stats.paired import FEWEST_TOLD, Pair
 from labmates.util.display_names import is_reference
 from labmates.util.grouping import grouped
 from labmates.workflows.protocol.analysis import Runs, TooFewRunsError
@@ -183,7 +183,7 @@ def observed(runs: Sequence[RunRecord], scores: Mapping[str, Mapping[tuple[str, 
 
 def with_blocks(everything: Sequence[Observed]) -> list[Observed]:
     """Observations with continuations as blocks, if those of forks have too few data sets."""
-    few = len({each.run.data_set for each in everything}) < FEWEST
+    few = len({each.run.data_set for each in everything}) < FEWEST_TOLD
     return [replace(each, block=each.run.origin) if few and each.run.origin else each for each in everything]
 
 

@@ -1,6 +1,6 @@
 """How often 95 % intervals of means and of agreement hold the truth: the engine of every table, beside what was there.
 
-    make -C packages/labmates-profiles bench NAME=coverage ARGS="--experiment intervals --studies 2000"
+    make -C packages/labmates-profiles bench NAME=fits ARGS="--experiment intervals --studies 2000"
 
 *Before* are the percentile bootstrap over runs (ratings), plain t (reports, self-play with 1.96 for t), and the
 percentile bootstrap over runs or models (agreement). Where values are all equal there is no interval, which counts in

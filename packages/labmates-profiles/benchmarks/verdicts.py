@@ -1,6 +1,6 @@
 """How often "better than the models' mean" is answered yes, no and can't tell, in worlds where the answer is known.
 
-    make -C packages/labmates-profiles bench NAME=coverage ARGS="--experiment verdict --studies 500"
+    make -C packages/labmates-profiles bench NAME=fits ARGS="--experiment verdict --studies 500"
 
 A share of the variance between models is due to the games. Whether the fit of a study truly predicts better is known:
 it is compared with the mean by the expected squared error for another model. In worlds of families, a share of what

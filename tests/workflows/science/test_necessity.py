@@ -61,7 +61,7 @@ def overall(judged: list[Judged]) -> list[Necessity]:
 
 
 def test_the_index_is_1_for_a_team_as_good_as_the_oracle_and_0_for_a_useless_one() -> None:
-    low, high = [0.10, 0.12, 0.08, 0.11], [0.70, 0.66, 0.75, 0.71]
+    low, high = [0.10, 0.12, 0.08, 0.11, 0.09, 0.10], [0.70, 0.66, 0.75, 0.71, 0.72, 0.69]
     [good] = overall(arms(low, high, high))
     [useless] = overall(arms(low, low, high))
     assert good.indices["team"] is not None
@@ -70,7 +70,7 @@ def test_the_index_is_1_for_a_team_as_good_as_the_oracle_and_0_for_a_useless_one
     assert useless.indices["team"].value == 0
     assert good.verdict == "team is better"
     assert useless.verdict == "can't tell"
-    assert good.head["seeds"] == 4
+    assert good.head["seeds"] == 6
     assert {good.head[f"{arm}_spent"] for arm in ("restricted", "team", "oracle")} == {0.25}
 
 
@@ -94,7 +94,7 @@ def test_it_is_undefined_where_the_oracle_is_no_better() -> None:
 
 
 def test_one_agent_may_be_better_and_few_seeds_can_not_tell() -> None:
-    [worse] = overall(arms([0.50, 0.52, 0.48], [0.20, 0.21, 0.19], [0.7, 0.7, 0.7]))
+    [worse] = overall(arms([0.50, 0.52, 0.48] * 2, [0.20, 0.21, 0.19] * 2, [0.7] * 6))
     assert worse.verdict == "one agent is better"
     [one] = overall(arms([0.1], [0.7], [0.7]))
     assert one.verdict == "can't tell"

@@ -9,7 +9,7 @@ The rule, for each outcome (`LEVEL` .05):
   interval of R² lies below 0, with `LEAST_FREEDOM` models or more beyond the coefficients;
 - *can't tell* otherwise.
 
-Measured error rates: ``make bench NAME=coverage ARGS="--experiment verdict"``.
+Measured error rates: ``make bench NAME=fits ARGS="--experiment verdict"``.
 """
 
 from __future__ import annotations

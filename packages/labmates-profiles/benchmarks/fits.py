@@ -3,9 +3,9 @@
 The experiment `intervals` is the engine of all other tables (`benchmarks.interval_coverage`); `verdict` is whether
 games predict better than the models' mean (`benchmarks.verdicts`).
 
-    make -C packages/labmates-profiles bench NAME=coverage ARGS="--studies 100 --json coverage.json"
-    make -C packages/labmates-profiles bench NAME=coverage ARGS="--experiment prediction --setting all/0.8/0.5"
-    make -C packages/labmates-profiles bench NAME=coverage ARGS="--experiment intervals --studies 2000"
+    make -C packages/labmates-profiles bench NAME=fits ARGS="--studies 100 --json coverage.json"
+    make -C packages/labmates-profiles bench NAME=fits ARGS="--experiment prediction --setting all/0.8/0.5"
+    make -C packages/labmates-profiles bench NAME=fits ARGS="--experiment intervals --studies 2000"
 
 Each study is simulated with the coefficients that the paper published and with models that differ beyond their
 predictors. Studies run in processes beside each other; one takes some seconds.
