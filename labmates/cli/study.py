@@ -329,7 +329,9 @@ def _print_plan(plan: Plan) -> None:
     rows = []
     for model_plan in [*plan.models, plan.total()] if len(plan.models) > 1 else plan.models:
         counts = (model_plan.runs, model_plan.calls, model_plan.input_tokens, model_plan.output_tokens)
-        money = (f"${amount / 1e6:,.2f}" for amount in (model_plan.dollars, model_plan.most_dollars))
+        money = [f"${amount / 1e6:,.2f}" for amount in (model_plan.dollars, model_plan.most_dollars)]
+        if model_plan.low_dollars is not None and model_plan.high_dollars is not None:
+            money[0] += f" [{model_plan.low_dollars / 1e6:,.2f}, {model_plan.high_dollars / 1e6:,.2f}]"
         basis = "" if model_plan.model == "all" else model_plan.basis
         rows.append([model_plan.model, *map(_short, counts), *money, f"{model_plan.hours:.1f}", basis])
     print_grid(headings, rows, [heading not in ("model", "as") for heading in headings])

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations, islice
-from statistics import fmean
+from statistics import fmean, stdev
 from typing import Any, Literal
 
 from labmates.budgets.money import format_dollars
@@ -18,12 +18,14 @@ from labmates.models.names import is_own_baseline
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
 from labmates.records.studies import ended_replicates, study_counts
+from labmates.stats.domains import COUNT
+from labmates.stats.intervals import FEWEST_OF_LOGS, interval
 from labmates.stats.power import detectable_difference
 from labmates.studies.spec import StudySpec, each_condition, full_catalog
 from labmates.studies.study import Bound, Charged
 from labmates.util.bounded_yaml import Source
 from labmates.util.grouping import grouped
-from labmates.workflows.analyses.matching import Matched, factor_of, observed, varying
+from labmates.workflows.analyses.matching import Matched, costs, factor_of, observed, varying
 from labmates.workflows.protocol.experiment import EXPERIMENTS, Condition, Estimate, condition_of
 
 _MOST_MEASURED = 5000
@@ -45,6 +47,8 @@ class ModelPlan:
     input_tokens: int
     output_tokens: int
     dollars: int  # expected cost, judges excluded, in micro-dollars
+    low_dollars: int | None  # its 95 % interval, from the spread of the model's measured runs; else None
+    high_dollars: int | None
     most_dollars: int  # maximum cost, judges included, in micro-dollars
     hours: float  # duration at the study's concurrency
     basis: Basis  # runs of the same model in the store, runs of other models, or the kind's assumption
@@ -86,15 +90,31 @@ class Plan:
             name: sum(getattr(model, name) for model in self.models)
             for name in ("runs", "calls", "input_tokens", "output_tokens", "dollars", "most_dollars", "hours")
         }
-        return ModelPlan(model="all", basis="assumed", **add)
+        low, high = (_end(self.models, name) for name in ("low_dollars", "high_dollars"))
+        return ModelPlan(model="all", basis="assumed", low_dollars=low, high_dollars=high, **add)
 
     def as_json(self) -> dict[str, Any]:
         """The plan as JSON data; amounts are dollars as decimal strings."""
-        money = ("dollars", "most_dollars")
-        models = [asdict(plan) | {name: format_dollars(getattr(plan, name)) for name in money} for plan in self.models]
-        cap = None if self.cap is None else format_dollars(self.cap)
-        amounts = {"cap": cap, "spent": format_dollars(self.spent)}
+        models = [
+            {name: _money(value) if name.endswith("dollars") else value for name, value in asdict(plan).items()}
+            for plan in self.models
+        ]
+        amounts = {"cap": _money(self.cap), "spent": format_dollars(self.spent)}
         return asdict(self) | amounts | {"models": models, "detectable": list(map(asdict, self.detectable))}
+
+
+def _money(amount: int | None) -> str | None:
+    return None if amount is None else format_dollars(amount)
+
+
+def _end(models: Sequence[ModelPlan], name: str) -> int | None:
+    """An end of the interval of the dollars of all models, which vary independently; None if one has no interval."""
+    ends = [getattr(each, name) for each in models]
+    if None in ends:
+        return None
+    total = sum(each.dollars for each in models)
+    reach = math.hypot(*(end - each.dollars for end, each in zip(ends, models, strict=True)))
+    return round(total + (reach if name == "high_dollars" else -reach))
 
 
 def make_plan(spec: StudySpec, store: Store | None, source: Source | None = None) -> Plan:
@@ -192,6 +212,7 @@ class _Needs:
         runs, self._basis = measured.runs(model, all(map(is_own_baseline, condition.models())))
         self._measured = _mean(runs) if runs else None
         self._alike = _assumed(runs) if runs else None
+        self._costs = _costs(runs) if self._basis == "measured" else []
         self.runs = 0
         self._calls = self._inputs = self._outputs = self._dollars = self._most = self._seconds = 0.0
 
@@ -209,6 +230,7 @@ class _Needs:
     def plan(self) -> ModelPlan:
         """The sum."""
         at_once = min(max(self.runs, 1), self._spec.concurrency.max_concurrent_runs * self._spec.concurrency.workers)
+        low, high = self._ends()
         return ModelPlan(
             model=self._model,
             runs=self.runs,
@@ -216,10 +238,29 @@ class _Needs:
             input_tokens=round(self._inputs),
             output_tokens=round(self._outputs),
             dollars=round(self._dollars),
+            low_dollars=low,
+            high_dollars=high,
             most_dollars=round(self._most),
             hours=self._seconds / at_once / 3600,
             basis=self._basis,
         )
+
+    def _ends(self) -> tuple[int | None, int | None]:
+        """The 95 % interval of the dollars: the mean of measured runs is uncertain, and each further run varies."""
+        n = len(self._costs)
+        if n < FEWEST_OF_LOGS or not any(self._costs) or not self.runs or not self._dollars:
+            return None, None
+        error = self._dollars * stdev(self._costs) / fmean(self._costs) * math.sqrt(1 / n + 1 / self.runs)
+        shown = interval(self._dollars, error, n - 1, COUNT, n=n)
+        low, high = shown.ends()
+        return round(low), round(min(high, max(self._most, self._dollars)))
+
+
+def _costs(runs: Sequence[RunRecord]) -> list[float]:
+    """What each run took, in dollars, or in tokens if the dollars of one are unknown."""
+    each = list(map(costs, runs))
+    unit = "dollars" if all(cost.get("dollars") for cost in each) else "tokens"
+    return [cost[unit] for cost in each]
 
 
 def _expected(condition: Condition, measured: Estimate | None, alike: Estimate | None) -> Estimate:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -70,6 +71,27 @@ def test_runs_in_the_store_are_measured_and_those_of_the_study_are_done(
     assert (plan.done, a.runs, a.calls, a.input_tokens, a.basis) == (2, 18, 900, 18_000, "measured")
     assert a.hours == pytest.approx(18 * 36 / 10 / 3600)
     assert (b.runs, b.calls, b.basis) == (20, 1000, "measured of other models")
+
+
+def test_dollars_have_an_interval_from_the_spread_of_measured_runs(tmp_path: Path) -> None:
+    store = Store(f"sqlite:///{tmp_path}/runs.db")
+    spec = study(models=["openai:a"], grid={"visibility": ["full"]}, replicates=30)
+    [(key, condition)] = each_condition(spec)
+    values = condition.model_dump(mode="json")
+    for replicate, tokens in enumerate((900, 1000, 1100, 1000)):
+        usage = Usage(llm_calls=50, input_tokens=tokens * 1000, output_tokens=tokens * 100)
+        run = RunRecord(f"r{replicate}", "science", key, replicate, 0, values, ["openai:a"], "completed", study="s")
+        store.create(replace(run, usage=usage, seconds=36.0))
+    plan = make_plan(spec, store)
+    store.close()
+    [one] = plan.models
+    assert one.low_dollars is not None
+    assert one.high_dollars is not None
+    # t of 3 degrees of freedom; a relative spread of .0816 in 4 known and 26 further runs
+    reach = math.exp(3.182 * 0.0816 * (1 / 4 + 1 / 26) ** 0.5)
+    assert one.high_dollars / one.dollars == pytest.approx(reach, rel=0.002)
+    assert (plan.total().low_dollars, plan.total().high_dollars) == (one.low_dollars, one.high_dollars)
+    assert make_plan(spec, None).total().high_dollars is None
 
 
 def test_where_a_kind_knows_its_calls_the_store_tells_what_a_call_takes(tmp_path: Path) -> None:
