@@ -152,7 +152,11 @@ async def checking(
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="labmates-check-"))
             checked.store = stack.enter_context(Store(f"sqlite:///{folder}/runs.db"))
             if manifest is None:
-                checked.unchecked.append("its format or the version of its records is not that of this labmates")
+                checked.version = str(bundle.manifest.get("labmates"))
+                checked.unchecked.append(
+                    "only its bytes were checked: this labmates reads another version of records; "
+                    f"check it with labmates {checked.version}"
+                )
             elif not (first_only and checked.faults):
                 check = _Check(bundle, manifest, checked, checked.store, sandbox, watch)
                 async for fault in check.faults():

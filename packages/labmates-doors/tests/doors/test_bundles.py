@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from labmates._version import __version__
 from labmates.errors import UsageError
 from labmates.records import schema
 from labmates.records.bodies import Bodies
@@ -261,7 +262,8 @@ async def test_another_version_is_said_and_what_its_code_may_explain_is_no_fault
     older = rewritten(bundle, tmp_path / "store" / "x.zip", lambda m, t, r: m.update(store="0001"))
     checked = await check(older)
     assert (checked.faults, checked.digest) == ([], sha256(tmp_path / "store" / "members" / MANIFEST))
-    assert "version of its records" in checked.unchecked[0]
+    assert "only its bytes were checked" in checked.unchecked[0]
+    assert f"check it with labmates {__version__}" in checked.unchecked[0]
 
 
 @pytest.fixture
