@@ -44,17 +44,19 @@ test-all: develop .venv-inspect/.ready .venv-gym/.ready
 
 # Inspect, which reads logs and runs tasks of labmates in tests, and Harbor's models, which read trajectories, in an
 # environment of their own: their dependencies are not ours.
-.venv-inspect/.ready: .venv/.ready packages/labmates-doors/pyproject.toml
+INSPECT := inspect-ai==0.3.285
+.venv-inspect/.ready: .venv/.ready packages/labmates-doors/pyproject.toml requirements/inspect.txt
 	$(BIN)/uv venv --quiet --allow-existing --python $(BIN)/python .venv-inspect
-	$(BIN)/uv pip install --quiet --python .venv-inspect/bin/python inspect-ai==0.3.285 \
+	$(BIN)/uv pip install --quiet --python .venv-inspect/bin/python --constraints requirements/inspect.txt $(INSPECT) \
 		--editable '.[local]' --editable packages/labmates-doors
 	$(BIN)/uv pip install --quiet --python .venv-inspect/bin/python --python-version 3.12 --no-deps harbor==0.26.0
 	@touch $@
 
 # verifiers, which plays the environments of labmates-gym in a test and needs another openai.
-.venv-gym/.ready: .venv/.ready
+VERIFIERS := verifiers==0.4.0
+.venv-gym/.ready: .venv/.ready requirements/gym.txt
 	$(BIN)/uv venv --quiet --allow-existing --python $(BIN)/python .venv-gym
-	$(BIN)/uv pip install --quiet --python .venv-gym/bin/python verifiers==0.4.0
+	$(BIN)/uv pip install --quiet --python .venv-gym/bin/python --constraints requirements/gym.txt $(VERIFIERS)
 	@touch $@
 
 # The oldest versions that pyproject.toml allows, in an environment of their own, with the tests that need no engine.
@@ -119,10 +121,14 @@ MODELS ?= gguf:smollm2
 results: develop
 	$(BIN)/python -m benchmarks.results $(MODELS)
 
+COMPILE := $(BIN)/uv pip compile --universal --python-version 3.11 --no-emit-index-url --no-annotate --upgrade --quiet \
+	--no-emit-package labmates --custom-compile-command "make constraints"
 constraints:
-	$(BIN)/uv pip compile pyproject.toml $(SATELLITES:%=%/pyproject.toml) --all-extras --universal --python-version 3.11 --no-emit-index-url \
-		$(SATELLITES:packages/%=--no-emit-package %) --no-emit-package labmates \
-		--no-annotate --upgrade --quiet --custom-compile-command "make constraints" --output-file $(CONSTRAINTS)
+	$(COMPILE) pyproject.toml $(SATELLITES:%=%/pyproject.toml) --all-extras \
+		$(SATELLITES:packages/%=--no-emit-package %) --output-file $(CONSTRAINTS)
+	echo $(INSPECT) | $(COMPILE) - pyproject.toml packages/labmates-doors/pyproject.toml --extra local \
+		--output-file requirements/inspect.txt
+	echo $(VERIFIERS) | $(COMPILE) - --output-file requirements/gym.txt
 	$(MAKE) image-requirements
 
 # What the sandbox's image holds: the packages that agents' code relies on, in the versions of the constraints.
