@@ -149,7 +149,7 @@ def _cells(listed: ListedRun) -> list[str]:
     run = listed.run
     started = datetime.fromtimestamp(run.started, UTC).astimezone().strftime("%Y-%m-%d %H:%M") if run.started else ""
     numbers = f"{run.seconds:.1f}", show_bill(run)
-    named = (shown_parameter(run.condition.get(name)) for name in ("task", "game", "mechanism"))
+    named = (shown_parameter(run.condition.get(name)) for name in ("task", "organisation", "game", "mechanism"))
     about = " ".join(name for name in named if name not in (None, "none"))
     texts = run.id, started, run.kind, about, ", ".join(run.models), str(run.seed), run.standing, run.study or ""
     return [*texts, *numbers]
