@@ -12,6 +12,7 @@ import os
 import sys
 import time
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ _SIZE, _GROUPS, _ROUNDS = 4, 50, 20
 def main(name: str, path: Path) -> None:
     game, text = make_repeated(name, _SIZE, _ROUNDS), path.read_text()
     names = own_names(paper=False)
+    sys.modules["strategy"] = ModuleType("strategy")  # where `dataclass` looks up names
     exec(compile(text, path.name, "exec"), names)
     with Workers(processes=1) as workers:
         loaded = workers.load(path.name, text)

@@ -201,9 +201,9 @@ SAFE: frozenset[str] = frozenset().union(
           "diagonal dot dtype eps fill flat flatten is_integer item itemsize kind max mean min nbytes ndim nonzero "
           "partition prod ptp put ravel repeat reshape round searchsorted shape size sort squeeze std sum swapaxes "
           "take tolist trace transpose var"),
-    words("C D actions capacity cooperate current_stock defect flip k m my_actions my_payoffs n_players n_rounds name "
-          "opponent_actions opponent_cooperators opponent_counts opponent_payoffs opponent_sources own_source "
-          "round_number table value"),
+    words("C D actions capacity cooperate current_stock defect flip game_description k m my_actions my_payoffs "
+          "n_players n_rounds name opponent_actions opponent_cooperators opponent_counts opponent_payoffs "
+          "opponent_sources own_source round_number table value"),
     words("args cache_clear cache_info close deleter getter send setter _asdict _fields _replace"),
     words("integers permuted standard_normal"),
     *map(frozenset, EXPOSED.values()),

@@ -19,7 +19,6 @@ import numpy as np
 
 from labmates.util.seeds import derive
 from labmates_populations.engine.kernel import interface
-from labmates_populations.engine.kernel.chance import player_random
 from labmates_populations.engine.kernel.exposed import (
     CHANCES,
     EXPOSED,
@@ -179,9 +178,8 @@ def guarded_names(seed: int, group: int, seat: int, *, paper: bool) -> dict[str,
             elif name == "numpy.random":
                 made = _NumpyChance(derive(seed, group, seat, "numpy"))
             else:
-                stream = _Chance(0)
+                stream = _Chance(derive(seed, group, seat))  # as `player_random`
                 stream.parent = stream
-                stream.setstate(player_random(seed, group, seat).getstate())
                 made = module_of(OWN, some(stream, CHANCES) | {"Random": still(partial(_made_generator, stream))})
             chances[name] = made
         return chances[name]

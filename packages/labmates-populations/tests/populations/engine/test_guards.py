@@ -140,6 +140,23 @@ def test_ordinary_code_plays_in_one_process_and_does_what_it_does_alone() -> Non
     assert [name for name, move in zip(ORDINARY, moves, strict=True) if not move.all()] == []
 
 
+def test_what_the_base_class_keeps_of_the_game_can_be_read_in_one_process() -> None:
+    text = f"""{HEAD}{IMPORTS}
+class Strategy_SELFISH_1(BaseStrategy):
+    def __init__(self, description):
+        super().__init__(description)
+        self.rounds = Counter()
+
+    def __call__(self, history):
+        self.rounds[history.round_number] += 1
+        return C if len(self.rounds) < self.game_description.n_rounds else D
+"""
+    assert [way for way, _ in _ways([text])] == [PROCESS]
+    [moves], [error] = _played([text])
+    assert not error
+    assert moves.sum(axis=0).tolist() == [ROUNDS - 1] * 3
+
+
 @pytest.mark.parametrize("body", REACHING.values(), ids=REACHING)
 def test_what_could_reach_another_player_has_a_process_for_each_and_says_why(body: str) -> None:
     [(way, why)] = _ways([_file("", body, "")])
