@@ -16,7 +16,7 @@ from collections.abc import Callable
 import numpy as np
 
 from labmates.stats.domains import SHARE
-from labmates.stats.paired import Pair, difference
+from labmates.stats.paired import FEWEST_TOLD, Pair, difference
 from labmates.stats.power import POWER
 from labmates.stats.stopping import ERROR, INFLATION, looks, p_values
 
@@ -28,7 +28,8 @@ EFFECTS = (0.0, 0.5, 1.0, 2.0)
 def printed(values: np.ndarray, at: np.ndarray) -> np.ndarray:
     """The p that is printed for the first `at` values of each row."""
     rows = [[Pair("", str(place), "", float(value) / 20) for place, value in enumerate(row)] for row in values]
-    return np.array([[difference(row[:n], SHARE.difference()).p or 1.0 for n in at] for row in rows])
+    p = [[difference(row[:n], SHARE.difference()).p if n >= FEWEST_TOLD else 1.0 for n in at] for row in rows]
+    return np.array(p, dtype=float)
 
 
 def simulated(fixed: int, studies: int, p_of: Verdict = p_values) -> tuple[list[float], list[float]]:

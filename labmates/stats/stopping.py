@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 ERROR: Final = 1 - LEVEL
 INFLATION: Final = 1.2
 """The largest number of blocks, in those of a fixed design with equal power."""
-_SPENT_EARLY: Final = 0.028
+_SPENT_EARLY: Final = 0.033
 """The error that all looks but the last may spend, in proportion to the power 1.5 of the share of blocks."""
 _SIMULATED: Final = 10_000
 
@@ -65,7 +65,7 @@ def looks(number: int, blocks: int = 1) -> tuple[Look, ...]:
             look = Look(ERROR, ERROR)
         elif at[index] >= FEWEST_TOLD:
             told = int(_SPENT_EARLY * share**1.5 * _SIMULATED) - spent[0]
-            hopeless = int((1 - POWER) * share * _SIMULATED) - spent[1]
+            hopeless = int((1 - POWER) * share**0.8 * _SIMULATED) - spent[1]
             look = Look(
                 min(ERROR, null[told - 1]) if 0 < told <= len(null) else 0.0,
                 max(ERROR, shifted[-hopeless]) if 0 < hopeless <= len(shifted) else 1.01,

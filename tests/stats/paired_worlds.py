@@ -112,6 +112,17 @@ def skewed_tasks(number: int) -> Draw:
     ]
 
 
+def lopsided(rng: np.random.Generator, n: int) -> list[Pair]:
+    """Three tasks of n, 2 n and 3 n blocks, the first one skewed, with two models that share all data sets."""
+    effects = 0.2 * (rng.gamma(0.5, size=n) - 0.5), rng.normal(0, 0.1, 2 * n), rng.normal(0, 0.1, 3 * n)
+    return [
+        Pair(f"task{task}", str(block), model, float(np.clip(value + rng.normal(0, 0.05), -1.0, 1.0)))
+        for task, values in enumerate(effects)
+        for block, value in enumerate(values)
+        for model in ("a", "b")
+    ]
+
+
 FEW = (2, 3, 5)
 MORE = (3, 5, 6, 8, 10, 20)
 BOTH = ("models", "tasks")
@@ -145,6 +156,11 @@ WORLDS: dict[str, World] = {
     "credits of four findings": World(one_task(lambda rng, n: np.subtract(*rng.binomial(4, 0.7, (2, n))) / 4)),
     "12 conditions share 5 data sets": World(crossed(1, 1, block=0.1, conditions=12), blocks=(3, 5)),
     "2 models, 3 tasks, 4 conditions": World(crossed(2, 3, block=0.1, conditions=4), blocks=FEW),
+    "sd differs by data set": World(one_task(lambda rng, n: rng.normal(0, 0.1 * rng.lognormal(0, 1, n)))),
+    "half gain .3, half lose .2": World(
+        one_task(lambda rng, n: np.where(rng.random(n) < 0.5, 0.3, -0.2) + rng.normal(0, 0.03, n)), 0.05
+    ),
+    "three tasks, n to 3 n blocks, one skewed": World(lopsided, blocks=FEW),
     "new models: 5, data sets sd .1": World(crossed(5, 1, model=0.1, block=0.1), 0, ANY, ("models",), (3, 5)),
     "new models: 5 on 2 tasks": World(crossed(5, 2, model=0.1, block=0.1), 0, ANY, ("models",), FEW),
     "new models: 8 alike": World(crossed(8, 1, block=0.1), 0, ANY, ("models",), (3, 5)),
