@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import shlex
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from labmates.api import arun
+from labmates_populations.condition import Game
 from sitegen.coverage import coverage_page, papers
 from tests.profiles.simulated_studies import write_prediction, write_proximity
 from tests.support.command_line import Labmates
@@ -25,7 +26,8 @@ POOL = "{name: my-pool, players: 4, formula: {kind: pool, factor: 2}, actions: [
 def labmates(tmp_path_factory: pytest.TempPathFactory) -> Labmates:
     """The command line in a folder whose store has small runs of each kind."""
     folder = tmp_path_factory.mktemp("coverage")
-    strategies = library(folder / "strategies", "public-goods", gpt={"collective": "return C", "selfish": "return D"})
+    bodies = {"collective": "return C", "selfish": "return D"}
+    strategies, *_ = [library(folder / "strategies", game, gpt=bodies) for game in get_args(Game)[:3]]
     (folder / "my-pool.yaml").write_text(POOL)
     write_prediction(folder)
     write_proximity(folder / "simulations.csv")

@@ -169,6 +169,9 @@ class DiversityParams(StrategiesParams):
     group_size: int = Field(4, ge=2, le=64, description="Players of the games.")
     rounds: int = Field(5, ge=1, le=12, description="Rounds of the games.")
     rollouts: int = Field(50, ge=1, le=10_000, description="Games per history.")
+    joint: tuple[Game, ...] = Field(
+        (), description="A further game whose strategies stand on one map with those of --game; repeatable."
+    )
 
     def behaviours(
         self, runs: Runs, workers: Workers, indices: Sequence[int], cooperate: frozenset[int] = frozenset()
@@ -296,6 +299,10 @@ def _maps(
     runs: Runs, params: DiversityParams, sets: Mapping[Gene, Sequence[int]], vectors: NDArray[np.float64]
 ) -> Iterator[Drawing]:
     """The map of all sets; and where sets have variants, the variants side by side."""
+    if params.joint:
+        title = "Strategies of several games on one map"
+        alt = "For each game, the strategies of each set on the common map, with their centres."
+        yield Drawing("games", title, alt, partial(_games_map, runs, params, sets, vectors, title))
     title = f"Strategies for {params.game}"
     alt = "The strategies on the first two principal components of their behaviour, beside reference strategies."
     yield Drawing("map", title, alt, partial(_map, runs, params, sets, vectors, title))
@@ -307,6 +314,33 @@ def _maps(
         title = f"Strategies for {params.game} by the way of writing"
         alt = "For each model and attitude, the strategies of each variant on the common map, with their centres."
         yield Drawing("variants", title, alt, partial(_variants_map, vectors, panels, title))
+
+
+def _games_map(
+    runs: Runs,
+    params: DiversityParams,
+    sets: Mapping[Gene, Sequence[int]],
+    vectors: NDArray[np.float64],
+    title: str,
+) -> Figure:
+    """The figure of the strategies of several games, on the principal components of all of them."""
+    import numpy as np
+
+    from labmates_populations.diversity import principal_components
+    from labmates_populations.figures import variants_figure
+
+    panels: dict[str, dict[str, Sequence[int]]] = {params.game: {str(gene): rows for gene, rows in sets.items()}}
+    every = vectors.tolist()
+    for game in dict.fromkeys(params.joint):
+        other = params.model_copy(update={"game": game, "k": None, "m": None, "capacity": None})
+        with other.workers(runs) as workers:
+            population = other.load(workers)
+            panels[game] = {}
+            for gene, indices in population.genes.items():
+                behaviours = other.behaviours(runs, workers, indices, population.cooperate)
+                panels[game][str(gene)] = range(len(every), len(every) + len(indices))
+                every += [behaviour.rates for behaviour in behaviours]
+    return variants_figure(principal_components(np.array(every)), panels, title)
 
 
 def _variants_map(

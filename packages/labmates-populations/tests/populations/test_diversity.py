@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from labmates import analyze
 from labmates_populations.diversity import (
     cohens_d,
     ellipse,
@@ -13,6 +17,7 @@ from labmates_populations.diversity import (
     principal_components,
     takes_turns,
 )
+from tests.support.strategies import library
 
 SEEDS = st.integers(0, 2**31)
 
@@ -89,3 +94,27 @@ def test_the_ellipse_has_the_deviations_of_its_points() -> None:
     assert found[0] == pytest.approx([0, 0])
     assert found[1].max(axis=0) == pytest.approx(points.std(axis=0, ddof=1), rel=0.01)
     assert ellipse(points[:2]) is None
+
+
+def test_strategies_of_several_games_stand_on_one_map(tmp_path: Path) -> None:
+    """Two opposite strategies in one game, one of them in another, which stands where it does in the first."""
+    library(tmp_path, "public-goods", one={"collective": "return C", "exploitative": "return D"})
+    library(tmp_path, "collective-risk", one={"exploitative": "return D"})
+    how: dict[str, Any] = {"path": str(tmp_path), "game": "public-goods", "rounds": 2}
+    drawings = {each.name: each for each in analyze("diversity", **how, joint=["collective-risk"]).figures}
+    figure = drawings["games"].draw()
+    assert figure is not None
+    first, second = figure.axes[:2]
+    assert [axes.get_title(loc="left") for axes in (first, second)] == ["public-goods", "collective-risk"]
+    assert first.get_xlim() == second.get_xlim()
+    centres, others = (
+        {
+            str(line.get_label()): float(np.asarray(line.get_xdata())[0])
+            for line in axes.lines
+            if len(line.get_xydata()) == 1
+        }
+        for axes in (first, second)
+    )
+    assert others == {"one/exploitative": pytest.approx(centres["one/exploitative"])}
+    assert centres["one/exploitative"] < centres["one/collective"]
+    assert "games" not in {each.name for each in analyze("diversity", **how).figures}
