@@ -61,6 +61,7 @@ def test_the_page_has_each_element_and_no_option_that_only_makes_a_test_small() 
     page = coverage_page()
     assert all(one.element in page for paper in papers() for one in paper.elements)
     assert "[--" not in page
+    assert not [one.element for one in ELEMENTS if "--help" in one.command]
 
 
 @pytest.mark.slow("tests/cli")

@@ -64,7 +64,9 @@ def coverage_page() -> str:
     """The Markdown of the page."""
     parts = [
         "# Coverage of the papers",
-        f"Commands that analyse need runs in the store. **Bold**: differs from the paper. …: `{_PROMPTS.strip()}`.",
+        "A test runs every command on a store with small runs and looks for a text of the element in its output; no "
+        "element rests on help texts. Commands that analyse need runs in the store. **Bold**: differs from the paper. "
+        f"…: `{_PROMPTS.strip()}`.",
     ]
     for paper in papers():
         parts += [f"## {paper.paper}", _summary(paper), "\n".join(_lines(paper))]

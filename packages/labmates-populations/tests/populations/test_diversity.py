@@ -111,7 +111,7 @@ def test_strategies_of_several_games_stand_on_one_map(tmp_path: Path) -> None:
         {
             str(line.get_label()): float(np.asarray(line.get_xdata())[0])
             for line in axes.lines
-            if len(line.get_xydata()) == 1
+            if np.size(line.get_xdata()) == 1
         }
         for axes in (first, second)
     )
