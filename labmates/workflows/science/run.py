@@ -347,7 +347,7 @@ def _traces(events: Sequence[Event], bodies: Bodies) -> Iterator[Trace]:
         elif isinstance(event, ToolCallEvent) and event.status:
             code = str(bodies[event.arguments].get("code", ""))
             yield Trace(event.team, "output", event.agent, bodies.text(event.result), code)
-        elif isinstance(event, ToolCallEvent) and event.tool == "mark_complete":
+        elif isinstance(event, ToolCallEvent) and event.tool == "mark_complete" and event.ok:
             yield Trace(event.team, "summary", event.agent, str(bodies[event.arguments].get("summary", "")))
 
 

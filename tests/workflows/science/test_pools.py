@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
 from benchmarks.pools import Bought, Remembering, buy, judge, pools, smallest_paper
-from labmates.records.events import LLMCallEvent
+from labmates.agents.organisation_files import BUILT_IN
+from labmates.budgets.money import show_dollars
+from labmates.records.events import ChargeEvent, LLMCallEvent
+from labmates.records.recorder import Recorder
 from labmates.sandboxes.choose import choose_backend
 from labmates.sandboxes.pool import SandboxPool
 from labmates.workflows.science.lab.condition import ScienceCondition
@@ -29,6 +33,79 @@ async def bought(
         task="anomaly", difficulty="easy", model=f"scripted:{model}", budget=dollars, reserve=reserve
     )
     return (await buy(condition, 1, sandbox_pool, Path(tempfile.mkdtemp(dir=folder))))[0]
+
+
+def place_of(step: str) -> tuple[str, str]:
+    """The phase and the kind of a step, TEAM/PHASE/SEAT/KIND/…, whoever takes it."""
+    team, number, _, kind, *_ = step.split("/")
+    return f"{team}/{number}", kind
+
+
+def false_lines(recorder: Recorder, total: int) -> Iterator[str]:
+    """Lines about the budget that differ from the charges before their call."""
+    spent, began, own = 0, dict[tuple[str, str], int](), dict[str, int]()
+    for event in recorder.events:
+        if isinstance(event, ChargeEvent):
+            spent += event.amount
+            taken = "/".join(event.step.split("/")[:4])
+            own[taken] = own.get(taken, 0) + event.amount
+        elif isinstance(event, LLMCallEvent):
+            before = began.setdefault(place_of(event.step), spent)
+            text = str(recorder.bodies[event.messages[-1]]["content"])
+            since = own.get("/".join(event.step.split("/")[:4]), 0)
+            for line in re.findall("^Budget: .*", text, re.MULTILINE):
+                if share := re.search(r"Your share of this step was \$([\d.]+); \$([\d.]+) of it is left", line):
+                    limit, left = (round(float(amount) * 1e6) for amount in share.groups())
+                    true = (
+                        f"when this step began, {show_dollars(before)} of {show_dollars(total)} were spent",
+                        f"you have spent {show_dollars(since)} since",
+                    )
+                    near = abs(limit - since - left) <= 100 or left == 0 < since
+                else:
+                    true = (
+                        f"Budget: {show_dollars(spent)} of {show_dollars(total)} spent",
+                        f", {show_dollars(total - spent)} ({(total - spent) * 100 // total} %) left",
+                    )
+                    near = True
+                if not (near and all(part in line for part in true)):
+                    yield f"{event.step}: {line}; true: {true}"
+
+
+def idle_purchases(recorder: Recorder) -> list[str]:
+    """Plans and bids after which nobody worked in their phase; a bid of 0 ends the bidding."""
+    calls = [event for event in recorder.events if isinstance(event, LLMCallEvent)]
+    places = [place_of(call.step) for call in calls]
+    return [
+        call.step
+        for at, (call, (phase, kind)) in enumerate(zip(calls, places, strict=True))
+        if kind in ("plan", "bid")
+        and (phase, "work") not in places[at:]
+        and not str(recorder.bodies[call.reply]["content"]).startswith("0: ")
+    ]
+
+
+async def check_pools(sandbox_pool: SandboxPool, folder: Path, organisation: str, amounts: list[int]) -> None:
+    for amount in amounts:
+        condition = ScienceCondition(
+            task="anomaly", difficulty="easy", model="scripted:diligent", organisation=organisation,
+            budget=f"{amount / 1e6:.6f}",
+        )  # fmt: skip
+        one, recorder = await buy(condition, 0, sandbox_pool, Path(tempfile.mkdtemp(dir=folder)))
+        assert one.paper, amount
+        assert list(false_lines(recorder, amount)) == []
+        assert idle_purchases(recorder) == []
+
+
+async def test_each_pool_buys_a_paper_and_nothing_without_effect_and_its_lines_are_true(
+    sandbox_pool: SandboxPool, tmp_path: Path
+) -> None:
+    await check_pools(sandbox_pool, tmp_path, "centralised", [20_000, 60_000, 250_000])
+
+
+@pytest.mark.slow("tests/workflows/science/test_pools.py")
+@pytest.mark.parametrize("organisation", BUILT_IN)
+async def test_twenty_pools_in_each_organisation(sandbox_pool: SandboxPool, tmp_path: Path, organisation: str) -> None:
+    await check_pools(sandbox_pool, tmp_path, organisation, pools(20))
 
 
 @pytest.mark.slow("tests/workflows/science/test_pools.py")

@@ -271,6 +271,23 @@ async def test_a_wrong_tool_call_goes_back_as_an_error_and_ends_nothing(lab: Lab
     assert says in seen[0]
 
 
+async def test_a_task_stays_open_if_another_call_of_the_same_reply_failed(lab: Lab) -> None:
+    def play(heard: Heard) -> Draft:
+        if step_of(heard) != "work":
+            return dutiful(heard)
+        reads = (call("read_artifact", name="no_such_artifact"),) if turn_of(heard) == 0 else ()
+        return Draft("", (*reads, call("mark_complete", summary=f"done in reply {turn_of(heard) + 1}")))
+
+    run = await lab.play(play, organisation="solo")
+    closes = [event for event in lab.events(run) if isinstance(event, ToolCallEvent) and event.tool == "mark_complete"]
+    bodies = lab.bodies(run)
+    assert [(event.ok, bodies[event.arguments]["summary"]) for event in closes] == [
+        (False, "done in reply 1"),
+        (True, "done in reply 2"),
+    ]
+    assert "another call of this reply failed" in bodies.text(closes[0].result)
+
+
 async def test_members_see_each_others_artifacts_only_when_the_step_is_over(lab: Lab) -> None:
     def reply(heard: Heard) -> Draft | None:
         if agent_of(heard) == "data_lead" and turn_of(heard) == 0:

@@ -154,7 +154,7 @@ def _texts(
         match event:
             case ToolCallEvent() if event.status:
                 yield _Text(number, event.agent, "found", held(str(bodies[event.result]), prose=False))
-            case ToolCallEvent(tool="mark_complete"):
+            case ToolCallEvent(tool="mark_complete", ok=True):
                 summary = str(bodies[event.arguments].get("summary", ""))
                 yield _Text(number, event.agent, "stated", held(summary, prose=True))
             case MessageEvent():

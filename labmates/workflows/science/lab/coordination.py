@@ -297,7 +297,7 @@ class _Tracker:
                     code = str(self._bodies[event.arguments].get("code", ""))
                     self._use(event.agent, tokens(code))
                     self._compute(event.agent, self._tokens_of(event.result))
-                case ToolCallEvent(tool="mark_complete"):
+                case ToolCallEvent(tool="mark_complete", ok=True):
                     summary = str(self._bodies[event.arguments].get("summary", ""))
                     self._send(place, "report", event.agent, summary, event.team)
                 case MessageEvent():

@@ -32,6 +32,8 @@ class ToolUse:
         Output of its code, as numbers of bodies.
     after_code
         Called after each piece of code.
+    failures
+        Number of calls that failed.
     """
 
     ctx: LabContext
@@ -42,9 +44,10 @@ class ToolUse:
     held: list[str]
     outputs: list[int] = field(default_factory=list)
     after_code: Callable[[], object] = lambda: None
+    failures: int = 0
 
-    async def use(self, step: str, call: ToolCall) -> str:
-        """The answer to a call; a recorded call is replayed.
+    async def use(self, step: str, call: ToolCall, refusal: str = "") -> str:
+        """The answer to a call, which may be a `refusal`; a recorded call is replayed.
 
         Raises
         ------
@@ -54,7 +57,7 @@ class ToolUse:
         event = cast(ToolCallEvent | None, self.ctx.recorder.done("tool_call", step))
         if event is not None:
             return self._replayed(step, call, event)
-        refusal = self._refusal(step, call)
+        refusal = refusal or self._refusal(step, call)
         price = self.ctx.condition.prices.tool_call
         async with self.ctx.caller.steps.step():
             with self.purse.reserve(price, step) as hold:
@@ -66,6 +69,7 @@ class ToolUse:
                 event, used = then, replace(used, text=self.ctx.text(then.result))
             if event.status:
                 self.outputs.append(event.result)
+            self.failures += not event.ok
             charge = ChargeEvent(step=step, team=event.team, agent=event.agent, amount=paid)
             self.ctx.recorder.emit(event, *([charge] if paid else []))
             if not is_free:
@@ -130,6 +134,7 @@ class ToolUse:
     def _replayed(self, step: str, call: ToolCall, event: ToolCallEvent) -> str:
         charge = cast(ChargeEvent | None, self.ctx.recorder.done("charge", step))
         self.purse.note(charge.amount if charge else 0)
+        self.failures += not event.ok
         if event.status:
             self.outputs.append(event.result)
         elif event.ok and call.name in ARGUMENTS:

@@ -41,6 +41,8 @@ from labmates.workflows.science.lab.findings import statement
 from labmates.workflows.science.lab.state import Draft, LabState, Member, MemberResult, Waiting, WorkOrder, readers
 from labmates.workflows.science.lab.tool_use import ToolUse, earlier_code, handing_over
 
+STAYS_OPEN = "another call of this reply failed, so the task stays open: mend it, then call mark_complete again"
+
 
 async def work(state: WorkOrder, runtime: Runtime[LabContext]) -> dict[str, object]:
     """Let one member work; a node of the team's graph."""
@@ -204,9 +206,11 @@ class _Worker:
         """The answers to the tool calls of a reply."""
         answers: list[BaseMessage] = []
         step = f"{self.phase['team']}/{self.phase['number']}/{self.speaker.agent}/work/{self.talk.number - 1}"
+        failures, is_last = self.tools.failures, self.member["turns"] == self.most_turns
         for n, call in enumerate(reply.tool_calls):
             asked = len(self.workspace.requests)
-            text = await self.tools.use(f"{step}/{n}", call)
+            is_early = call.name == "mark_complete" and self.tools.failures > failures and not is_last
+            text = await self.tools.use(f"{step}/{n}", call, STAYS_OPEN if is_early else "")
             answers.append(ToolMessage(text, tool_call_id=call.id))
             if len(self.workspace.requests) > asked:
                 self.waiting.append(Waiting(call=call.id, team=self.workspace.requests[-1].team, answer=""))

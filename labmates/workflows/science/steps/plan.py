@@ -11,6 +11,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from labmates.agents.organisation_parts import REPORT, Seat
 from labmates.agents.prompts import render
 from labmates.agents.sections import excerpt
+from labmates.agents.steps import find_step
 from labmates.agents.workspace import MOST_PLAN_CHARS
 from labmates.budgets.ledger import InsufficientFundsError
 from labmates.models.objects import RefusedError, UnusableAnswerError
@@ -44,7 +45,7 @@ class Plan(LabStep):
         lines = "\n".join(f"{seat.id}: …" for seat in workers)
         form = render("plan_form", lines=lines) if len(team.members) > 1 else ""
         text, tasks, calls = "", dict[str, str](), list[BaseMessage]()
-        exhausted = False
+        writes, exhausted = [name for name in run.phase["steps"] if find_step(name).does == "write"], False
 
         def read(reply: Reply, last: bool) -> tuple[str, dict[str, str]]:
             if problem := fault_text(reply):
@@ -66,12 +67,12 @@ class Plan(LabStep):
             if answer := await run.ask(team.lead, messages, purse, read, accept=accept):
                 (text, tasks), calls = answer
         except InsufficientFundsError:
-            if not (purse.is_bound_by_share or (ctx.sets_aside and team.artifact == REPORT)):
-                return run.unpaid(purse)
-            # The paper is always written, from whatever material exists.
             exhausted = not purse.is_bound_by_share
+            # The paper is always written, from whatever material exists.
+            if exhausted and not (ctx.sets_aside and team.artifact == REPORT and writes):
+                return run.unpaid(purse)
         planned = {"plan": text, "members": phase_members(ctx, run.lab, tasks, done=exhausted)}
-        steps = {"steps": run.phase["steps"][-1:]} if exhausted else {}
+        steps = {"steps": writes} if exhausted else {}
         return run.next(
             {**planned, **steps},
             **spending(purse),
