@@ -313,11 +313,16 @@ def gaffke(values: Sequence[float], domain: Domain, level: float = LEVEL) -> tup
     lower bound, the upper end with the upper bound. For zeros and ones it is Clopper and Pearson's interval (Gaffke
     2005, Math. Methods Stat. 14, 451; Learned-Miller and Thomas 2020, arXiv:1905.06208).
     """
-    import numpy as np
-
     lower, upper = _weighted(tuple(values), domain)
     tail = (1 - level) / 2
-    return float(np.quantile(lower, tail)), float(np.quantile(upper, 1 - tail))
+    return _quantile(lower, tail), _quantile(upper, 1 - tail)
+
+
+def _quantile(ordered: NDArray[np.float64], share: float) -> float:
+    """NumPy's quantile of sorted values, which p asks for many times."""
+    place = share * (len(ordered) - 1)
+    low, high = ordered[int(place)], ordered[math.ceil(place)]
+    return float(low + (place - int(place)) * (high - low))
 
 
 @lru_cache(maxsize=8)
