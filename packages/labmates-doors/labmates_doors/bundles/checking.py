@@ -271,6 +271,8 @@ class _Check:
         is_same = {REPLAY, f"kind {run.kind}"} <= self._same
         try:
             condition = condition_of(run)
+            if condition.models() != run.models:  # an unknown provider could not be replayed, so it would be unchecked
+                return "its models are not those of its condition", is_same
             if (run.made or {}) != made_of(condition):
                 is_same = False
                 left["runs were made with unknown or other prompts, rules or code than those here"] += 1

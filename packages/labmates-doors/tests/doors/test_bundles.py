@@ -355,6 +355,15 @@ async def test_runs_that_failed_or_wait_are_in_a_bundle_and_not_replayed(
     assert sorted(checked.notes) == ["1 failed runs are not replayed", "1 interrupted runs are not replayed"]
 
 
+async def test_a_condition_with_another_model_than_its_run_is_refused(bundle: Path, tmp_path: Path) -> None:
+    def renamed(manifest: Any, tables: Any, lines: list[Any]) -> None:
+        lines[0]["run"]["condition"]["model"] = "absent:random"
+        seal(manifest, lines)
+
+    checked = await check(rewritten(bundle, tmp_path / "x.zip", renamed))
+    assert any("its models are not those of its condition" in fault for fault in checked.faults), checked.faults
+
+
 async def test_runs_of_an_experiment_that_is_not_installed_can_not_be_checked(bundle: Path, tmp_path: Path) -> None:
     def elsewhere(manifest: Any, tables: Any, lines: list[Any]) -> None:
         for line in lines:
