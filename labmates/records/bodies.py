@@ -30,7 +30,7 @@ _DICTIONARY_BYTES = 16 * 1024
 
 _STRETCH = 64
 """Number of bodies that are unpacked together: each needs those before it."""
-_MOST_STRETCHES = 24
+_MOST_STRETCHES = 8
 """Most unpacked stretches in memory."""
 
 

@@ -177,7 +177,8 @@ async def replay(
     settings = RunSettings.model_validate(run.settings)
     panel = make_panel([name for name in settings.judges if ":" not in name])  # judges without a model
     recorder = Recorder(None, None, events=events[:first], bodies=bodies)
-    recorded = Bodies(bodies)
+    past = Recorder(None, None, events=events, bodies=bodies)
+    recorded = past.bodies
     personas = {name: access.persona_text for name, access in settings.models.entries.items()}
     hub = RecordedHub(events[first:], recorded, personas)
     ran: list[tuple[ToolCallEvent, ToolCallEvent]] = []
@@ -201,7 +202,7 @@ async def replay(
                 sandbox_pool,
                 Judging(panel, hub),
                 ledger=_ledger_of(run, condition, events, first),
-                past=Recorder(None, None, events=events, bodies=bodies),
+                past=past,
                 repeated=lambda *both: ran.append(both),
             )
         except NewStepError as error:

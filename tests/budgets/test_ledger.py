@@ -2,13 +2,16 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, rule
 
-from labmates.budgets.ledger import InsufficientFundsError, Ledger, Reservation
+from labmates.budgets.budget import Budget
+from labmates.budgets.ledger import InsufficientFundsError, Ledger, Reservation, Share
+from labmates.budgets.prices import Price
 
 amounts = st.integers(0, 300)
 
@@ -116,6 +119,31 @@ def test_a_cost_above_the_hold_is_paid_from_the_pool_and_the_rest_is_noted() -> 
     ledger = Ledger(100)
     entry = ledger.settle(ledger.reserve(50, call="c", member="data"), 130)
     assert (entry.amount, entry.uncovered, ledger.available) == (-100, 30, 0)
+
+
+def test_a_share_is_charged_only_what_the_pool_could_pay() -> None:
+    ledger, share = Ledger(100), Share(1_000)
+    ledger.settle(ledger.reserve(50, call="c", member="data", share=share), 130)
+    assert share.charged["data"] == 100
+
+
+def test_a_reply_shorter_than_the_shortest_needs_only_its_own_money() -> None:
+    budget = Budget(Ledger(50), Share(50), "data")
+    price = Price.model_validate({"input": "0", "output": "1"})
+    assert budget.affordable("c", price, 20, 0) == 20
+    with pytest.raises(InsufficientFundsError, match="can't pay another reply"):
+        budget.affordable("c", price, 100, 0)
+
+
+@pytest.mark.parametrize("end", [Ledger.release, lambda ledger, held: ledger.settle(held, 20)])
+def test_who_waits_is_called_once_when_a_call_ends_with_or_without_a_charge(end: Callable[..., object]) -> None:
+    ledger, called = Ledger(100), list[str]()
+    first, second = (ledger.reserve(40, call="c", member="data") for _ in range(2))
+    ledger.wait(lambda: called.append("once"))
+    assert called == []
+    end(ledger, first)
+    end(ledger, second)
+    assert called == ["once"]
 
 
 def test_a_charge_of_an_earlier_process_is_restored_once() -> None:

@@ -208,7 +208,7 @@ async def test_transcripts_that_were_too_long_are_so_again(store: Store) -> None
 
     run = await played(store, small)
     warnings = [event.text for event in store.events(run.id) if event.type == "warning"]
-    assert {text.partition("; ")[2] for text in warnings} == {
+    assert {text.partition("; ")[2] for text in warnings if "overflowed" in text} == {
         "the transcript was shortened",
         "it can't be shortened further",
     }
@@ -228,8 +228,9 @@ async def test_a_transcript_is_compacted_before_the_model_would_refuse_it_and_so
 
     run = await played(store, talkative, context_tokens=context, max_output_tokens=1_000)
     warnings = [event for event in store.events(run.id) if event.type == "warning"]
-    assert warnings
-    assert all("compacted from about" in event.text and event.step.endswith("/compacted") for event in warnings)
+    compacted = [event.step for event in warnings if "compacted from about" in event.text]
+    assert compacted
+    assert all(step.endswith("/compacted") for step in compacted)
     assert max(sent) <= context
     found = await replay(store, run)
     assert found.is_same, found.differences
