@@ -90,7 +90,7 @@ def test_a_variable_names_what_the_code_puts_into_it() -> None:
 
 def test_numbers_outside_the_findings_are_counted_apart() -> None:
     said = geospatial(
-        "range 1843\nslope 0.312", text="It has 612 sites, a slope of 0.31 and an error of 0.77.", range_m=1843.0
+        "range 1843\nslope 0.312", text="100 sites, 99 days, a slope of 0.31, an error of 0.77.", range_m=1843.0
     )
     assert (said.value, said.printed, said.nowhere) == (1.0, 1, 2)
     assert json.loads(json.dumps(said.as_json()))["numbers"] == {"printed": 1, "nowhere": 2}
