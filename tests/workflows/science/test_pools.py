@@ -104,8 +104,10 @@ async def test_each_pool_buys_a_paper_and_nothing_without_effect_and_its_lines_a
 
 @pytest.mark.slow("tests/workflows/science/test_pools.py")
 @pytest.mark.parametrize("organisation", BUILT_IN)
-async def test_twenty_pools_in_each_organisation(sandbox_pool: SandboxPool, tmp_path: Path, organisation: str) -> None:
-    await check_pools(sandbox_pool, tmp_path, organisation, pools(20))
+async def test_pools_from_too_little_to_enough_in_each_organisation(
+    sandbox_pool: SandboxPool, tmp_path: Path, organisation: str
+) -> None:
+    await check_pools(sandbox_pool, tmp_path, organisation, pools(4))
 
 
 @pytest.mark.slow("tests/workflows/science/test_pools.py")
