@@ -6,3 +6,6 @@ from typing import Final, Literal, get_args
 
 Form = Literal["paper", "robust", "correlated"]
 FORMS: Final[tuple[Form, ...]] = get_args(Form)
+Rule = Literal["lead", "minimum", "mean", "each"]
+"""Whose disposition counts in a team: the lead's, the least cooperative member's, the mean of all seats, or as two
+predictors the lead's and the mean of the other seats."""

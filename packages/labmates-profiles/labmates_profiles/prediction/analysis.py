@@ -18,8 +18,7 @@ from labmates_profiles.fitted import (
     compared,
     least_squares_table,
 )
-from labmates_profiles.prediction import FORMS, Form
-from labmates_profiles.prediction.teams import Rule
+from labmates_profiles.prediction import FORMS, Form, Rule
 
 if TYPE_CHECKING:
     from labmates.stats.tables import Table

@@ -16,6 +16,7 @@ from labmates.models.roster import KnownModel
 from labmates.stats.validity import MOST_FAILED
 from labmates_profiles.arrays import Array
 from labmates_profiles.bayes.covariates import Covariates, covariate_columns
+from labmates_profiles.prediction import Rule
 from labmates_profiles.prediction.data import (
     PredictionData,
     Runs,
@@ -25,7 +26,7 @@ from labmates_profiles.prediction.data import (
     summarise,
 )
 from labmates_profiles.prediction.sources import INSTEAD, OUTCOMES, LeftOut, Level, Observation
-from labmates_profiles.prediction.teams import Rule, Seats, columns_of, controls_of_team, levels_of_teams
+from labmates_profiles.prediction.teams import Seats, columns_of, controls_of_team, levels_of_teams
 
 GAME_ORDER: Final = (
     "weakest-link",

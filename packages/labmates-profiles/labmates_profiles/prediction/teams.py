@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Literal
 
 import numpy as np
 
 from labmates_profiles.arrays import Array
+from labmates_profiles.prediction import Rule
 from labmates_profiles.prediction.sources import Level
 
-Rule = Literal["lead", "minimum", "mean", "each"]
-"""Whose disposition counts: the lead's, the least cooperative member's, the mean of all seats, or as two predictors
-the lead's and the mean of the other seats."""
 Seats = tuple[str, ...]
 """The model of each seat of a team, the lead's first."""
 LEAD, OTHERS = "lead", "others"

@@ -9,6 +9,7 @@ import pytest
 
 from labmates.records.store import Store
 from labmates.studies.export import export_rows
+from labmates_profiles.prediction import Rule
 from labmates_profiles.prediction.design_matrix import Assembled, Choice, assemble
 from labmates_profiles.prediction.evidence import evidence
 from labmates_profiles.prediction.fit import fit_prediction
@@ -19,7 +20,6 @@ from labmates_profiles.prediction.sources import (
     read_observations,
     team_name,
 )
-from labmates_profiles.prediction.teams import Rule
 from tests.studies.ended import ended_run
 
 GAME = "weakest-link"
