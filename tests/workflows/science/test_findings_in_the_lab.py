@@ -118,9 +118,7 @@ async def test_the_last_statement_counts(lab: Lab) -> None:
     assert len(told.orders) == 1
 
 
-@pytest.mark.parametrize(
-    "block", ['```json\n{"n_sensors": "6",}\n```', "```findings\n{}\n```", "```yaml\nn_sensors: 6\n```"]
-)
+@pytest.mark.parametrize("block", ['```json\n{"n_sensors": "6",}\n```', "```findings\n{}\n```"])
 async def test_a_paper_whose_findings_can_be_read_is_not_sent_back(lab: Lab, block: str) -> None:
     told = await lab(writing(Draft("", (paper(f"{PAPER}\n\n{block}"),))))
     assert (len(told.orders), told.failed, told.stated) == (1, [], [])
