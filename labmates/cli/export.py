@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 ROWS = ("runs", "scores", "players", "decisions", "payoffs", "messages", "events")
 
 
-@click.command(epilog="Example: labmates export science-small --rows scores --out scores.parquet")
+@click.command(epilog="Example: labmates export pilot --rows scores --out scores.parquet")
 @click.argument("names", metavar="[STUDY | RUN...]", nargs=-1)
 @store_option
 @click.option("--rows", "what", type=click.Choice(ROWS), default="runs", show_default=True, help="Content of a row.")

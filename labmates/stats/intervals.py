@@ -8,7 +8,7 @@ Stat. Appl. Genet. Mol. Biol. 3, 3). Scores and shares that pile up at a bound h
 interval is Gaffke's (2005), which assumes only the bounds. Equal values at a bound have Clopper and Pearson's interval;
 other equal values have none, since they don't show how much others would differ.
 
-Measured coverage: ``make -C packages/labmates-profiles bench NAME=fits ARGS="--experiment intervals"``.
+Measured coverage: ``python -m benchmarks.coverage intervals``.
 """
 
 from __future__ import annotations

@@ -34,6 +34,7 @@ SMALLER = {
     "labmates view labmates.db RUN": "labmates view --export run labmates.db RUN --no-events",
     "--study pilot --dry-run": "--study science-small --dry-run",
     "--study small": "--study science-small --no-events",
+    "export pilot": "export science-small",
     "study run science-small": "study run science-small.yaml",
     "analyze agreement --study pilot": "analyze agreement --study science-small",
     "scripted:diligent --budget 0.50 --replicates 2": "scripted:silent --budget 0.50",

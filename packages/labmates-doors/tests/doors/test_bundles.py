@@ -273,7 +273,8 @@ def entered(store: Store) -> Callable[..., str]:
     def enter(**changes: Any) -> str:
         bodies = Bodies()
         if condition := changes.get("condition"):
-            changes["key"] = EXPERIMENTS.get("science").condition.model_validate(condition).key
+            valid = EXPERIMENTS.get("science").condition.model_validate(condition)
+            changes |= {"key": valid.key, "models": valid.models()}
         text = bodies.keep(changes.pop("text", "hello"))
         events = [MessageEvent(step="1", team="a", agent="b", to="c", text=text), *changes.pop("events", [])]
         run = a_record(usage=Usage(), study="made-up", **changes)
