@@ -209,7 +209,7 @@ def test_results_under_different_conditions_are_told_apart(labmates: Labmates, t
     rows = list(csv.DictReader((tmp_path / "s.csv").read_text().splitlines()))
     assert {row["rules"] for row in rows} == {"k=2", "k=3"}
     labmates("analyze", "evolution", "--out", "e.csv")
-    rows = list(csv.DictReader((tmp_path / "e.csv").read_text().splitlines()))
+    rows = list(csv.DictReader((tmp_path / "e-winners.csv").read_text().splitlines()))
     assert {(row["mutation"], row["runs"]) for row in rows} == {("0.2", "1"), ("0.3", "1")}
 
 
