@@ -107,7 +107,7 @@ async def test_each_pool_buys_a_paper_and_nothing_without_effect_and_its_lines_a
 async def test_pools_from_too_little_to_enough_in_each_organisation(
     sandbox_pool: SandboxPool, tmp_path: Path, organisation: str
 ) -> None:
-    await check_pools(sandbox_pool, tmp_path, organisation, pools(4))
+    await check_pools(sandbox_pool, tmp_path, organisation, pools(3))
 
 
 @pytest.mark.slow("tests/workflows/science/test_pools.py")
