@@ -96,7 +96,7 @@ def test_intervals_hold_and_agree_with_p(world: str) -> None:
 @pytest.mark.parametrize("world", [*WORLDS, *UNREADABLE])
 def test_intervals_hold_in_every_world(world: str) -> None:
     known = {**WORLDS, **UNREADABLE}[world]
-    for blocks in known.blocks[::2]:  # all of them: python -m benchmarks.coverage intervals
+    for blocks in known.blocks:
         found = coverage(known, blocks, 600)
         assert found.held >= 0.915, f"{blocks} blocks"  # .93 less two standard errors is .91
         assert found.disagree == 0

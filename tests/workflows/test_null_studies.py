@@ -75,5 +75,6 @@ def test_few_null_studies_have_a_mark(tmp_path: Path) -> None:
 @pytest.mark.parametrize("outcome", OUTCOMES)
 @pytest.mark.parametrize("design", DESIGNS)
 def test_null_studies_have_a_mark_in_at_most_one_of_twenty(tmp_path: Path, design: str, outcome: str) -> None:
-    # .05 and two standard errors are .112.
-    assert marks(tmp_path, DESIGNS[design], outcome, 6, 50).primary <= 0.12
+    for seeds in (6, 9):
+        found = marks(tmp_path, DESIGNS[design], outcome, seeds, 50).primary
+        assert found <= 0.12, f"{seeds} seeds"  # .05 and two standard errors are .112
