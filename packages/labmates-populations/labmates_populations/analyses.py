@@ -326,9 +326,6 @@ def _games_map(
     """The figure of the strategies of several games, on the principal components of all of them."""
     import numpy as np
 
-    from labmates_populations.diversity import principal_components
-    from labmates_populations.figures import variants_figure
-
     panels: dict[str, dict[str, Sequence[int]]] = {params.game: {str(gene): rows for gene, rows in sets.items()}}
     every = vectors.tolist()
     for game in dict.fromkeys(params.joint):
@@ -340,7 +337,7 @@ def _games_map(
                 behaviours = other.behaviours(runs, workers, indices, population.cooperate)
                 panels[game][str(gene)] = range(len(every), len(every) + len(indices))
                 every += [behaviour.rates for behaviour in behaviours]
-    return variants_figure(principal_components(np.array(every)), panels, title)
+    return _variants_map(np.array(every), panels, title)
 
 
 def _variants_map(
