@@ -102,4 +102,4 @@ def _named(database: Store, names: tuple[str, ...]) -> tuple[str | None, list[Ru
         try:
             return None, [database.run(name)]
         except UsageError as no_run:
-            raise UsageError(f"{no_study}; {no_run}") from None
+            raise UsageError(f"{str(no_study).rstrip('.')}; {no_run}") from None
