@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Final
 
+from labmates.errors import UsageError
 from labmates.games.iterated.library import check_playable, library_action, library_names, unknown_strategy
 from labmates.games.iterated.match import Action, Payoffs, Round
+from labmates.games.iterated.strategies import IN_PRISONERS_DILEMMA
 from labmates.models.scripted.base import Draft, Heard, ScriptedModel
 from labmates.registry import Registry
 
@@ -158,12 +160,14 @@ def _choose(name: str, rounds: Sequence[Round], payoffs: Payoffs, length: float,
 
 
 def check_player(baseline: str, payoffs: Payoffs) -> None:
-    """Check that a scripted player can play the iterated prisoner's dilemma with these payoffs.
+    """Check that a scripted player can play the iterated game with these payoffs.
 
     Raises
     ------
     UsageError
-        If it is one of the library's that can't.
+        If it is one of the library's that can't, or needs a prisoner's dilemma.
     """
+    if baseline in IN_PRISONERS_DILEMMA and payoffs.game != "prisoner's dilemma":
+        raise UsageError(f"scripted:{baseline} needs a prisoner's dilemma, not a game of {payoffs.game}")
     if baseline.startswith(LIBRARY):
         check_playable(baseline.removeprefix(LIBRARY), payoffs)

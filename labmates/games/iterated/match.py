@@ -1,4 +1,4 @@
-"""Matches of the iterated prisoner's dilemma: payoffs, rounds, and why a match ended."""
+"""Matches of an iterated social dilemma of two players: payoffs, rounds, and why a match ended."""
 
 from __future__ import annotations
 
@@ -37,18 +37,30 @@ class Payoffs:
     punishment: int = 0
     sucker: int = -1
 
-    def check(self) -> None:
-        """Check that these are payoffs of an iterated prisoner's dilemma.
+    @property
+    def game(self) -> str:
+        """The name of the game.
 
         Raises
         ------
         UsageError
-            Unless temptation > reward > punishment > sucker, and 2 × reward > temptation + sucker.
+            If it is not a social dilemma (Macy and Flache 2002): mutual cooperation beats mutual defection, lone
+            cooperation and taking turns, and a lone defector gains or a lone cooperator loses.
         """
-        if not self.temptation > self.reward > self.punishment > self.sucker:
-            raise UsageError("payoffs: a prisoner's dilemma needs temptation > reward > punishment > sucker")
+        if not self.reward > max(self.punishment, self.sucker):
+            raise UsageError("payoffs: a social dilemma needs reward > punishment and reward > sucker")
         if not 2 * self.reward > self.temptation + self.sucker:
-            raise UsageError("payoffs: an iterated prisoner's dilemma needs 2 × reward > temptation + sucker")
+            raise UsageError("payoffs: an iterated social dilemma needs 2 × reward > temptation + sucker")
+        has_greed, has_fear = self.temptation > self.reward, self.punishment > self.sucker
+        if not (has_greed or has_fear):
+            raise UsageError("payoffs: a social dilemma needs temptation > reward or punishment > sucker")
+        return "prisoner's dilemma" if has_greed and has_fear else "chicken" if has_greed else "stag hunt"
+
+    @property
+    def range(self) -> tuple[int, int]:
+        """The fewest and most points of a round."""
+        points = self.temptation, self.reward, self.punishment, self.sucker
+        return min(points), max(points)
 
     def of(self, own: Action, other: Action) -> int:
         """The points of a player for a round."""

@@ -181,3 +181,5 @@ STRATEGIES: Mapping[str, Strategy] = {
     )
 }
 """All strategies by name."""
+IN_PRISONERS_DILEMMA = frozenset({"generous-tit-for-tat", "extort-2"})
+"""Strategies whose probabilities are defined for payoffs of a prisoner's dilemma alone."""

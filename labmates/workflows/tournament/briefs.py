@@ -101,6 +101,10 @@ class View:
         The opponent's cooperative moves and all moves in its earlier matches; None if not shown.
     chosen
         The moves that it chose in the present match, if noise may have flipped them; by default those executed.
+    points
+        The points of all players before the match; empty if not shown.
+    shared
+        The latest plans of its teammates; empty if not shared.
     """
 
     player: str
@@ -112,6 +116,8 @@ class View:
     messages: tuple[tuple[int, str, str], ...] = ()
     reputation: tuple[int, int] | None = None
     chosen: tuple[Action, ...] = ()
+    points: tuple[tuple[str, int], ...] = ()
+    shared: tuple[tuple[str, str], ...] = ()
 
 
 class Briefing:
@@ -234,6 +240,11 @@ class Briefing:
             history=self._history(view.rounds, view.chosen),
         )
         blanks = {name: f"${name}" for name in written}
+        if view.shared:
+            heading = replaced("# The latest plans of the other players of your team", self._team_words)
+            situation += f"\n\n{heading}\n$mates"
+            # One line each, since a further line could pass for another player's plan.
+            written["mates"] = "\n".join(f"{mate}: {' '.join(plan.split())}" for mate, plan in view.shared)
         now = self._now(view, step)
         return self._order(view, step, self._text(template, written, situation=situation, now=now, **blanks))
 
@@ -273,6 +284,9 @@ class Briefing:
             if condition.team_choice == "wished":
                 rule = "- Teams are formed before the first match, by the wishes of the players."
                 teams += "\n" + replaced(rule, self._team_words)
+            if condition.plans == "shared":
+                rule = "- Whoever plans reads the latest plans of the other players of its team."
+                teams += "\n" + replaced(rule, self._team_words)
         goal = render(f"goal_{condition.structure}_{wording}")
         return render(
             f"system_{wording}",
@@ -297,7 +311,7 @@ class Briefing:
         who = f"You are player {player}{self._words.own_team(player)}."
         if condition.structure == "ri":
             return who
-        mates = [other for other in condition.players_of[condition.players[player]] if other != player]
+        mates = condition.mates(player)
         size = f"{len(mates) + 1} players" if mates else "no player but you"
         team = f" Your team has {size}."
         if condition.team_choice == "wished" and condition.has_teams:
@@ -315,8 +329,18 @@ class Briefing:
             rounds=self._condition.rounds,
             who=self._who(view.player),
             opponent=(words.opponent(view.player, view.opponent) if view.opponent else words.unknown) + _record(view),
-            left=view.left,
+            left=f"{view.left}{self._standing(view)}",
         )
+
+    def _standing(self, view: View) -> str:
+        """The points and places of the player and its team before the match, as a further line."""
+        if not view.points:
+            return ""
+        condition, points = self._condition, dict(view.points)
+        teams = {team: sum(points[player] for player in players) for team, players in condition.players_of.items()}
+        own, team = _place(view.player, points), _place(condition.players[view.player], teams)
+        shown = {"ri": f"you {own}", "gc": f"your team {team}", "sa": f"you {own}; your team {team}"}
+        return "\n" + replaced(f"Before this match: {shown[condition.structure]}", self._team_words)
 
     def _remembered(self, player: str, match: Match) -> str:
         lines = self._lines(match.seen_by(player), match.chosen_by(player))
@@ -331,7 +355,7 @@ class Briefing:
 
 
 def _further_rules(condition: TournamentCondition, cooperation: str) -> str:
-    """The rules on noise, the end of a match and reputation, where they apply; `cooperation` is named as in rules."""
+    """The further rules that apply; `cooperation` is named as in rules."""
     rules = ""
     if condition.continuation < 1:
         rules += "\n" + render("end_rule", probability=f"{condition.continuation:g}")
@@ -339,6 +363,8 @@ def _further_rules(condition: TournamentCondition, cooperation: str) -> str:
         rules += "\n" + render("noise_rule", probability=f"{condition.noise:g}")
     if condition.reputation == "shown":
         rules += "\n" + render("reputation_rule", action=cooperation)
+    if condition.standings == "shown":
+        rules += "\n" + render("standings_rule")
     return rules
 
 
@@ -352,6 +378,12 @@ def _record(view: View) -> str:
         if moves
         else "; it has not moved before"
     )
+
+
+def _place(who: str, points: Mapping[str, int]) -> str:
+    """Points and place among all; equal points share a place."""
+    place = 1 + sum(other > points[who] for other in points.values())
+    return f"{counted(points[who], 'point')}, place {place} of {len(points)} (first: {max(points.values())})"
 
 
 def _opponents(condition: TournamentCondition) -> str:

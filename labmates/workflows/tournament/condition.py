@@ -26,7 +26,7 @@ def _sizes(value: object) -> object:
 
 
 class TournamentCondition(AblatedCondition):
-    """Play a tournament of the iterated prisoner's dilemma (super-additive paper, section 3)."""
+    """Play a tournament of an iterated dilemma, by default the prisoner's (super-additive paper, section 3)."""
 
     kind: ClassVar[str] = "tournament"
     material: ClassVar[frozenset[str]] = frozenset(
@@ -82,6 +82,11 @@ class TournamentCondition(AblatedCondition):
     critique_turns: int = Field(
         1, ge=0, le=5, description="Rounds in which a plan is criticised and improved; 0 switches planning off."
     )
+    plans: Literal["own", "shared"] = Field(
+        "own",
+        description="Visibility of plans: own, or shared (planner and critic also see the latest plans of the "
+        "player's teammates).",
+    )
     messages: Literal["none", "each-match", "each-round"] = Field(
         "none",
         description="Simultaneous messages between the players of a match, before its first round or before each "
@@ -90,6 +95,10 @@ class TournamentCondition(AblatedCondition):
     reputation: Literal["none", "shown"] = Field(
         "none",
         description="Visibility of the opponent's cooperation rate in its earlier matches.",
+    )
+    standings: Literal["none", "shown"] = Field(
+        "none",
+        description="Visibility of points and places before each match, of players (ri), teams (gc) or both (sa).",
     )
     team_choice: Literal["given", "wished"] = Field(
         "given",
@@ -108,7 +117,7 @@ class TournamentCondition(AblatedCondition):
 
     @model_validator(mode="after")
     def _complete(self) -> TournamentCondition:
-        self.payoffs.check()
+        assert self.payoffs.game  # Payoffs of no dilemma are refused.
         sizes = self.team_size.split(",")
         if len(sizes) not in (1, self.teams):
             raise ValueError(f"--team-size names {len(sizes)} sizes for {self.teams} teams")
@@ -116,6 +125,8 @@ class TournamentCondition(AblatedCondition):
             raise ValueError("group competition needs at least two teams")
         if self.team_choice == "wished":
             self._check_choice()
+        if self.plans == "shared" and (self.structure == "ri" or not self.critique_turns or max(map(int, sizes)) < 2):
+            raise ValueError("shared plans need the structure gc or sa, teams of two or more, and critique turns")
         if len(self.players) < 2:
             raise ValueError("a tournament needs at least two players")
         most = self.rounds * min(self.matches_of(player) for player in self.players)
@@ -189,6 +200,10 @@ class TournamentCondition(AblatedCondition):
     def players(self) -> dict[str, str]:
         """The team of each player."""
         return {player: team for team, players in self.players_of.items() for player in players}
+
+    def mates(self, player: str) -> list[str]:
+        """The teammates of a player."""
+        return [other for other in self.players_of[self.players[player]] if other != player]
 
     def matches_of(self, player: str) -> int:
         """Number of scheduled matches of a player."""

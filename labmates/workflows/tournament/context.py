@@ -80,6 +80,10 @@ class MatchState(TypedDict):
         Both messages before a round, with its number; empty if unusable.
     matches
         The match itself, once it is completed.
+    points
+        The points of all players before the match, if they are shown.
+    shared
+        The latest plans of all players before the match, if teams share them.
     """
 
     number: int
@@ -93,6 +97,8 @@ class MatchState(TypedDict):
     played: Annotated[dict[str, int], operator.or_]
     planned: Annotated[dict[str, int], operator.or_]
     matches: Annotated[list[Match], add_matches]
+    points: dict[str, int]
+    shared: dict[str, str]
 
 
 class PlanState(TypedDict):

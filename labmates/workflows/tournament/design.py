@@ -86,5 +86,5 @@ def cell_of(tournament: Tournament, mechanism: str, *, keep_failed: bool = False
         Scale(payoffs.punishment, payoffs.reward),
         tournament.failures,
         {model: tournament.failures[model] for model in left_out},
-        Domain(payoffs.sucker, payoffs.temptation),
+        Domain(*payoffs.range),
     )

@@ -44,7 +44,7 @@ def to_matches(state: TournamentState, runtime: Runtime[TournamentContext]) -> l
     """Send the pairs of the round to their matches, or go to the next round if there are none."""
     ctx = runtime.context
     pairs = [(number, pair) for number, pair in ctx.schedule[state["turn"] - 1] if not _spent(ctx, state, pair)]
-    return [_match(state, number, pair) for number, pair in pairs] or next_round(state, runtime)
+    return [_match(ctx, state, number, pair) for number, pair in pairs] or next_round(state, runtime)
 
 
 def next_round(state: TournamentState, runtime: Runtime[TournamentContext]) -> str:
@@ -83,7 +83,11 @@ def _spent(ctx: TournamentContext, state: TournamentState, pair: Pairing) -> lis
     return [player for player in pair if not ctx.left(player, state["played"])]
 
 
-def _match(state: TournamentState, number: int, pair: Pairing) -> Send:
+def _match(ctx: TournamentContext, state: TournamentState, number: int, pair: Pairing) -> Send:
+    points = dict.fromkeys(ctx.condition.players if ctx.condition.standings == "shown" else (), 0)
+    for match in state["matches"] if points else ():
+        for player in match.players:
+            points[player] += ctx.condition.payoffs.total(match.seen_by(player))
     return Send(
         "match",
         MatchState(
@@ -98,6 +102,8 @@ def _match(state: TournamentState, number: int, pair: Pairing) -> Send:
             played={player: state["played"].get(player, 0) for player in pair},
             planned={player: state["planned"].get(player, 0) for player in pair},
             matches=[],
+            points=points,
+            shared=state["plans"] if ctx.condition.plans == "shared" else {},
         ),
     )
 

@@ -192,6 +192,8 @@ def view_of(ctx: TournamentContext, state: MatchState, seat: int) -> View:
         ctx.left(player, state["played"]),
         state["plans"].get(player, ""),
         chosen=tuple(both[seat] for both in state["chosen"]),
+        points=tuple(state["points"].items()),
+        shared=tuple((mate, plan) for mate in ctx.condition.mates(player) if (plan := state["shared"].get(mate))),
     )
 
 

@@ -116,8 +116,8 @@ def answers(situation: Situation) -> dict[str, Any]:
         return side(facts)[number - 1]
 
     known: dict[str, Callable[[Mapping[str, Any]], Any]] = {
-        "lowest": lambda _: payoffs.sucker,
-        "highest": lambda _: payoffs.temptation,
+        "lowest": lambda _: payoffs.range[0],
+        "highest": lambda _: payoffs.range[1],
         "actions": lambda _: sorted(_ACTIONS),
         "payoff": lambda facts: payoffs.of(*(_ACTIONS[label] for label in facts["actions"])),
         "round": lambda _: len(rounds),

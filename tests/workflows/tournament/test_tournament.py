@@ -27,7 +27,7 @@ from labmates.workflows.tournament.context import MatchState, TournamentContext
 from labmates.workflows.tournament.experiment import METRICS
 from labmates.workflows.tournament.match import view_of
 from labmates.workflows.tournament.planning import final_plans
-from labmates.workflows.tournament.players import Situation
+from labmates.workflows.tournament.players import Situation, answers
 from tests.support.puppet import Puppet, puppet
 from tests.support.tournaments import Arena, lively, move, reply
 from tests.support.tournaments import arena as open_arena
@@ -116,6 +116,51 @@ async def test_players_see_how_their_opponent_has_played_before(arena: Arena) ->
         assert (told if moves else "it has not moved before") in prompt.text
         shown += bool(moves)
     assert shown
+
+
+@pytest.mark.parametrize("structure", ["ri", "gc", "sa"])
+async def test_standings_are_those_before_the_match(arena: Arena, structure: str) -> None:
+    models = {"P1": "scripted:defect", "P2": "scripted:alternator"}
+    settings: dict[str, Any] = {"model": "scripted:tit-for-tat", "model_for": models, "team_size": 2, "rounds": 5}
+    settings |= {"critique_turns": 0, "comprehension": "skipped"}
+    run = await arena.play(structure=structure, standings="shown", **settings)
+    found, teams = arena.found(run), {"P1": "A", "P2": "A", "P3": "B", "P4": "B"}
+    ctx = TournamentContext(TournamentCondition(**run.condition), None, run.seed)  # type: ignore[arg-type]
+    turn_of = {number: turn for turn, pairs in enumerate(ctx.schedule) for number, _ in pairs}
+    shown = 0
+    for prompt in (one for one in arena.prompts(run) if one.stage == "move"):
+        points, of_teams = dict.fromkeys(teams, 0), {"A": 0, "B": 0}
+        for match in found.matches:
+            if turn_of[match.number] < turn_of[prompt.number]:
+                for player in match.players:
+                    points[player] += found.payoffs.total(match.seen_by(player))
+                    of_teams[teams[player]] += found.payoffs.total(match.seen_by(player))
+        own, team = points[prompt.player], of_teams[teams[prompt.player]]
+        assert (f"Before this match: you {own} point" in prompt.text) is (structure != "gc")
+        assert (f"your team {team} point" in prompt.text) is (structure != "ri")
+        place = 1 + sum(other > own for other in points.values())
+        assert (f", place {place} of 4 (first: {max(points.values())})" in prompt.text) is (structure != "gc")
+        shown += bool(own)
+    assert shown
+
+
+async def test_teammates_share_their_latest_plans_in_planning_alone(arena: Arena) -> None:
+    def play(said: Situation, heard: Heard) -> str:
+        if said.step == "move":
+            return move("action_a")
+        plan = f"plan {heard.seed}\nP9: a forged line"
+        return json.dumps(answers(said)) if said.step == "questions" else plan
+
+    run = await arena.play(reply(play), plans="shared", plan_every=2, **SHORT)
+    seen = 0
+    for prompt in arena.prompts(run):
+        is_shown = "# The latest plans of the other players of your team" in prompt.text
+        assert is_shown <= (prompt.stage not in ("move", "questions"))
+        for mate in re.findall(r"^(P\d): plan", prompt.text, re.M):
+            assert {mate, prompt.player} in ({"P1", "P2"}, {"P3", "P4"})
+            assert mate != prompt.player
+            seen += 1
+    assert seen
 
 
 async def test_teams_are_formed_by_the_wishes_of_players(arena: Arena) -> None:
@@ -214,6 +259,8 @@ async def test_what_a_player_sees_before_a_first_round_is_the_same_whoever_comes
             played=played,
             planned={},
             matches=[],
+            points={},
+            shared={},
         )
         return view_of(ctx, state, 0)
 

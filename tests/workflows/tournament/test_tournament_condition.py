@@ -47,7 +47,10 @@ def test_the_number_of_rounds_is_written_down(values: dict[str, Any], total: int
         ({"team_size": "three"}, "must be a number from 1 to 50"),
         ({"team_size": 0}, "must be a number from 1 to 50"),
         ({"structure": "xx"}, "'ri', 'gc' or 'sa'"),
-        ({"temptation": 2}, "temptation > reward"),
+        ({"temptation": 2, "sucker": 0}, "temptation > reward or punishment > sucker"),
+        ({"plans": "shared", "structure": "ri"}, "shared plans need"),
+        ({"plans": "shared", "team_size": 1}, "shared plans need"),
+        ({"plans": "shared", "critique_turns": 0}, "shared plans need"),
         ({"temptation": 50}, "2 × reward"),
         ({"rounds": 0}, "must be at least 1, not 0"),
         ({"critique_turns": 9}, "must be at most 5, not 9"),
@@ -81,6 +84,8 @@ def test_models_belong_to_teams_and_players() -> None:
         condition(model_for={"C": "scripted:joss"}).check()
     with pytest.raises(UsageError, match="unknown scripted baseline"):
         condition(model_for={"A": "scripted:jos"}).check()
+    with pytest.raises(UsageError, match="scripted:extort-2 needs a prisoner's dilemma, not a game of stag hunt"):
+        condition(model_for={"A": "scripted:extort-2"}, reward=6).check()
 
 
 def test_the_estimate_counts_the_calls_of_a_tournament_at_full_length() -> None:
