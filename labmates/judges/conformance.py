@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -13,9 +13,7 @@ from labmates.judges.panel import checked_judge, checked_scores
 from labmates.judges.registry import JUDGES, load_judge
 from labmates.registry import time_limit
 from labmates.tasks.base import Difficulty, Task
-from labmates.tasks.conformance.events import Problem
-from labmates.tasks.conformance.examine import exception_text
-from labmates.tasks.conformance.trial import Trial
+from labmates.tasks.conformance.trial import Mild, Trial
 from labmates.tasks.registry import resolve_reference
 from labmates.tasks.report import oracle_report
 from labmates.util.seeds import derive
@@ -36,10 +34,6 @@ class JudgeTrial(Trial):
     """The outcome of a judge's conformance test; `scores` by report and metric, None if unscored."""
 
     scores: dict[str, Values] = field(default_factory=dict)
-
-    def add(self, rule: str, text: str, where: str = "", *, is_mild: bool = False) -> None:
-        """Add a problem: an error, or a warning if mild."""
-        self.problems.append(Problem(rule, text, "warning" if is_mild else "error", where))
 
 
 def sample_cases(task: Task[Any, Any], seed: int, difficulty: Difficulty) -> dict[str, Report]:
@@ -83,12 +77,13 @@ async def try_judge(
     UsageError
         If the name or file is unknown.
     """
-    trial = JudgeTrial(rules=RULES, tried={"load"})
-    judge = _loaded(resolve_reference(reference, JUDGES), trial)
-    if judge is None:
-        return trial
-    trial.tried |= {"scores"}
-    for name, report in cases.items():
+    trial, judge = JudgeTrial(RULES), None
+    resolved = resolve_reference(reference, JUDGES)
+    with trial.looking("load"):
+        judge = checked_judge(load_judge(resolved))
+        for problem in _load_problems(judge, resolved):
+            trial.add("load", problem)
+    for name, report in cases.items() if judge else ():
         watch(name)
         scores = await _scored(judge, name, report, trial, seconds)
         if scores is None:
@@ -103,24 +98,14 @@ async def try_judge(
     return trial
 
 
-def _loaded(reference: str, trial: JudgeTrial) -> Judge | None:
-    """The judge; None, with a problem, if it can't be created or is not a judge."""
-    try:
-        judge = checked_judge(load_judge(reference))
-    except LabmatesError as error:
-        trial.add("load", str(error))
-        return None
-    except (Exception, SystemExit) as error:  # a plug-in may raise anything
-        trial.add("load", exception_text(error))
-        return None
+def _load_problems(judge: Judge, reference: str) -> Iterator[str | Mild]:
     name = getattr(judge, "name", None)
     if not isinstance(name, str) or not name:
-        trial.add("load", f"its name must be a text, not {name!r}")
+        yield f"its name must be a text, not {name!r}"
     elif reference in JUDGES and name != reference:
-        trial.add("load", f"its name is '{name}', but it is registered as '{reference}'")
+        yield f"its name is '{name}', but it is registered as '{reference}'"
     if not metrics_of(judge):
-        trial.add("load", "it names no metrics, so none are recorded as unscored when it fails", is_mild=True)
-    return judge
+        yield Mild("it names no metrics, so none are recorded as unscored when it fails")
 
 
 def metrics_of(judge: object) -> tuple[str, ...]:
@@ -131,20 +116,15 @@ def metrics_of(judge: object) -> tuple[str, ...]:
 
 async def _scored(judge: Judge, name: str, report: Report, trial: JudgeTrial, seconds: float) -> list[Score] | None:
     """The judge's scores of a report; None, with a problem, if it fails."""
-    try:
-        with time_limit(seconds + 1):  # for a judge that blocks the event loop
-            async with asyncio.timeout(seconds):
-                scores = checked_scores(await judge.score(report), judge.name)
-    except TimeoutError:
-        trial.add("scores", f"hangs: it did not end within {seconds:g} s", name)
-        return None
-    except LabmatesError as error:
-        trial.add("scores", str(error), name)
-        return None
-    except (Exception, SystemExit) as error:  # a plug-in may raise anything
-        trial.add("scores", exception_text(error), name)
-        return None
-    for score in scores:
+    scores = None
+    with trial.looking("scores", name):
+        try:
+            with time_limit(seconds + 1):  # for a judge that blocks the event loop
+                async with asyncio.timeout(seconds):
+                    scores = checked_scores(await judge.score(report), judge.name)
+        except TimeoutError:
+            raise LabmatesError(f"hangs: it did not end within {seconds:g} s") from None
+    for score in scores or ():
         if not score.reason.strip():
             trial.add("scores", f"{score.metric} has no reason", name)
         if score.failed:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from labmates.tasks.conformance.trial import TRIAL_RULES
+from labmates.tasks.conformance.examine import TRIAL_RULES
 from tests.support.command_line import Labmates
 from tests.support.plugins import ROOT, install
 

@@ -19,8 +19,8 @@ from benchmarks.evidence import Solver, arms, as_loaded
 from labmates.errors import UsageError
 from labmates.tasks.base import DIFFICULTIES, Dataset, Difficulty, Division, accuracy
 from labmates.tasks.biomarker.records import NOT_DONE
+from labmates.tasks.conformance.cases import Case
 from labmates.tasks.conformance.data_rules import instruments as instruments_rule
-from labmates.tasks.conformance.events import Case
 from labmates.tasks.ecology.instruments import EcologyInstruments
 from labmates.tasks.ecology.task import EcologyTask
 from labmates.tasks.evidence import Part, closed_shares, closed_units, divide, instruments_of

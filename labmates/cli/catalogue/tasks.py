@@ -142,7 +142,7 @@ def _report(lab: Lab, params: DataParams, text: str | None = None) -> Iterator[R
 @contextmanager
 def using_task(reference: str) -> Iterator[Task[Any, Any]]:
     """Use a task by its reference; exceptions of its code become usage errors that name it."""
-    from labmates.tasks.conformance.examine import exception_text
+    from labmates.tasks.conformance.trial import exception_text
 
     try:
         yield load_task(resolve_reference(reference))
@@ -270,13 +270,13 @@ def check(lab: Lab, params: CheckParams) -> Iterator[Result]:
     TASK is a name, or path/to/file.py:Class or module:Class for a task that is not installed. The check tries several
     seeds at every difficulty, also in other processes. The exit code is 1 if there are errors, else 0.
     """
-    from labmates.tasks.conformance.trial import try_task
+    from labmates.tasks.conformance.examine import try_task
 
     trial = try_task(
         params.task,
         range(params.seeds),
         step_seconds=params.step_timeout,
-        watch=lambda step: lab.step(f"{step.rule} {step.where}"),
+        watch=lab.step,
     )
     rules, what = trial.verdicts(), f"{params.task}: {params.seeds} seeds at every difficulty"
     yield verdict(params.task, rules, head=what, passed=trial.passed, task=params.task)

@@ -1,4 +1,4 @@
-"""Another process that makes a task's data sets, for `conformance.trial`: REFERENCE SEED/DIFFICULTY…
+"""Another process that makes a task's data sets, for `conformance.examine`: REFERENCE SEED/DIFFICULTY…
 
 It writes the hashes of each data set as a JSON object a line; output of the task goes to standard error.
 """
@@ -11,7 +11,7 @@ import sys
 from typing import cast
 
 from labmates.tasks.base import Difficulty
-from labmates.tasks.conformance.events import fingerprint
+from labmates.tasks.conformance.cases import fingerprint
 from labmates.tasks.registry import load_task
 
 
@@ -22,7 +22,7 @@ def main(reference: str, *places: str) -> None:
     task = load_task(reference)
     for place in places:
         seed, _, difficulty = place.partition("/")
-        channel.write(json.dumps(fingerprint("", task.generate(int(seed), cast(Difficulty, difficulty))).parts) + "\n")
+        channel.write(json.dumps(fingerprint(task.generate(int(seed), cast(Difficulty, difficulty)))) + "\n")
         channel.flush()
 
 

@@ -16,7 +16,8 @@ import pandas as pd
 from pydantic import BaseModel
 
 from labmates.tasks.base import Dataset, Difficulty, Instruments, Task, csv_bytes
-from labmates.tasks.conformance.events import Case, Fingerprint, Mild, differing, fingerprint
+from labmates.tasks.conformance.cases import Case, differing, fingerprint
+from labmates.tasks.conformance.trial import Mild
 from labmates.tasks.evidence import Part, closed_shares, divide
 from labmates.tasks.findings import read_findings
 from labmates.tasks.restoring import Keys
@@ -162,22 +163,22 @@ def private_seed(task: Task[Any, Any]) -> Iterator[str]:
         yield f"generate must return a Dataset, not {type(data).__name__}"
 
 
-def same_seed(case: Case, first: Fingerprint) -> Iterator[str]:
+def same_seed(case: Case, first: dict[str, str]) -> Iterator[str]:
     """Generate the data set again with another global random state; yield differences from the `first` one."""
 
     def repeated() -> dict[str, str]:
-        return fingerprint(first.where, case.task.generate(case.seed, case.difficulty)).parts
+        return fingerprint(case.task.generate(case.seed, case.difficulty))
 
     with global_random(1) as changed:
         again = repeated()
         has_changed = changed()
-    if again != first.parts:
+    if again != first:
         with global_random(1):
             once_more = repeated()
         if has_changed and once_more == again:
             yield "the data depend on the global random numbers of random or numpy; draw from a generator of the seed"
         else:
-            yield f"the same seed gave different {differing(first.parts, again)}"
+            yield f"the same seed gave different {differing(first, again)}"
     elif has_changed:
         yield "generate changes the state of the global random numbers of random or numpy"
 

@@ -1,25 +1,28 @@
-"""The conformance test: its rules, and their order."""
+"""The conformance test: its rules, their order, and the data sets once more in other processes."""
 
 from __future__ import annotations
 
 import itertools
-import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from labmates.errors import UsageError
+from labmates.errors import LabmatesError, UsageError
 from labmates.tasks.base import DIFFICULTIES, Difficulty, Task
 from labmates.tasks.conformance import data_rules, report_rules
-from labmates.tasks.conformance.events import Case, Event, Mild, Problem, Step, fingerprint, place
+from labmates.tasks.conformance.cases import Case, differing, fingerprint
+from labmates.tasks.conformance.trial import HangsError, Mild, Problem, Trial
+from labmates.tasks.registry import load_task, resolve_reference
 
 if TYPE_CHECKING:
     from labmates.tasks.conformance.leaks import Leak
-
-P = ParamSpec("P")
 
 RULES = {
     "attributes": "name, title, brief, version and findings schema are complete",
@@ -38,11 +41,14 @@ RULES = {
     "other seed": "another seed gives different data, and its report earns at most 0.2 on average",
 }
 """The rules in order, each with the property of a task that passes."""
-
-HANGS = "hangs: "
-"""Beginning of the text about a rule that takes too long."""
-MOST_TOLD = 300
-"""Most characters of an exception's text."""
+TRIAL_RULES = {
+    "load": "the task can be imported and created, and has the name of its entry point",
+    **RULES,
+    "processes": "another process with another hash seed, time zone and order of seeds gives the same bytes",
+}
+"""The rules of a trial in order, likewise."""
+STEP_SECONDS = 60.0
+"""Time limit of one rule on one data set."""
 
 _CASE_RULES: dict[str, Callable[[Case], Iterable[str | Mild]]] = {
     "frame": data_rules.frame,
@@ -74,85 +80,97 @@ def check_task(task: Task[Any, Any], seeds: Sequence[int] = (0, 1, 2)) -> list[P
     UsageError
         If there are fewer than two different seeds to compare.
     """
-    return [event for event in examine(task, seeds) if isinstance(event, Problem)]
+    trial = Trial(RULES)
+    _examine(trial, task, seeds)
+    return trial.problems
 
 
-def examine(task: Task[Any, Any], seeds: Sequence[int]) -> Iterator[Event]:
-    """The events of `check_task`: each step before it starts, problems, and the fingerprint of each data set.
+def try_task(
+    reference: str,
+    seeds: Sequence[int] = (0, 1, 2),
+    *,
+    step_seconds: float = STEP_SECONDS,
+    watch: Callable[[str], None] = lambda _: None,
+) -> Trial:
+    """Test a task, in the main thread; a rule that takes too long becomes a problem and ends the test.
+
+    Parameters
+    ----------
+    reference
+        The task's name, ``path/to/file.py:Class`` or ``module:Class``.
+    step_seconds
+        Time limit of one rule on one data set.
+    watch
+        Called with each rule and data set before it is applied.
 
     Raises
     ------
     UsageError
-        If there are fewer than two different seeds to compare.
+        If the name or file is unknown, or there are fewer than two different seeds.
     """
+    resolved = resolve_reference(reference)
+    _check_seeds(seeds)
+    trial, task = Trial(TRIAL_RULES, step_seconds, watch), None
+    with redirect_stdout(sys.stderr), suppress(HangsError):
+        with trial.looking("load"):
+            task = load_task(resolved)
+            if ":" not in resolved and task.name != resolved:
+                trial.add("load", f"the entry point is '{resolved}', but the task's name is '{task.name}'")
+        if task is not None and (made := _examine(trial, task, seeds)):
+            trial.seconds = None  # the other processes have a limit of their own
+            trial.look("processes", "", _differences, resolved, made, step_seconds)
+    return trial
+
+
+def _check_seeds(seeds: Sequence[int]) -> None:
     if len(set(seeds)) < 2:
         raise UsageError("checking a task needs at least two different seeds")
-    yield from look("attributes", "", data_rules.attributes, task)
+
+
+def _examine(trial: Trial, task: Task[Any, Any], seeds: Sequence[int]) -> list[Case]:
+    """Apply the rules to a task, and return its data sets."""
+    _check_seeds(seeds)
+    trial.look("attributes", "", data_rules.attributes, task)
+    made: list[Case] = []
     priors: dict[str, list[float]] = {}
     aliens: dict[str, list[float]] = {}
     for difficulty in DIFFICULTIES:
         level = _Level()
         for seed in dict.fromkeys(seeds):
-            yield from _examine_one(task, seed, difficulty, level)
-        yield from look("leaks", difficulty, _lasting, level)
+            made += _examine_one(trial, task, seed, difficulty, level)
+        trial.look("leaks", difficulty, _lasting, level)
         for own, other in itertools.permutations(() if task.is_fixed else level.seen, 2):
             where, earned = f"{own}, with the report of {other}", aliens.setdefault(difficulty, [])
-            yield from look(
-                "other seed", where, report_rules.other_seed, task, level.seen[own], level.seen[other], earned
-            )
+            trial.look("other seed", where, report_rules.other_seed, task, level.seen[own], level.seen[other], earned)
         if level.priors:
-            yield from look("prior", difficulty, report_rules.lasting_priors, task, level.priors)
+            trial.look("prior", difficulty, report_rules.lasting_priors, task, level.priors)
             priors[difficulty] = [prior.earned for prior in level.priors]
     if priors:
-        yield from look("generate", "a seed as a private salt makes it", data_rules.private_seed, task)
-        yield from look("prior", "", report_rules.prior_floor, task, priors)
+        trial.look("generate", "a seed as a private salt makes it", data_rules.private_seed, task)
+        trial.look("prior", "", report_rules.prior_floor, task, priors)
     if task.is_fixed:
-        yield from look("other seed", "", report_rules.fixed)
+        trial.look("other seed", "", report_rules.fixed)
     if aliens:
-        yield from look("other seed", "", report_rules.alien_floor, aliens)
+        trial.look("other seed", "", report_rules.alien_floor, aliens)
+    return made
 
 
-def look(
-    rule: str, where: str, apply: Callable[P, Iterable[str | Mild]], *args: P.args, **kwargs: P.kwargs
-) -> Iterator[Event]:
-    """Apply one rule; its results and exceptions become problems."""
-    yield Step(rule, where)
-    try:
-        for found in apply(*args, **kwargs):
-            if isinstance(found, Mild):
-                yield Problem(rule, found.text, "warning", where)
-            else:
-                yield Problem(rule, found, where=where)
-    except (Exception, SystemExit) as error:  # a plug-in may raise anything
-        yield Problem(rule, exception_text(error), where=where)
-
-
-def exception_text(error: BaseException) -> str:
-    """The exception, and the last line of the plug-in's code in its traceback."""
-    ours, frames = (f"{Path(__file__).parents[2]}/", "<frozen "), traceback.extract_tb(error.__traceback__)
-    theirs = next((Path(frame.filename).parent for frame in frames if not frame.filename.startswith(ours)), None)
-    last = next((frame for frame in reversed(frames) if Path(frame.filename).parent == theirs), frames[-1])
-    text = " ".join(str(error).split())[:MOST_TOLD]
-    how = HANGS if isinstance(error, TimeoutError) else ""
-    return f"{how}raised {type(error).__name__}: {text} ({Path(last.filename).name}, line {last.lineno})"
-
-
-def _examine_one(task: Task[Any, Any], seed: int, difficulty: Difficulty, level: _Level) -> Iterator[Event]:
-    where = place(seed, difficulty)
+def _examine_one(trial: Trial, task: Task[Any, Any], seed: int, difficulty: Difficulty, level: _Level) -> list[Case]:
+    where = f"seed {seed}, {difficulty}"
     cases: list[Case] = []
-    yield from look("generate", where, data_rules.generate, task, seed, difficulty, cases)
+    trial.look("generate", where, data_rules.generate, task, seed, difficulty, cases)
     for case in cases:
-        first = fingerprint(where, case.data, case.csv)
-        yield first
-        yield from look("same seed", where, data_rules.same_seed, case, first)
+        first = fingerprint(case.data, case.csv)
+        trial.look("same seed", where, data_rules.same_seed, case, first)
         for name, rule in _CASE_RULES.items():
-            yield from look(name, where, rule, case)
-        yield from look("prior", where, report_rules.prior, case, level.priors)
+            trial.look(name, where, rule, case)
+        trial.look("prior", where, report_rules.prior, case, level.priors)
         if not level.seen:
-            yield from look("instruments", where, data_rules.instruments, case)
-            yield from look("analysis", where, report_rules.analysis, case)
-        yield from look("leaks", where, _leaks, case, level)
-        level.seen[where] = first.parts["data"], case.data.truth
+            trial.look("instruments", where, data_rules.instruments, case)
+            trial.look("analysis", where, report_rules.analysis, case)
+        trial.look("leaks", where, _leaks, case, level)
+        level.seen[where] = first["data"], case.data.truth
+    return cases
 
 
 def _leaks(case: Case, level: _Level) -> Iterator[str]:
@@ -175,3 +193,35 @@ def _lasting(level: _Level) -> Iterator[str]:
             f"{leak.place} reveals '{leak.part}' of the truth; facts that agents may know should not be part of "
             "the truth"
         )
+
+
+def _differences(reference: str, cases: Sequence[Case], seconds: float) -> Iterator[str]:
+    """Yield how the data sets differ between two processes that make them in opposite orders."""
+    first = _fingerprints(reference, cases, {"PYTHONHASHSEED": "1", "TZ": "UTC"}, seconds)
+    again = _fingerprints(reference, cases[::-1], {"PYTHONHASHSEED": "2", "TZ": "Asia/Kathmandu"}, seconds)
+    for case, one, other in zip(cases, first, again[::-1], strict=True):
+        if parts := differing(one, other):
+            why = "look for sets, hash(), the time zone and kept state"
+            yield f"another process gives different {parts} of {case.where}; {why}"
+
+
+def _fingerprints(
+    reference: str, cases: Sequence[Case], environment: Mapping[str, str], seconds: float
+) -> list[dict[str, str]]:
+    places = [f"{case.seed}/{case.difficulty}" for case in cases]
+    command = [sys.executable, "-P", "-m", "labmates.tasks.conformance.child", reference, *places]
+    try:
+        done = subprocess.run(  # noqa: S603
+            command,
+            env={**os.environ, **environment},
+            capture_output=True,
+            text=True,
+            timeout=seconds * (1 + len(places)),
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise LabmatesError("another process takes too long") from None
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1][:200]
+        raise LabmatesError(f"another process fails: {last}")
+    return [json.loads(line) for line in done.stdout.splitlines()]

@@ -14,8 +14,9 @@ from pydantic import BaseModel
 
 from labmates.tasks.analysis import run_cells
 from labmates.tasks.base import Check, Credit, Difficulty, FindingsT, Task, accuracy
+from labmates.tasks.conformance.cases import Case
 from labmates.tasks.conformance.data_rules import global_random
-from labmates.tasks.conformance.events import Case, Mild, place
+from labmates.tasks.conformance.trial import Mild
 from labmates.tasks.fences import split_blocks
 from labmates.tasks.findings import check_findings, read_findings
 from labmates.tasks.report import findings_report, oracle_report
@@ -204,7 +205,7 @@ def prior(case: Case, priors: list[Prior]) -> Iterator[str]:
         yield "prior returns different findings on a second call, or on a new instance of the task"
     credits = task.score(stated, case.data.truth)
     if not list(faults(credits)):
-        priors.append(Prior(place(case.seed, case.difficulty), columns, case.difficulty, text, accuracy(credits)))
+        priors.append(Prior(case.where, columns, case.difficulty, text, accuracy(credits)))
 
 
 def lasting_priors(task: Task[Any, Any], priors: Sequence[Prior]) -> Iterator[str]:
