@@ -82,12 +82,13 @@ def test_the_core_alone_says_which_package_to_install(wheels: Path, libraries: P
     command = installed(tmp_path / "core", libraries, core)
     listed = told(command, "--help")
     assert (listed.returncode, listed.stderr) == (0, "")
+    commands = {"labmates.verbs": (), "labmates.experiments": ("run",), "labmates.analyses": ("analyze",)}
     for source in SATELLITES:
-        for verb in declared(source, "labmates.verbs"):
-            assert f"\n  {verb} " not in listed.stdout
-            done = told(command, verb)
-            assert done.returncode == 2
-            assert f"pip install {source.name}" in done.stderr
-    assert "pip install labmates-populations" in told(command, "run", "selfplay").stderr
-    assert "pip install labmates-profiles" in told(command, "analyze", "proximity").stderr
-    assert "pip install labmates-doors" in told(command, "export", "--out", "runs.eval").stderr
+        for group, before in commands.items():
+            for name in declared(source, group):
+                assert before or f"\n  {name} " not in listed.stdout
+                done = told(command, *before, *name.split("/"))
+                assert done.returncode == 2
+                assert f"pip install {source.name}" in done.stderr
+        for ending in declared(source, "labmates.exports"):
+            assert f"pip install {source.name}" in told(command, "export", "--out", f"runs.{ending}").stderr

@@ -16,13 +16,12 @@ from markupsafe import Markup
 from labmates.pages.rendering import render
 from labmates.pages.svg import COLOURS, dot_plot, tag
 from labmates.records.run import ENDED, RunRecord
-from labmates.records.view import flatten
 from labmates.stats.domains import ANY, COUNT, SHARE, Domain
 from labmates.stats.intervals import Estimate, mean, means, notes
 from labmates.stats.tables import MISSING, Column, Table
 from labmates.util.display_names import references_first
-from labmates.util.grouping import grouped
-from labmates.workflows.protocol.experiment import EXPERIMENTS
+from labmates.util.grouping import grouped, varying_columns
+from labmates.workflows.protocol.experiment import EXPERIMENTS, flat_condition
 
 MOST_ROWS = 48
 """Maximum rows of a drawing."""
@@ -57,16 +56,10 @@ def varying(runs: Iterable[RunRecord]) -> list[str]:
 
     A parameter determined by another one (a game's rules by its name) is left out.
     """
-    conditions = [_flat(run) for run in {run.key: run for run in runs}.values()]
-    names = list(dict.fromkeys(name for condition in conditions for name in condition))
-    values = {name: [json.dumps(condition.get(name), sort_keys=True) for condition in conditions] for name in names}
-    chosen: list[str] = []
-    for name in names:
-        pairs = (set(zip(values[other], values[name], strict=True)) for other in chosen)
-        follows = any(len(pair) == len(set(values[other])) for other, pair in zip(chosen, pairs, strict=True))
-        if name.split(".")[0] not in _OF_MODELS and len(set(values[name])) > 1 and not follows:
-            chosen.append(name)
-    return chosen
+    conditions = [flat_condition(run.kind, run.condition) for run in {run.key: run for run in runs}.values()]
+    names = dict.fromkeys(name for each in conditions for name in each if name.split(".")[0] not in _OF_MODELS)
+    texts = {name: [json.dumps(each.get(name), sort_keys=True) for each in conditions] for name in names}
+    return varying_columns(texts)
 
 
 def shown_name(parameter: str) -> str:
@@ -76,7 +69,7 @@ def shown_name(parameter: str) -> str:
 
 def equal_parameters(runs: Iterable[RunRecord]) -> dict[str, str]:
     """The values of parameters that are equal in all conditions, except missing values."""
-    conditions = [_flat(run) for run in {run.key: run for run in runs}.values()]
+    conditions = [flat_condition(run.kind, run.condition) for run in {run.key: run for run in runs}.values()]
     first = conditions[0]
     return {
         name: value_text(value)
@@ -89,17 +82,8 @@ def equal_parameters(runs: Iterable[RunRecord]) -> dict[str, str]:
 
 def parameters(run: RunRecord, names: Iterable[str]) -> dict[str, str]:
     """The values of parameters of a run's condition as short texts."""
-    flat = _flat(run)
+    flat = flat_condition(run.kind, run.condition)
     return {name: value_text(flat.get(name)) for name in names}
-
-
-def _flat(run: RunRecord) -> dict[str, Any]:
-    described = EXPERIMENTS.get(run.kind).described if run.kind in EXPERIMENTS else dict
-    row: dict[str, Any] = {}
-    for name, value in described(run.condition).items():
-        # Objects from files are labelled by name.
-        flatten(name, value["name"] if isinstance(value, Mapping) and "name" in value else value, row)
-    return row
 
 
 def cells(runs: Sequence[RunRecord], metrics: Sequence[str]) -> list[Cell]:

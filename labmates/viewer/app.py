@@ -13,7 +13,6 @@ import logging
 import secrets
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict
 from functools import partial
 from importlib.resources import files
 from typing import Any, Final
@@ -55,7 +54,7 @@ from labmates.viewer.pages.runs import runs_page, studies_page, study_news
 from labmates.viewer.pages.search import Indexer, search_page
 from labmates.viewer.pages.transcript import transcript
 from labmates.viewer.security import Gate, hosts_of
-from labmates.workflows.people.approval import Question, read_form
+from labmates.workflows.people.approval import Question
 from labmates.workflows.people.live import ask_run, follow_run
 from labmates.workflows.protocol.glossary import glossary
 
@@ -253,29 +252,24 @@ class _Viewer:
     async def _approval(self, request: Request) -> Response:
         return await self._approval_page(await run_in_threadpool(self._reader, request))
 
-    async def _approval_page(self, reader: RunReader, note: str = "", status: int = 200) -> Response:
-        question = await _question(reader.run.id)
+    async def _approval_page(self, reader: RunReader, note: str = "") -> Response:
+        told = await ask_run(reader.run.id, {"do": "question"}) or {}
+        question = Question(**told["question"]) if told.get("question") else None
         page = partial(approval_page, question=question, note=note, form_token=self._form_token)
-        return HTMLResponse(await run_in_threadpool(page, reader, _LINKS), status)
+        return HTMLResponse(await run_in_threadpool(page, reader, _LINKS), 409 if note else 200)
 
     async def _answer(self, request: Request) -> Response:
+        reader, _, note = await self._replied(request)
+        return await self._approval_page(reader, note) if note else RedirectResponse(_LINKS.run(reader.run.id), 303)
+
+    async def _replied(self, request: Request) -> tuple[RunReader, dict[str, str], str]:
+        """Pass the form of a person's answer on to its run; what is wrong with it, or empty."""
         reader = await run_in_threadpool(self._reader, request)
         form = await _form(request)
-        if not secrets.compare_digest(form.get("form_token", "").encode(), self._form_token.encode()):
-            return await self._approval_page(
-                reader, "This form is from an earlier session of the viewer; answer again.", 403
-            )
-        if form.get("decision") not in ("yes", "no", "text"):
-            return await self._approval_page(reader, "Answer yes or no.", 400)
-        question, answer = await _question(reader.run.id), None
-        if question is not None and question.step == form.get("step"):
-            reply = read_form(question, form["decision"], form.get("reason", ""))
-            if reply is None:
-                return await self._approval_page(reader, f"{question.how}.", 400)
-            answer = await ask_run(reader.run.id, {"do": "answer", "step": question.step, **asdict(reply)})
-        if answer is None or not answer.get("accepted"):
-            return await self._approval_page(reader, "This question no longer waits for an answer.", 409)
-        return RedirectResponse(_LINKS.run(reader.run.id), 303)
+        self._check_form(form)
+        fields = {name.removeprefix("field:"): value for name, value in form.items() if name.startswith("field:")}
+        answer = await ask_run(reader.run.id, {**form, "do": "reply", "fields": fields})
+        return reader, form, "The run no longer executes on this machine." if answer is None else answer["fault"]
 
     def _judging(self, request: Request) -> Response:
         study, _ = self._study(request)
@@ -317,13 +311,7 @@ class _Viewer:
         return HTMLResponse(await run_in_threadpool(page, reader, _LINKS), 409 if note else 200)
 
     async def _take_turn(self, request: Request) -> Response:
-        reader = await run_in_threadpool(self._reader, request)
-        form = await _form(request)
-        self._check_form(form)
-        fields = {name.removeprefix("field:"): value for name, value in form.items() if name.startswith("field:")}
-        sent = {name: form.get(name, "") for name in ("step", "form", "text")}
-        answer = await ask_run(reader.run.id, {"do": "reply", **sent, "fields": fields})
-        note = "The run no longer executes on this machine." if answer is None else answer["fault"]
+        reader, form, note = await self._replied(request)
         if note:
             return await self._turn_page(request, reader, note, form)
         return RedirectResponse(_LINKS.of_run(reader.run.id, "turn", agent=request.query_params.get("agent", "")), 303)
@@ -370,12 +358,6 @@ async def _budget(run: RunRecord) -> Mapping[str, Any]:
         async with asyncio.timeout(_PATIENCE_SECONDS):
             return await ask_run(run.id, {"do": "budget"}) or {}
     return {}
-
-
-async def _question(run_id: str) -> Question | None:
-    """The question of a run that waits for an answer."""
-    answer = await ask_run(run_id, {"do": "question"}) or {}
-    return Question(**answer["question"]) if answer.get("question") else None
 
 
 async def _form(request: Request) -> dict[str, str]:

@@ -103,16 +103,15 @@ def test_a_review_takes_yes_or_no_and_a_reason(typed: str, answer: tuple[bool, s
 
 
 def test_a_form_sends_yes_no_with_a_reason_or_its_text() -> None:
-    no = read_form(question("review"), "no", "too long")
-    assert no is not None
+    no = read_form(question("review"), {"decision": "no", "reason": " too long"})
     assert (no.approved, no.reason, no.value) == (False, "too long", None)
-    plain = read_form(question(), "no", "too long")
-    assert plain is not None
+    plain = read_form(question(), {"decision": "no", "reason": "too long"})
     assert (plain.approved, plain.reason, plain.value) == (False, "too long", False)
-    text = read_form(question(), "text", "17")
-    assert text is not None
+    text = read_form(question(), {"decision": "text", "reason": "17"})
     assert (text.approved, text.value) == (True, 17)
-    assert read_form(question("review"), "text", "17") is None
+    for refused in ({"decision": "text", "reason": "17"}, {"decision": "perhaps"}, {}):
+        with pytest.raises(UsageError, match="Answer yes, or no"):
+            read_form(question("review"), refused)
 
 
 @pytest.mark.parametrize(("what", "response"), [("interrupt", object()), ("review", 3)])

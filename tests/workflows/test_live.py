@@ -17,7 +17,9 @@ from labmates.workflows.people.approval import Answer, Question
 from labmates.workflows.people.live import ask_run, follow_run, live_run, socket_of
 
 QUESTION = Question("r1", "authors/0/ben/plan/0", "authors", "ben", "plan", "authors", "Look, then write.")
-YES = {"do": "answer", "step": QUESTION.step, "approved": True}
+YES = {"do": "reply", "step": QUESTION.step, "decision": "yes"}
+NOTHING = {"type": "waiting", "question": None, "agents": []}
+LATE = {"fault": "This question no longer waits for an answer."}
 
 
 @pytest.fixture(autouse=True)
@@ -29,7 +31,7 @@ def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 async def waiting(run_id: str) -> dict[str, Any]:
     """The question of a run, as soon as it waits."""
     async for message in follow_run(run_id, {"do": "follow"}):
-        if message["type"] == "question" and message["question"]:
+        if message["type"] == "waiting" and message["question"]:
             return dict(message["question"])
     raise AssertionError("the run has ended")
 
@@ -38,12 +40,12 @@ async def test_a_question_is_answered_once_and_by_its_own_step_alone() -> None:
     async with live_run("r1") as live:
         asking = asyncio.create_task(live.ask(QUESTION))
         assert (await waiting("r1"))["text"] == QUESTION.text
-        assert await ask_run("r1", {**YES, "step": "another"}) == {"type": "answered", "accepted": False}
-        refusal = {"do": "answer", "step": QUESTION.step, "approved": "yes", "reason": "too long"}
-        assert await ask_run("r1", refusal) == {"type": "answered", "accepted": True}
+        assert await ask_run("r1", {**YES, "step": "another"}) == LATE
+        assert await ask_run("r1", {**YES, "decision": "perhaps"}) == {"fault": f"{QUESTION.how}."}
+        assert await ask_run("r1", {**YES, "decision": "no", "reason": "too long"}) == {"fault": ""}
         assert await asking == Answer(approved=False, reason="too long")
-        assert await ask_run("r1", YES) == {"type": "answered", "accepted": False}
-        assert await ask_run("r1", {"do": "question"}) == {"type": "question", "question": None}
+        assert await ask_run("r1", YES) == LATE
+        assert await ask_run("r1", {"do": "question"}) == NOTHING
     assert await ask_run("r1", {"do": "question"}) is None
     assert not socket_of("r1").exists()
 
@@ -113,7 +115,7 @@ async def test_a_client_that_sends_nonsense_harms_nothing(line: bytes) -> None:
         writer.close()
         asking = asyncio.create_task(live.ask(QUESTION))
         await waiting("r5")
-        assert (await ask_run("r5", YES) or {})["accepted"]
+        assert await ask_run("r5", YES) == {"fault": ""}
         assert (await asking).approved
 
 

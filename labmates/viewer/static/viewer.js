@@ -282,35 +282,30 @@ function listen() {
 }
 
 function hear(message) {
-  if (message.type === "question") showQuestion(message.question);
-  else if (message.type === "turns") showTurns(message.agents);
+  if (message.type === "waiting") showWaiting(message);
   else if (message.type === "reply") showReply(message);
   else replies.querySelector(`[data-of="${CSS.escape(message.step)}"]`)?.remove();
 }
 
-function showQuestion(question) {
-  if (question && "waits" in replies.dataset) return location.reload();
-  replies.querySelector("[role=alert]")?.remove();
-  if (!question || !replies.dataset.approval) return;
-  const [notice, link] = [document.createElement("p"), document.createElement("a")];
-  notice.setAttribute("role", "alert");
-  notice.className = "panel";
-  link.href = replies.dataset.approval;
-  link.textContent = `${question.agent} waits for your answer: ${question.what} ${question.name}`;
-  notice.append(link);
-  replies.prepend(notice);
+function showWaiting({question, agents}) {
+  const {waits, agent} = replies.dataset;
+  const isFor = {approval: question, turn: agents.some((name) => !agent || name === agent)};
+  if (isFor[waits]) return location.reload();
+  notify("approval", question && `${question.agent} waits for your answer: ${question.what} ${question.name}`);
+  notify("turn", agents.length && `The run waits for a reply of ${agents.join(", ")}`);
 }
 
-function showTurns(agents) {
-  if (agents.length && "waits" in replies.dataset) return location.reload();
-  replies.querySelector("[data-turns]")?.remove();
-  if (!agents.length || !replies.dataset.turn) return;
+function notify(page, text) {
+  const old = replies.querySelector(`[data-notice=${page}]`);
+  if (old?.textContent === text) return;
+  old?.remove();
+  if (!text || !replies.dataset[page]) return;
   const [notice, link] = [document.createElement("p"), document.createElement("a")];
   notice.setAttribute("role", "alert");
   notice.className = "panel";
-  notice.dataset.turns = "";
-  link.href = replies.dataset.turn;
-  link.textContent = `The run waits for a reply of ${agents.join(", ")}`;
+  notice.dataset.notice = page;
+  link.href = replies.dataset[page];
+  link.textContent = text;
   notice.append(link);
   replies.prepend(notice);
 }

@@ -19,12 +19,11 @@ from typing import Any, Final
 
 from labmates.errors import UsageError, unknown_name
 from labmates.records.run import RunRecord
-from labmates.records.view import flatten
 from labmates.stats.paired import FEWEST_TOLD, Pair
 from labmates.util.display_names import is_reference
-from labmates.util.grouping import grouped
+from labmates.util.grouping import grouped, varying_columns
 from labmates.workflows.protocol.analysis import Runs, TooFewRunsError
-from labmates.workflows.protocol.experiment import EXPERIMENTS
+from labmates.workflows.protocol.experiment import EXPERIMENTS, flat_condition
 
 DATA: Final = ("task", "game")
 """The parameters that name what the seed varies: the data of a task, the chance of a game."""
@@ -216,14 +215,9 @@ def players(runs: Runs, everything: Sequence[Observed]) -> list[Observed]:
 def settings_of(run: RunRecord) -> dict[str, str]:
     """The parameters of a run's condition as texts; those of nested objects joined by dots, files by their names."""
     more = {STUDY: run.study, ORIGIN: run.fork_point.partition("@")[0]}
-    return _settings(run.kind, run.condition) | {name: value for name, value in more.items() if value}
-
-
-def _settings(kind: str, condition: Mapping[str, Any]) -> dict[str, str]:
-    row: dict[str, Any] = {}
-    for name, value in EXPERIMENTS.get(kind).described(condition).items():
-        flatten(name, value["name"] if isinstance(value, Mapping) and "name" in value else value, row)
-    return {name: _text(value) for name, value in row.items() if value is not None}
+    row = flat_condition(run.kind, run.condition)
+    texts = {name: _text(value) for name, value in row.items() if value is not None}
+    return texts | {name: value for name, value in more.items() if value}
 
 
 def _text(value: Any) -> str:
@@ -233,13 +227,9 @@ def _text(value: Any) -> str:
 def varying(observations: Sequence[Observed]) -> list[str]:
     """The parameters with several values that follow from no earlier one, but for data sets, prices and studies."""
     names = dict.fromkeys(name for each in observations for name in each.settings)
-    columns = {name: [each.settings.get(name, NONE) for each in observations] for name in names}
-    chosen: list[str] = [name for name in DATA if name in columns]
-    for name, values in columns.items():
-        is_new = all(len(set(zip(columns[other], values, strict=True))) > len({*columns[other]}) for other in chosen)
-        if is_new and len({*values}) > 1 and name.split(".")[0] not in _UNTOLD:
-            chosen.append(name)
-    return [name for name in chosen if name not in DATA]
+    told = [name for name in names if name.split(".")[0] not in _UNTOLD]
+    columns = {name: [each.settings.get(name, NONE) for each in observations] for name in told}
+    return [name for name in varying_columns(columns, [name for name in DATA if name in told]) if name not in DATA]
 
 
 def factor_of(parameter: str, observations: Sequence[Observed]) -> Factor:

@@ -56,9 +56,9 @@ TABLES: Final = {
     "matches": "Every play of every match, by seat",
 }
 _ON_REQUEST: Final = ("matches",)
+"""Tables only printed by name."""
 _ROWS: Final = 16
 """Rows on the screen of each of several tables."""
-"""Tables only printed by name."""
 
 
 class RatingsParams(Params):

@@ -144,13 +144,22 @@ def read_reply(question: Question, typed: str) -> Answer | None:
         return None
 
 
-def read_form(question: Question, decision: str, text: str) -> Answer | None:
-    """The answer in a form with a text and the buttons ``yes``, ``no`` and ``text``, which sends the text itself."""
-    if decision == "text":
-        return read_reply(question, text)
-    if decision == "no" and not question.takes_anything:
-        return answer_of(question, text)
-    return replace(answer_of(question, decision == "yes"), reason=text.strip() if decision == "no" else "")
+def read_form(question: Question, form: Mapping[str, Any]) -> Answer:
+    """The answer in a form: the ``decision`` ``yes``, ``no`` or ``text``, and the ``reason``, which is the text.
+
+    Raises
+    ------
+    UsageError
+        If the question does not accept this answer; the text is for the person.
+    """
+    decision, text = form.get("decision"), str(form.get("reason", ""))
+    if decision in ("yes", "no"):
+        plain_refusal = decision == "no" and not question.takes_anything
+        answer = answer_of(question, text if plain_refusal else decision == "yes")
+        return replace(answer, reason=text.strip() if decision == "no" else "")
+    if decision != "text" or (read := read_reply(question, text)) is None:
+        raise UsageError(f"{question.how}.")
+    return read
 
 
 def read_answer(typed: str) -> bool | str | None:

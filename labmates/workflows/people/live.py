@@ -1,11 +1,10 @@
 """The link between a run and the pages that show it: replies under way, and questions to a person.
 
 A run listens on a Unix socket that its user alone can reach, named by the run's id. A client sends one line of JSON,
-``{"do": "follow"}``, ``{"do": "question"}`` or ``{"do": "answer", "step": …, "approved": …, "reason": …, "value": …}``,
-``{"do": "budget"}`` for the state of the pool where the run knows it, and for people who take part
-``{"do": "turn", "agent": …}`` or ``{"do": "reply", "step": …, "form": …, …}``, and gets lines of JSON. Followers get
-the question that waits and the replies under way, then what is new. Nothing of this enters the record, and a run that
-nobody follows streams nothing.
+``{"do": "follow"}``, ``{"do": "question"}``, ``{"do": "turn", "agent": …}`` for people who take part,
+``{"do": "reply", "step": …, …}`` with the form of an answer to either, or ``{"do": "budget"}`` for the state of the
+pool where the run knows it, and gets lines of JSON. Followers get what waits and the replies under way, then what is
+new. Nothing of this enters the record, and a run that nobody follows streams nothing.
 """
 
 from __future__ import annotations
@@ -18,16 +17,18 @@ import tempfile
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from stat import S_ISDIR
-from typing import Any, Final
+from typing import Any, Final, TypeVar, cast
 
 from labmates.errors import UsageError
 from labmates.models.watching import Piece, listening
-from labmates.workflows.people.approval import Answer, Question
+from labmates.workflows.people.approval import Answer, Question, read_form
 
 _log = logging.getLogger(__name__)
 
+T = TypeVar("T")
 Json = dict[str, Any]
 
 LONGEST_LINE: Final = 1 << 20
@@ -97,8 +98,6 @@ class Live:
         self._closed = False
         self._followers: set[asyncio.StreamWriter] = set()
         self._replies: dict[str, _Reply] = {}
-        self._question: Question | None = None
-        self._answer: asyncio.Future[Answer] | None = None
         self._turns: dict[str, _Turn] = {}
 
     @property
@@ -123,15 +122,9 @@ class Live:
 
     async def ask(self, question: Question) -> Answer:
         """Show a question on the run's page and wait for the answer."""
-        self._question, self._answer = question, asyncio.get_running_loop().create_future()
-        self.tell(self._waiting())
-        try:
-            return await self._answer
-        finally:
-            self._question = self._answer = None
-            self.tell(self._waiting())
+        return await self.turn({"step": question.step, "question": asdict(question)}, partial(read_form, question))
 
-    async def turn(self, shown: Mapping[str, Any], read: Callable[[Mapping[str, Any]], Json]) -> Json:
+    async def turn(self, shown: Mapping[str, Any], read: Callable[[Mapping[str, Any]], T]) -> T:
         """Show a person what to answer, and wait for a reply that `read` takes.
 
         Parameters
@@ -141,12 +134,12 @@ class Live:
         """
         step = shown["step"]
         self._turns[step] = turn = _Turn(shown, read, asyncio.get_running_loop().create_future())
-        self.tell(self._people())
+        self.tell(self._waiting())
         try:
-            return await turn.reply
+            return cast(T, await turn.reply)
         finally:
             del self._turns[step]
-            self.tell(self._people())
+            self.tell(self._waiting())
 
     def tell(self, message: Mapping[str, Any]) -> None:
         """Send a message to all followers."""
@@ -183,8 +176,6 @@ class Live:
                 request = _request(await reader.readline())
                 if request.get("do") == "follow":
                     await self._follow(reader, writer)
-                elif request.get("do") == "answer":
-                    writer.write(_line({"type": "answered", "accepted": self._answered(request)}))
                 elif request.get("do") == "turn":
                     writer.write(_line(self._turn_of(request.get("agent"))))
                 elif request.get("do") == "reply":
@@ -200,8 +191,6 @@ class Live:
 
     async def _follow(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(_line(self._waiting()))
-        if self._turns:
-            writer.write(_line(self._people()))
         for reply in self._replies.values():
             writer.write(_line(reply.whole()))
         self._followers.add(writer)
@@ -210,46 +199,37 @@ class Live:
         finally:
             self._followers.discard(writer)
 
-    def _waiting(self) -> dict[str, Any]:
-        return {"type": "question", "question": None if self._question is None else asdict(self._question)}
-
-    def _people(self) -> Json:
-        """People whose turns wait, oldest first."""
-        return {"type": "turns", "agents": [turn.shown["agent"] for turn in self._turns.values()]}
+    def _waiting(self) -> Json:
+        """The question that waits, and the people whose turns wait, oldest first."""
+        shown = [turn.shown for turn in self._turns.values()]
+        question = next((each["question"] for each in shown if "question" in each), None)
+        return {"type": "waiting", "question": question, "agents": [each["agent"] for each in shown if "agent" in each]}
 
     def _turn_of(self, agent: object) -> Json:
         """The oldest turn of an agent, by default of anybody, and whose turns wait."""
-        mine = (turn.shown for turn in self._turns.values() if agent in (None, "", turn.shown["agent"]))
-        return {**self._people(), "turn": next(mine, None)}
+        people = [turn.shown for turn in self._turns.values() if "agent" in turn.shown]
+        mine = next((shown for shown in people if agent in (None, "", shown["agent"])), None)
+        return {"turn": mine, "agents": [shown["agent"] for shown in people]}
 
     def _replied(self, request: Mapping[str, Any]) -> str:
         """Pass a person's reply on; return what is wrong with it, or empty."""
         turn = self._turns.get(str(request.get("step")))
         if turn is None or turn.reply.done():
-            return "This turn does not wait for a reply any more."
+            return "This question no longer waits for an answer."
         try:
             turn.reply.set_result(turn.read(request))
         except UsageError as error:
             return str(error)
         return ""
 
-    def _answered(self, request: Mapping[str, Any]) -> bool:
-        """Pass an answer on; False if the question has been answered, or was another."""
-        question, answer = self._question, self._answer
-        if question is None or answer is None or answer.done() or request.get("step") != question.step:
-            return False
-        approved, reason = request.get("approved") is True, str(request.get("reason", ""))
-        answer.set_result(Answer(approved, reason, value=request.get("value")))
-        return True
-
 
 @dataclass(frozen=True)
 class _Turn:
-    """A turn of a person."""
+    """A turn of a person who takes part, or who is asked a question."""
 
     shown: Mapping[str, Any]
-    read: Callable[[Mapping[str, Any]], Json]
-    reply: asyncio.Future[Json]
+    read: Callable[[Mapping[str, Any]], Any]
+    reply: asyncio.Future[Any]
 
 
 class _Reply:

@@ -20,6 +20,7 @@ from labmates.budgets.money import show_dollars
 from labmates.errors import UsageError, explain, unknown_name
 from labmates.records.events import WarningEvent
 from labmates.records.run import STOPPED, RunRecord
+from labmates.records.view import flatten
 from labmates.registry import Registry, lazy
 from labmates.stats.domains import ANY, Domain
 from labmates.workflows.protocol.condition import Condition as Condition
@@ -378,6 +379,15 @@ def condition_of(run: RunRecord) -> Condition:
 @lru_cache(maxsize=64)  # the runs of a condition follow one another
 def _condition(model: type[Condition], values: str) -> Condition:
     return model.model_validate(json.loads(values))
+
+
+def flat_condition(kind: str, condition: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters of a condition: those of nested objects joined by dots, those from files by their names."""
+    described = EXPERIMENTS.get(kind).described if kind in EXPERIMENTS else dict
+    row: dict[str, Any] = {}
+    for name, value in described(condition).items():
+        flatten(name, value["name"] if isinstance(value, Mapping) and "name" in value else value, row)
+    return row
 
 
 def make_condition(

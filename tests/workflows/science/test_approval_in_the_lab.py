@@ -175,8 +175,8 @@ async def test_answers_in_the_viewer_make_the_same_run(tmp_path: Path, monkeypat
         async for message in follow_run(run.id, {"do": "follow"}):
             if question := message.get("question"):
                 answer = wants_better(Question(**question))
-                said = {"approved": answer is True, "reason": "" if answer is True else answer}
-                await ask_run(run.id, {"do": "answer", "step": question["step"], **said})
+                said = {"decision": "yes"} if answer is True else {"decision": "no", "reason": answer}
+                await ask_run(run.id, {"do": "reply", "step": question["step"], **said})
 
     with puppet(improving) as model:
         condition = ScienceCondition.model_validate({**CONDITION, "model": model})
