@@ -147,18 +147,6 @@ def interval(
     return Estimate(value, error, low, high, n, df, _named(method, scale), p=p)
 
 
-def clipped(value: float, error: float, df: float, domain: Domain, *, n: int, method: str) -> Estimate:
-    """The t interval of an estimate that is often at a bound of its domain, truncated to the domain; see `interval`.
-
-    Truncation loses nothing, since the true value is in the domain.
-    """
-    if not error > ROUNDING:
-        return Estimate(value, error, None, None, n, df, reason=EQUAL)
-    half = quantile(df) * error
-    low, high = max(domain.low, value - half), min(domain.high, value + half)
-    return Estimate(value, error, min(low, value), max(high, value), n, df, method)
-
-
 def clusters(value: float, left_out: Sequence[float], domain: Domain = ANY) -> Estimate:
     """The interval of a coefficient over clusters, by the jackknife, with t of one df less than clusters.
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations, islice
+from operator import itemgetter
 from statistics import fmean, stdev
 from typing import Any, Literal
 
@@ -322,13 +323,13 @@ def _detectable(spec: StudySpec, ended: Sequence[RunRecord], planned: Sequence[R
         paired = [match for match in matches if match.cells]
         if not paired:
             continue
-        match = min(paired, key=lambda match: len(match.blocks))
-        spreads = {task: measured.get(task, experiment.spread.get(metric)) for task, _ in match.blocks}
+        number, match = min(((len({key[:2] for key in match.cells}), match) for match in paired), key=itemgetter(0))
+        spreads = {task: measured.get(task, experiment.spread.get(metric)) for task, *_ in match.cells}
         known = [spread for spread in spreads.values() if spread is not None]
         if len(known) < len(spreads):
             continue
         # Each side of a block is the mean of the conditions that share its data set.
-        scale = math.sqrt(2 * len(match.blocks) / len(match.cells))
+        scale = math.sqrt(2 * number / len(match.cells))
         domain = experiment.domain_of(metric, planned).difference()
         found = detectable_difference(tuple(scale * spread for spread in known), spec.replicates, domain, len(paired))
         sets = len(known) * spec.replicates

@@ -146,6 +146,28 @@ def test_the_best_of_three_and_those_that_can_not_be_told_from_it(store: Store) 
     assert [row["level"] for row in found.table("levels").rows] == ["hybrid", "centralised", "pipeline"]
 
 
+def test_a_level_that_lost_a_run_is_compared_where_all_have_one(store: Store) -> None:
+    """Organisations are equal, and the model that is better misses a data set of one of them."""
+    runs = [
+        run(seed, skill, model=model, organisation=organisation)
+        for organisation in ("pipeline", "solo", "hybrid")
+        for model, skill in (("scripted:diligent", 0.9), ("scripted:hasty", 0.1))
+        for seed in range(4)
+    ]
+    lost = runs[8]
+    runs[8] = replace(lost, metrics={"readable": 1.0})
+    found = compare(store, runs, by=("organisation",))
+    assert [row["mean"] for row in found.table("levels").rows] == [pytest.approx(0.4)] * 3
+    without, others = found.remarks["Runs"]
+    assert without == f"1 lack skill, and don't count: {lost.id}"
+    assert others == f"2 have no partner: {runs[0].id}, {runs[16].id}"
+    assert "common to all" not in found.verdict[-1]
+    headings = [column.heading for column in compare(store, runs, by=("model",)).table("compare").columns]
+    assert headings[1:3] == ["first", "second"], "names of models would wrap each row"
+    few = compare(store, [*runs[:8], *runs[10:12], *runs[14:]], by=("organisation",))
+    assert "; fewer than 3 data sets are common to all, so means are over different ones" in few.verdict[-1]
+
+
 def test_each_split_has_a_sentence_and_a_panel_of_one_figure(store: Store) -> None:
     runs = [each for split in ("split:0", "split:1") for each in teams(0.3 * (split == "split:1"), evidence=split)]
     runs += [

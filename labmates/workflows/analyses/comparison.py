@@ -19,6 +19,7 @@ from labmates.stats.intervals import LEVEL, Estimate, notes
 from labmates.stats.multiplicity import holm
 from labmates.stats.paired import FEWEST, Pair, blocks, difference, is_settled, more_blocks
 from labmates.stats.tables import Column, P, Table
+from labmates.util.grouping import grouped
 from labmates.workflows.analyses.matching import (
     CONTINUATION,
     COSTS,
@@ -27,6 +28,7 @@ from labmates.workflows.analyses.matching import (
     Factor,
     Matched,
     Observed,
+    balanced,
     chosen,
     factor_of,
     factor_of_conditions,
@@ -46,9 +48,9 @@ if TYPE_CHECKING:
 _ROWS: Final = 8
 _MOST_DRAWN: Final = 12
 _MOST_NAMED: Final = 6
+_LONGEST_HEAD: Final = 11
 _DEFAULT_MARGIN: Final = 0.05
 _SAME: Final = 0.005
-_SAME_COST: Final = 0.005
 
 
 @dataclass(frozen=True)
@@ -191,8 +193,9 @@ def comparison(runs: Runs, params: CompareParams, among: int = 1) -> Comparison:
     paired = [match for match in matches if match.cells]
     if not paired:
         raise TooFewRunsError("; ".join([_nothing(factors), *_forks_told(forks)]))
-    common = {id(factor): _common([match for match in paired if match.factor is factor]) for factor in factors}
     outcomes = _outcomes(experiment, everything, params)
+    of_factors = grouped((id(match.factor), match) for match in paired).values()
+    paired = [match for some in of_factors for match in balanced(some, outcomes[0].name) if match.cells]
     if len(paired) > 1 and not params.all:
         outcomes = [outcome for outcome in outcomes if outcome.role != "secondary"]
     number = len(paired) * among
@@ -200,7 +203,7 @@ def comparison(runs: Runs, params: CompareParams, among: int = 1) -> Comparison:
         result
         for match in paired
         for outcome in outcomes
-        if (result := _compared(match, outcome, common[id(match.factor)], params, level_of(number), number))
+        if (result := _compared(match, outcome, params, level_of(number), number))
     ]
     made = Comparison(records, forks, factors, paired, _adjusted(results), number, experiment.usable, params)
     if not made.primary:
@@ -223,7 +226,7 @@ def compared(runs: Runs, params: CompareParams) -> Result:
         [_drawing(made.primary)],
         [*made.sentences(), made.scope()],
         objects=[result.row() for result in made.results],
-        remarks={"Runs": [*_runs_told(made.records, made.factors, made.paired), *_forks_told(made.forks)]},
+        remarks={"Runs": [*_runs_told(made, outcome), *_forks_told(made.forks)]},
     )
 
 
@@ -251,12 +254,6 @@ def _nothing(factors: Sequence[Factor]) -> str:
         f"nothing to compare: no two levels have runs with equal seeds that are equal in all else ({levels}); run the "
         "missing ones with the same seeds (--seed)"
     )
-
-
-def _common(matches: Sequence[Matched]) -> set[tuple[str, str]] | None:
-    """The blocks of all pairs of levels; None if they are too few, so that each pair has its own."""
-    common = set.intersection(*(match.blocks for match in matches)) if matches else set()
-    return common if len(common) >= FEWEST else None
 
 
 def _outcomes(experiment: Experiment[Any], everything: Sequence[Observed], params: CompareParams) -> list[Outcome]:
@@ -296,15 +293,8 @@ def _margin(domain: Domain) -> float:
     return _DEFAULT_MARGIN * width if math.isfinite(width) else 0.0
 
 
-def _compared(
-    match: Matched,
-    outcome: Outcome,
-    common: set[tuple[str, str]] | None,
-    params: CompareParams,
-    level: float,
-    number: int,
-) -> Compared | None:
-    paired = match.pairs(outcome.name, common)
+def _compared(match: Matched, outcome: Outcome, params: CompareParams, level: float, number: int) -> Compared | None:
+    paired = match.pairs(outcome.name)
     if paired is None:
         return None
     pairs, means = paired
@@ -350,7 +340,7 @@ def _of_two(result: Compared, ratio: float | None, params: CompareParams, level:
     if result.difference.value * (outcome.sign or 1) < 0:
         result, ratio = result.reversed(), 1 / ratio if ratio else None
     shown, (first, second) = result.difference, result.names
-    times = "" if ratio is None or abs(ratio - 1) < _SAME_COST else f"{ratio:.2g} times "
+    times = "" if ratio is None or abs(ratio - 1) < _SAME else f"{ratio:.2g} times "
     cost = "" if ratio is None or outcome.name in COSTS else f", and costs {times}as much"
     unit = result.matched.unit
     where = f"in {outcome.text}, {_units(shown, params, unit)}"
@@ -464,6 +454,9 @@ def _scope(primary: Sequence[Compared], params: CompareParams, number: int, usab
         these = "this run" if len(origins) == 1 else f"these {len(origins)} runs"
     new = " and ".join((f"{unit}s", *params.over))
     text = f"This holds for new {new}{f' of {these}' if these else ''}"
+    data = {(result.matched.factor.name, frozenset(blocks(result.pairs))) for result in primary}
+    if len(data) > len({name for name, _ in data}):
+        text += f"; fewer than {FEWEST} {unit}s are common to all, so means are over different ones"
     unusable = sum(not pair.usable for pair in pairs)
     if unusable:
         text += f"; {unusable} of {len(pairs)} pairs have an unreadable result, which counts as 0"
@@ -502,22 +495,27 @@ def _pairs_table(results: Sequence[Compared], show_all: bool) -> Table:
         columns = [Column("first"), Column("second", "minus"), Column("outcome"), _DIFFERENCE]
         title = "Differences, all else equal"
     else:
-        first, second = results[0].names
-        columns = [Column("outcome"), Column("first_mean", first), Column("second_mean", second), _DIFFERENCE]
-        title = f"{first} minus {second}, all else equal"
+        names = results[0].names
+        # Longer ones would wrap every row of a screen of 80 columns.
+        heads = names if max(map(len, names)) <= _LONGEST_HEAD else ("first", "second")
+        columns = [Column("outcome"), *map(Column, ("first_mean", "second_mean"), heads), _DIFFERENCE]
+        title = f"{' minus '.join(names)}, all else equal"
     columns += [Column("p", form=P), Column("difference_n", "n")]
     remarks = notes(result.difference for result in results if show_all or result.outcome.role == "primary")
     return Table("compare", title, columns, rows, remarks, shown=None if show_all else _ROWS)
 
 
-def _runs_told(records: Sequence[RunRecord], factors: Sequence[Factor], paired: Sequence[Matched]) -> Iterator[str]:
+def _runs_told(made: Comparison, outcome: Outcome) -> Iterator[str]:
     """Runs that don't count or have a fault, by name."""
-    used = {each.run.id for match in paired for cell in match.cells.values() for side in cell for each in side}
-    wanted = {each.run.id for factor in factors for level in factor.levels for each in level.observed}
+    used = {each.run.id for match in made.paired for cell in match.cells.values() for side in cell for each in side}
+    wanted = [each for factor in made.factors for level in factor.levels for each in level.observed]
+    known = {each.run.id for each in wanted if outcome.name in each.values}
+    unknown = {each.run.id for each in wanted} - known
     groups = {
-        "have not ended, and don't count": [run for run in records if run.status not in ENDED],
-        "are invalid, and count as they are": [run for run in records if run.invalid and run.id in used],
-        "have no partner": [run for run in records if run.id in wanted and run.id not in used],
+        "have not ended, and don't count": [run for run in made.records if run.status not in ENDED],
+        f"lack {outcome.text}, and don't count": [run for run in made.records if run.id in unknown],
+        "are invalid, and count as they are": [run for run in made.records if run.invalid and run.id in used],
+        "have no partner": [run for run in made.records if run.id in known - used],
     }
     for text, some in groups.items():
         if some:

@@ -13,13 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from statistics import fmean
 from typing import Any, Final
 
 from labmates.errors import UsageError, unknown_name
 from labmates.records.run import RunRecord
-from labmates.stats.paired import FEWEST_TOLD, Pair
+from labmates.stats.paired import FEWEST, FEWEST_TOLD, Pair
 from labmates.util.display_names import is_reference
 from labmates.util.grouping import grouped, varying_columns
 from labmates.workflows.protocol.analysis import Runs, TooFewRunsError
@@ -98,6 +97,8 @@ class Matched:
 
     Attributes
     ----------
+    same
+        The parameters that are equal in pairs.
     mixed
         The parameters of both levels that differ too.
     """
@@ -105,6 +106,7 @@ class Matched:
     factor: Factor
     first: Level
     second: Level
+    same: Sequence[str] = ()
     mixed: Sequence[str] = ()
     cells: Mapping[tuple[Any, ...], tuple[Sequence[Observed], Sequence[Observed]]] = field(default_factory=dict)
 
@@ -119,20 +121,15 @@ class Matched:
         sides = [grouped((_key(each, same), each) for each in level.observed) for level in (first, second)]
         shared = [key for key in sides[0] if key in sides[1]]
         told = [name for name in mixed if NONE not in first.values(name) | second.values(name)]
-        return cls(factor, first, second, told, {key: (sides[0][key], sides[1][key]) for key in shared})
+        return cls(factor, first, second, same, told, {key: (sides[0][key], sides[1][key]) for key in shared})
 
-    def pairs(
-        self, outcome: str, blocks: set[tuple[str, str]] | None = None
-    ) -> tuple[list[Pair], tuple[float, float]] | None:
-        """Paired differences in an outcome, first minus second, and both means over their blocks; None without any.
-
-        In some blocks, or all.
-        """
+    def pairs(self, outcome: str) -> tuple[list[Pair], tuple[float, float]] | None:
+        """Paired differences in an outcome, first minus second, and both means over their blocks; None without any."""
         pairs: list[Pair] = []
         sides: dict[tuple[str, str], list[tuple[float, float]]] = {}
         for (task, block, model, *_), cell in self.cells.items():
             one, other = (_mean(side, outcome) for side in cell)
-            if one is not None and other is not None and (blocks is None or (task, block) in blocks):
+            if one is not None and other is not None:
                 pairs.append(Pair(task, block, model, one - other, all(each.usable for side in cell for each in side)))
                 sides.setdefault((task, block), []).append((one, other))
         if not pairs:
@@ -146,10 +143,28 @@ class Matched:
         are_forks = any(each.block for sides in self.cells.values() for side in sides for each in side)
         return CONTINUATION if are_forks else "data set"
 
-    @cached_property
-    def blocks(self) -> set[tuple[str, str]]:
-        """The blocks with pairs."""
-        return {key[:2] for key in self.cells}
+
+def balanced(matches: Sequence[Matched], outcome: str) -> list[Matched]:
+    """The same pairs of levels where all of them have the outcome, or `matches` if these blocks are too few.
+
+    A level that lost runs would else be compared with others by means over other data.
+    """
+    levels = {level.name: level for match in matches for level in (match.first, match.second)}
+    names = sorted(set.intersection(*(set(match.same) for match in matches)))
+
+    def key(each: Observed) -> tuple[Any, ...]:
+        return _key(replace(each, place=()), names)
+
+    keys = set.intersection(
+        *({key(each) for each in level.observed if outcome in each.values} for level in levels.values())
+    )
+    if len({place[:2] for place in keys}) < FEWEST:
+        return list(matches)
+    whole = {
+        name: replace(level, observed=[each for each in level.observed if outcome in each.values and key(each) in keys])
+        for name, level in levels.items()
+    }
+    return [Matched.of(match.factor, whole[match.first.name], whole[match.second.name]) for match in matches]
 
 
 def _is_apart(first: set[str], second: set[str]) -> bool:
