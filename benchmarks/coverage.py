@@ -1,13 +1,14 @@
 """What `labmates compare` promises, in simulated studies with a known truth.
 
-    python -m benchmarks.coverage [intervals] [nulls] [power] [--studies 1000]
+    python -m benchmarks.coverage [intervals] [scores] [nulls] [power] [--studies 1000]
 
 ``intervals``: how often intervals hold the truth and (in brackets) exclude 0, by number of blocks, in the worlds of
-`tests.stats.paired_worlds`. ``nulls``: the share of studies without any effect in which the primary outcome has a mark
-(in brackets: any outcome), in the designs of `tests.workflows.test_null_studies`. ``power``: the share of studies told
-at the minimum detectable difference of ``labmates study plan``, which promises .80. A line ends with < where coverage
-is below .93, a null world is rejected in over .06, or power is off by over .05. At 1,000 studies, one standard error of
-.95 is .007.
+`tests.stats.paired_worlds`. ``scores``: how often those of ``labmates analyze scores`` do where some reports are
+unreadable, and (in brackets) how often they are printed. ``nulls``: the share of studies without any effect in which
+the primary outcome has a mark (in brackets: any outcome), in the designs of `tests.workflows.test_null_studies`.
+``power``: the share of studies told at the minimum detectable difference of ``labmates study plan``, which promises
+.80. A line ends with < where coverage is below .93, a null world is rejected in over .06, or power is off by over .05.
+At 1,000 studies, one standard error of .95 is .007.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 
@@ -28,6 +31,7 @@ from labmates.util.bounded_yaml import Source
 from labmates.workflows.analyses.compare import COMPARE
 from labmates.workflows.analyses.compare_params import CompareParams
 from labmates.workflows.protocol.analysis import Runs
+from labmates.workflows.science.analyses.score_tables import scores_table
 from tests.stats.paired_worlds import UNREADABLE, WORLDS, coverage
 from tests.workflows.test_null_studies import DESIGNS, OUTCOMES, marks
 
@@ -39,6 +43,9 @@ PLANS = {
 }
 """Tasks, organisations, visibilities and replicates."""
 
+SCORES = ((0.9, 0.02, 0.05), (0.9, 0.02, 0.15), (0.7, 0.1, 0.15), (0.5, 0.2, 0.15))
+"""Mean and standard deviation of readable reports, and the share of unreadable ones."""
+
 
 def of_intervals(studies: int) -> Iterator[tuple[str, bool]]:
     """Coverage and rejections in each world, and whether they are off."""
@@ -47,6 +54,28 @@ def of_intervals(studies: int) -> Iterator[tuple[str, bool]]:
         cells = "  ".join(f"{blocks:2}: {each.held:.3f} ({each.rejected:.3f})" for blocks, each in found.items())
         is_off = any(each.held < 0.93 or (world.truth == 0 and each.rejected > 0.06) for each in found.values())
         yield f"{name:34} {cells}", is_off
+
+
+def of_scores(studies: int) -> Iterator[tuple[str, bool]]:
+    """Coverage of printed means by number of data sets, with unreadable reports as 0."""
+    for mean, spread, share in SCORES:
+        rows: dict[int, list[dict[str, Any]]] = {}
+        for n in (3, 5, 10, 20):
+            rng = np.random.default_rng(n)
+            for _ in range(studies):
+                values, readable = rng.normal(mean, spread, n).clip(0, 1), rng.random(n) >= share
+                runs = [RunRecord(f"{at}", "science", "", at, at, {"task": "anomaly"}, ["openai:a"]) for at in range(n)]
+                judged: Any = [SimpleNamespace(run=run, readable=bool(readable[at])) for at, run in enumerate(runs)]
+                newest = {run.id: {("verified", "accuracy"): values[run.seed] * readable[run.seed]} for run in runs}
+                rows.setdefault(n, []).extend(scores_table(judged, newest).rows)
+        for name, truth in (("score", mean * (1 - share)), ("protocol", mean), ("unreadable", share)):
+            shown = {n: [row for row in some if row.get(f"{name}_low") is not None] for n, some in rows.items()}
+            held = {
+                n: [row[f"{name}_low"] <= truth <= row[f"{name}_high"] for row in some] for n, some in shown.items()
+            }
+            cells = "  ".join(f"{n:2}: {np.mean(some):.3f} ({len(some) / studies:.2f})" for n, some in held.items())
+            head = f"{mean} ± {spread}, {share:.0%} unreadable"
+            yield f"{head:26} {name:10} {cells}", any(np.mean(some) < 0.93 for some in held.values())
 
 
 def of_nulls(studies: int) -> Iterator[tuple[str, bool]]:
@@ -85,7 +114,7 @@ def of_power(studies: int) -> Iterator[tuple[str, bool]]:
         yield f"{name:34} {least:.3f} told in {told / studies:.3f}", abs(told / studies - 0.8) > 0.05
 
 
-PARTS = {"intervals": of_intervals, "nulls": of_nulls, "power": of_power}
+PARTS = {"intervals": of_intervals, "scores": of_scores, "nulls": of_nulls, "power": of_power}
 
 
 def main() -> None:

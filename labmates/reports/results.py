@@ -44,6 +44,7 @@ class Cell:
     data_sets: int
     means: Mapping[str, Estimate]  # by metric, except metrics without values
     invalid: int = 0  # number of invalid runs, which count in the means
+    readable: bool = False  # whether all results are usable, though others would count as 0
 
     @property
     def label(self) -> str:
@@ -103,6 +104,8 @@ def by_model(runs: Sequence[RunRecord], metrics: Sequence[str]) -> list[Cell]:
 
 def _cells(groups: Iterable[list[RunRecord]], metrics: Sequence[str], names: Sequence[str]) -> list[Cell]:
     groups = list(groups)
+    kind = groups[0][0].kind if groups else ""
+    usable = EXPERIMENTS.get(kind).usable if kind in EXPERIMENTS else ""
     by_metric = {metric: estimates(groups, metric) for metric in metrics}
     return [
         Cell(
@@ -112,6 +115,7 @@ def _cells(groups: Iterable[list[RunRecord]], metrics: Sequence[str], names: Seq
             len({run.data_set for run in group}),
             {metric: mean for metric, each in by_metric.items() if (mean := each[place]) is not None},
             sum(run.invalid is not None for run in group),
+            bool(usable) and all(run.metrics.get(usable) for run in group),
         )
         for place, group in enumerate(groups)
     ]
@@ -143,6 +147,8 @@ def results_table(name: str, title: str, groups: Sequence[Cell], metrics: Sequen
         "Means over the data sets of ended runs.",
         *notes(mean for cell in groups for mean in cell.means.values()),
     ]
+    if any(cell.readable for cell in groups):
+        remarks.append("Where all results are readable, intervals are for readable ones.")
     if fewer:
         remarks.append(f"{fewer} of the means are over fewer data sets than their row has: other runs lack the value.")
     if equal and shown is not measured:

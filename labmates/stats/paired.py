@@ -179,7 +179,8 @@ def _of_models(pairs: Sequence[Pair], domain: Domain, tasks: bool) -> Callable[[
     rows = grouped(((pair.model, pair.task, "" if tasks else pair.block), pair.value) for pair in pairs)
     means = {key: fmean(values) for key, values in rows.items()}
     models, value = _by(means, lambda key: key[0]), fmean(means.values())
-    sides: list[tuple[float, int]] = [(_spread(models.values()), len(models) - 1)]
+    own = variance(models.values()) / len(models) if len(models) > 1 else 0.0
+    sides: list[tuple[float, int]] = [(own, len(models) - 1)]
     others = _by(means, lambda key: key[1:])
     strata = list(grouped((key[0], effect) for key, effect in others.items()).values())
     if tasks or min(map(len, strata)) < 2:
@@ -201,10 +202,6 @@ def _of_models(pairs: Sequence[Pair], domain: Domain, tasks: bool) -> Callable[[
     df = max(float(n - 1), min(total**2 / spread, float(most))) if spread else float(n - 1)
     method = f"t over models and {'tasks' if tasks else 'data sets'}"
     return lambda level: interval(value, math.sqrt(total), df, domain, n=n, method=method, level=level)
-
-
-def _spread(values: Collection[float]) -> float:
-    return variance(values) / len(values) if len(values) > 1 else 0.0
 
 
 def _by(means: Mapping[tuple[str, str, str], float], side: Callable[[tuple[str, str, str]], Any]) -> dict[Any, float]:

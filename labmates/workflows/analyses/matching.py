@@ -155,15 +155,11 @@ def balanced(matches: Sequence[Matched], outcome: str) -> list[Matched]:
     def key(each: Observed) -> tuple[Any, ...]:
         return _key(replace(each, place=()), names)
 
-    keys = set.intersection(
-        *({key(each) for each in level.observed if outcome in each.values} for level in levels.values())
-    )
+    known = {name: [each for each in level.observed if outcome in each.values] for name, level in levels.items()}
+    keys = set.intersection(*({*map(key, each)} for each in known.values()))
     if len({place[:2] for place in keys}) < FEWEST:
         return list(matches)
-    whole = {
-        name: replace(level, observed=[each for each in level.observed if outcome in each.values and key(each) in keys])
-        for name, level in levels.items()
-    }
+    whole = {name: replace(levels[name], observed=[o for o in each if key(o) in keys]) for name, each in known.items()}
     return [Matched.of(match.factor, whole[match.first.name], whole[match.second.name]) for match in matches]
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
 
@@ -35,37 +35,44 @@ def scores_table(judged: Sequence[Judged], newest: Newest) -> Table:
     rows: list[dict[str, Any]] = []
     means: list[Estimate] = []
     for (metric, judge, models), scored in sorted(values.items(), key=lambda item: (item[0][0] != SKILL, item[0])):
-        row, estimate = _row(metric, scored)
+        row, estimates = _row(metric, scored)
         rows.append({"metric": metric, "judge": judge, "models": models, **row})
-        means += [] if estimate is None else [estimate]
+        means += estimates
     columns = [Column("metric", once=True), Column("judge", once=True), Column("models")]
-    columns += [Column("score", form=".3f", shows="both"), Column("protocol", "per protocol", form=".3f")]
-    columns += [Column("unreadable", form=".0%"), Column("scored"), Column("unscored")]
+    heads = ("score", "", ".3f"), ("protocol", "per protocol", ".3f"), ("unreadable", "", ".0%")
+    columns += [*(Column(*head, shows="both") for head in heads), Column("scored"), Column("unscored")]
     return Table("scores", "Scores by judge", columns, rows, [*_remarks(values), *notes(means)])
 
 
-def _row(metric: str, scored: Sequence[tuple[RunRecord, float | None, bool]]) -> tuple[dict[str, Any], Estimate | None]:
-    given = [(run, value) for run, value, _ in scored if value is not None]
-    readable = [value for _, value, is_readable in scored if is_readable and value is not None]
-    runs = [run for run, _ in given]
+def _row(metric: str, scored: Sequence[tuple[RunRecord, float | None, bool]]) -> tuple[dict[str, Any], list[Estimate]]:
+    given = [(run, value, is_readable) for run, value, is_readable in scored if value is not None]
+    runs = [run for run, *_ in given]
     domain = SCIENCE.domain_of(metric, runs) if metric in SCIENCE.domains({}) else SHARE
-    by_data = grouped((run.data_set, value) for run, value in given)
-    estimate = mean(list(map(fmean, by_data.values())), domain) if given else None
-    return {
-        "score": None,
-        "scored": len(given),
-        **({} if estimate is None else estimate.row("score")),
-        "protocol": fmean(readable) if readable else None,
-        "unscored": len(scored) - len(given),
-        "unreadable": sum(not is_readable for *_, is_readable in scored) / len(scored),
-    }, estimate
+    score = _mean([(run, value) for run, value, _ in given], domain)
+    readable = _mean([(run, value) for run, value, is_readable in given if is_readable], domain)
+    unreadable = _mean([(run, float(not is_readable)) for run, _, is_readable in scored], SHARE)
+    if score is not None and unreadable is not None and not unreadable.value:
+        # Readable runs tell nothing of what an unreadable one would take away.
+        score = replace(score, low=None, high=None, reason="")
+    told = {"score": score, "protocol": readable, "unreadable": unreadable}
+    row: dict[str, Any] = {"scored": len(given), "unscored": len(scored) - len(given)}
+    for name, shown in told.items():
+        row |= {name: None} if shown is None else shown.row(name)
+    return row, [shown for shown in told.values() if shown is not None]
+
+
+def _mean(values: Iterable[tuple[RunRecord, float]], domain: Domain) -> Estimate | None:
+    """The mean over data sets."""
+    by_data = grouped((run.data_set, value) for run, value in values)
+    return mean(list(map(fmean, by_data.values())), domain) if by_data else None
 
 
 def _remarks(values: Mapping[tuple[str, str, str], object]) -> Iterator[str]:
     yield (
         "The newest score of each judge. A run without a paper or readable findings counts, with "
         "accuracy 0 (intention to treat); per protocol is the mean of the other runs, unreadable the share of these. "
-        "Unscored are runs on which a judge failed; means exclude them. A unit is a data set: its runs are averaged."
+        "Where all are readable, the interval is per protocol alone. Unscored are runs on which a judge failed; means "
+        "exclude them. A unit is a data set: its runs are averaged."
     )
     if any(judge == "heuristic" for _, judge, _ in values):
         yield (
@@ -103,9 +110,7 @@ def _by_condition(
     name: str, title: str, measured: Measured, columns: Sequence[Column], domains: Sequence[Domain], note: str
 ) -> Table:
     """A table of means with intervals, a row per condition."""
-    runs: dict[str, list[tuple[RunRecord, Mapping[str, float]]]] = defaultdict(list)
-    for run, values in measured:
-        runs[run.key].append((run, values))
+    runs = grouped((run.key, (run, values)) for run, values in measured)
     groups = [(described(members[0][0].condition), members) for members in runs.values()]
     conditions = [condition for condition, _ in groups]
     names = settings_shown(conditions, ALWAYS_SHOWN)
