@@ -18,7 +18,7 @@ from labmates.stats.metagame import Array, mean_payoffs
 from labmates.stats.pooled_ratings import mean_rank, pooled_ratings
 from labmates.stats.replicator import RATE, STEPS, Dynamics, replicator_dynamics
 from labmates.stats.samples import Sample, pooled
-from labmates.stats.validity import MOST_FAILED, Tally
+from labmates.stats.validity import Tally
 
 ALL_GAMES = "all"
 
@@ -75,16 +75,9 @@ class Cell:
     left_out: Mapping[str, Tally] = field(default_factory=dict)
     domain: Domain = ANY
 
-    def failed_rate(self, model: str) -> float | None:
-        """The share of a model's decisions that failed; None if unknown."""
-        if self.failures is None:
-            return None
-        return {**self.failures, **self.left_out}[model].rate
-
-    def valid(self, model: str) -> bool | None:
-        """Whether a model's play is valid; None if unknown."""
-        rate = self.failed_rate(model)
-        return None if rate is None else rate <= MOST_FAILED
+    def failed(self, model: str) -> Tally | None:
+        """The failed decisions of a model; None if unknown."""
+        return None if self.failures is None else {**self.failures, **self.left_out}[model]
 
 
 @dataclass(frozen=True)
@@ -263,10 +256,8 @@ def _domain(runs: Sequence[Cell], *, normalise: bool) -> Domain:
 
 def _failed(cells: Sequence[Cell], model: str) -> float | None:
     """The share of a model's decisions that failed in several cells; None if unknown."""
-    if any(cell.failures is None for cell in cells):
-        return None
-    known = [{**(cell.failures or {}), **cell.left_out}[model] for cell in cells]
-    return sum(known, Tally(0, 0)).rate
+    known = [cell.failed(model) for cell in cells]
+    return None if None in known else sum(filter(None, known), Tally(0, 0)).rate
 
 
 def _values(rated: Sequence[Rated], name: str, *, normalise: bool = False) -> Array | None:

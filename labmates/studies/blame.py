@@ -82,7 +82,7 @@ def blamed(store: Store, run: RunRecord, seats: Sequence[Seat], forks: Continuat
     """
     ended = forks.ended()
     experiment = EXPERIMENTS.get(run.kind)
-    metric = experiment.primary or experiment.metrics[0].name
+    metric = experiment.primary
     if metric not in run.metrics:
         raise TooFewRunsError(f"the run '{run.id}' has no {metric}")
     domain, costs = experiment.domain_of(metric, [run, *ended]), store.costs([each.id for each in ended])

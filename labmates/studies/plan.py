@@ -309,7 +309,7 @@ def expected_bill(condition: Condition, expected: Estimate, charged: Charged) ->
 def _detectable(spec: StudySpec, ended: Sequence[RunRecord], planned: Sequence[RunRecord]) -> Iterable[Detectable]:
     """What a comparison of each parameter would tell, by its own design and verdict."""
     experiment = EXPERIMENTS.get(spec.kind)
-    metric = experiment.primary or experiment.metrics[0].name
+    metric = experiment.primary
     everything = observed(planned, {})
     keys = {run.key for run in planned}
     measured = {

@@ -77,7 +77,7 @@ def settled(store: Store, study: StudySpec, most: int) -> Settled | None:
         result = compare(Runs.given(store, records), CompareParams())
     except TooFewRunsError:
         data_sets = {run.data_set for run in records}
-        if len(data_sets) < LEAST and any(_primary(study) in run.metrics for run in records):
+        if len(data_sets) < LEAST and any(EXPERIMENTS.get(study.kind).primary in run.metrics for run in records):
             return None
         raise
     p_values = [row["p"] for row in result.objects or () if row["role"] == "primary"]
@@ -102,15 +102,10 @@ def _planned(spec: StudySpec) -> list[RunRecord]:
             condition.model_dump(mode="json"),
             condition.models(),
             "completed",
-            metrics={_primary(spec): 0.0},
+            metrics={EXPERIMENTS.get(spec.kind).primary: 0.0},
         )
         for key, condition in islice(each_condition(spec), _MOST_READ)
     ]
-
-
-def _primary(spec: StudySpec) -> str:
-    experiment = EXPERIMENTS.get(spec.kind)
-    return experiment.primary or experiment.metrics[0].name
 
 
 def _left(store: Store, study: StudySpec) -> int:

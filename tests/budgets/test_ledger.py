@@ -127,6 +127,13 @@ def test_a_share_is_charged_only_what_the_pool_could_pay() -> None:
     assert share.charged["data"] == 100
 
 
+def test_a_part_of_a_share_can_hold_no_more_than_the_share_has_left() -> None:
+    ledger, share = Ledger(100), Share(10)
+    ledger.reserve(6, call="c", member="a", share=share)
+    with pytest.raises(InsufficientFundsError, match="4 micro-dollars left, not 5"):
+        ledger.reserve(5, call="c", member="a", share=share.part(8, {}))
+
+
 def test_a_reply_shorter_than_the_shortest_needs_only_its_own_money() -> None:
     budget = Budget(Ledger(50), Share(50), "data")
     price = Price.model_validate({"input": "0", "output": "1"})

@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 
 from labmates.judges.base import Report, Trace
-from labmates.judges.provenance import Provenance, audit
+from labmates.judges.lookup import Claim
+from labmates.judges.provenance import MOST_TOLD, Provenance, audit
 from tests.judges.recorded_papers import REAL, TRICK, Paper, made, own, real
 
 PAPERS = [*map(real, REAL), *own()]
@@ -90,10 +91,17 @@ def test_a_variable_names_what_the_code_puts_into_it() -> None:
 
 def test_numbers_outside_the_findings_are_counted_apart() -> None:
     said = geospatial(
-        "range 1843\nslope 0.312", text="100 sites, 99 days, a slope of 0.31, an error of 0.77.", range_m=1843.0
+        f"range 1843\nslope 0.312\nsites [{'x, ' * 100}]",
+        text="100 sites, 99 days, a slope of 0.31, an error of 0.77.",
+        range_m=1843.0,
     )
     assert (said.value, said.printed, said.nowhere) == (1.0, 1, 2)
     assert json.loads(json.dumps(said.as_json()))["numbers"] == {"printed": 1, "nowhere": 2}
+
+
+def test_details_tell_the_first_claims_and_count_all() -> None:
+    told = Provenance(1.0, "", (Claim("range", "1", "computed"),) * (MOST_TOLD + 1)).as_json()
+    assert (len(told["computed"]), told["claims"]["computed"]) == (MOST_TOLD, MOST_TOLD + 1)
 
 
 def test_a_dump_of_numbers_is_read_in_bounded_time() -> None:

@@ -260,7 +260,7 @@ def _outcomes(experiment: Experiment[Any], everything: Sequence[Observed], param
     """The primary outcome, then secondary ones but for the same by another name or on another scale, then costs."""
     present = dict.fromkeys(name for each in everything for name in each.values)
     metrics = {metric.name: metric for metric in experiment.metrics}
-    primary = params.metric or experiment.primary or experiment.metrics[0].name
+    primary = params.metric or experiment.primary
     if primary not in present:
         if params.metric:
             raise unknown_name("metric of these runs", primary, present)

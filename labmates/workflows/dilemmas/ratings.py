@@ -33,7 +33,8 @@ def cells_table(rated: Sequence[Rated], *, steps: int = STEPS) -> Table:
                 values = getattr(ratings, name)
                 row[name] = None if values is None or model in cell.left_out else float(values[place])
             row |= {"converged": ratings.converged, "unconverged": ratings.converged is False}
-            row |= {"failed": cell.failed_rate(model), "validity": _validity(cell, model)}
+            tally = cell.failed(model)
+            row |= {"failed": tally and tally.rate, "validity": _validity(cell, model)}
             rows.append(row)
     columns = [*(Column(name, once=True) for name in ("game", "mechanism", "run")), Column("model")]
     columns += [
@@ -55,7 +56,8 @@ def cells_table(rated: Sequence[Rated], *, steps: int = STEPS) -> Table:
 def _validity(cell: Cell, model: str) -> str:
     if model in cell.left_out:
         return "left out"
-    return {None: "unknown", True: "valid", False: "invalid"}[cell.valid(model)]
+    tally = cell.failed(model)
+    return "unknown" if tally is None else "valid" if tally.is_valid else "invalid"
 
 
 def _left_out(mechanism: str, game: str, model: str, failed: float) -> str:

@@ -259,6 +259,10 @@ class Experiment(Generic[C]):
     primary: str = ""
     usable: str = ""
 
+    def __post_init__(self) -> None:
+        if not self.primary and self.metrics:
+            object.__setattr__(self, "primary", self.metrics[0].name)
+
     @classmethod
     def plain(
         cls,

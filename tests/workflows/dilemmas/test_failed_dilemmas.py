@@ -77,7 +77,9 @@ def test_a_model_whose_every_reply_fails_is_unrated_and_does_not_change_others(
     assert found.cell.left_out["scripted:garbage"].rate == 1
     kept = rate_play(play, leave_out=())
     assert kept.cell.models == ("scripted:garbage", "scripted:random", "scripted:defect")
-    assert kept.cell.valid("scripted:garbage") is False
+    tally = kept.cell.failed("scripted:garbage")
+    assert tally is not None
+    assert not tally.is_valid
     if play.has_metagame:
         assert found.cell.payoffs == pytest.approx(kept.cell.payoffs[1:, 1:])
     else:

@@ -146,8 +146,9 @@ def _board(kind: str, entries: Sequence[_Entry]) -> Section:
     """The ranks of an experiment's models, a table for each condition."""
     experiment = EXPERIMENTS.get(kind)
     present = {name for entry in entries for name in entry.run.metrics}
+    primary = [metric for metric in experiment.metrics if experiment.primary in (metric.name, metric.same_as)]
+    first = min(primary, key=lambda metric: (metric.name not in present, metric.name != experiment.primary))
     headline = [metric for metric in experiment.metrics if metric.name in experiment.headline]
-    first = next((metric for metric in headline if metric.better and metric.name in present), headline[0])
     metrics = [first, *(metric for metric in headline if metric is not first)]
     names = varying([entry.run for entry in entries])
 
@@ -156,10 +157,11 @@ def _board(kind: str, entries: Sequence[_Entry]) -> Section:
         return ", ".join(f"{shown_name(name)} {value}" for name, value in values) or f"all runs of the kind {kind}"
 
     tables = grouped((condition(entry), entry) for entry in entries)
-    better = f" ({first.better} is better)" if first.better else ""
+    name = first.name.replace("_", " ")
+    direction = f"is better if {first.better}" if first.better else "has no better direction, so there are no ranks"
     text = (
-        f"Ranked by {first.name.replace('_', ' ')}{better}, as a mean over data sets with its 95 % interval: models "
-        "whose intervals overlap are not told apart. Of the other numbers the means are given."
+        f"By {name}, which {direction}: the mean over data sets with its 95 % interval. Models whose intervals overlap "
+        "are not told apart. Of the other numbers the means are given."
     )
     return section(f"Leaderboard: {kind}", text, *(_table(title, mine, metrics) for title, mine in tables.items()))
 
@@ -177,7 +179,7 @@ def _table(title: str, entries: Sequence[_Entry], metrics: Sequence[Metric]) -> 
     is_mixed = len({row["code"] for row in rows}) > 1
     columns = [
         *([Column("code", once=True)] if is_mixed else []),
-        Column("rank"),
+        *([Column("rank")] if metrics[0].better else []),
         Column("models"),
         Column(metrics[0].name, form=".3f", shows="both"),
         *(Column(metric.name, form=".3f") for metric in metrics[1:]),

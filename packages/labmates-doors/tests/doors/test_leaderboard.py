@@ -12,17 +12,23 @@ from tests.doors.test_bundles import GAME, made, rewritten
 from tests.support.command_line import Labmates
 
 MODELS = ("scripted:random", "scripted:fair-share")
+TOURNAMENT = {
+    "name": "teams",
+    "kind": "tournament",
+    "models": ["scripted:defect", "scripted:tit-for-tat"],
+    "fixed": {"structure": "sa", "teams": 2, "team_size": 1, "rounds": 2},
+}
 
 
 @pytest.fixture(scope="module")
 def labmates(tmp_path_factory: pytest.TempPathFactory) -> Labmates:
-    """A folder with bundles: of one study of two models, another of one of them, and an edited one."""
+    """A folder with bundles: of a study of two models, another of one of them, a tournament, and an edited one."""
     labmates = Labmates(tmp_path_factory.mktemp("leaderboard"))
     folder = labmates.folder / "bundles"
     folder.mkdir()
     first = made(labmates, {**GAME, "replicates": 2})
     second = made(labmates, {**GAME, "name": "again", "models": [MODELS[0]], "seed": 50})
-    for path in (first, second):
+    for path in (first, second, made(labmates, TOURNAMENT)):
         shutil.copy(path, folder / path.name)
     shutil.copy(second, folder / "b<i>twice.zip")
     rewritten(first, folder / "edited.zip", lambda m, t, r: t[0]["rows"][0].update(models="<script>x</script>"))
@@ -34,7 +40,7 @@ def test_the_page_ranks_models_by_the_runs_of_verified_bundles(labmates: Labmate
     done = labmates("leaderboard", "bundles", "-o", "site", "--json")
     assert done.code == 0, done.err
     [told] = done.records
-    assert sorted(told["verified"]) == ["again.zip", "b<i>twice.zip", "sharing.zip"]
+    assert sorted(told["verified"]) == ["again.zip", "b<i>twice.zip", "sharing.zip", "teams.zip"]
     assert told["refused"]["edited.zip"].startswith("refused: table game-")
     page = (labmates.folder / "site" / "index.html").read_text()
     board = page.partition("Leaderboard: game</h2>")[2].partition("</table>")[0]
@@ -47,6 +53,14 @@ def test_the_page_ranks_models_by_the_runs_of_verified_bundles(labmates: Labmate
     assert [row[2].split()[0] for row in rows] == [f"{means[model]:.3f}" for model in best]
     assert {row[1]: row[-3] for row in rows} == {"scripted:random": "3", "scripted:fair-share": "2"}  # data sets
     assert all(digest in page for digest in told["verified"].values())
+
+
+def test_a_kind_whose_primary_metric_has_no_better_direction_has_no_ranks(labmates: Labmates) -> None:
+    labmates("leaderboard", "bundles", "-o", "unranked")
+    page = (labmates.folder / "unranked" / "index.html").read_text()
+    board = page.partition("Leaderboard: tournament</h2>")[2].partition("</table>")[0]
+    assert "By cooperation, which has no better direction" in board
+    assert ">rank<" not in board
 
 
 def test_names_and_reasons_of_hostile_bundles_are_escaped(labmates: Labmates) -> None:
