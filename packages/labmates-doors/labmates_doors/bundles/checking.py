@@ -39,6 +39,7 @@ RESTS: Final = (
     "ids of runs, times, durations, numbers of attempts, bounds, and reasons of failures",
     "runs that did not end, labels of texts, metrics before later verdicts, and texts that no event refers to",
     "the study's plan, settings of connections, versions, hashes of code, and the environment",
+    "parameters of conditions that change nothing in a replay, such as a temperature",
 )
 """What no computation proves: of this, a published digest alone shows that it is unchanged."""
 Watch = Callable[[str], None]
@@ -276,6 +277,8 @@ class _Check:
             if (run.made or {}) != made_of(condition):
                 is_same = False
                 left["runs were made with unknown or other prompts, rules or code than those here"] += 1
+            if is_same and condition.model_dump(mode="json") != run.condition:
+                return "its condition is not as labmates writes it", True
             if condition.key != run.key:
                 return "its key is not that of its condition", is_same
             if run.seed - run.replicate != self._manifest.study.spec.get("seed", 0):

@@ -224,7 +224,7 @@ _SERVER = "reply|finish|faults|notes|attempts|seconds|estimated|cached|raw|reaso
 RESTING = re.compile(
     rf"events (\w+\.(at|seconds)|llm_call\.({_SERVER})|judge_call\.\w+|label\.\w+|error\.\w+)"
     r"|texts (|.*(llm_call|judge_call)\.(reply|raw|reasoning).*)"
-    r"|columns (id|started|seconds|attempt|most|settings|version|made|sandbox|error)"
+    r"|columns (condition|id|started|seconds|attempt|most|settings|version|made|sandbox|error)"
     r"|manifest (code|environment|study|labmates)"
     r"|seals metrics"
 )

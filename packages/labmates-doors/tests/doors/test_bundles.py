@@ -150,6 +150,15 @@ async def test_what_a_bundle_holds_is_held_to_its_form_and_digests(
     assert any(fault in text for text in checked.faults), checked.faults
 
 
+async def test_a_condition_that_lacks_a_default_is_refused(bundle: Path, tmp_path: Path) -> None:
+    def shortened(manifest: Any, _: Any, lines: list[Any]) -> None:
+        assert lines[0]["run"]["condition"].pop("temperature") is None
+        seal(manifest, lines)
+
+    checked = await check(rewritten(bundle, tmp_path / "edited.zip", shortened))
+    assert "its condition is not as labmates writes it" in checked.faults[-1], checked
+
+
 def archive(target: Path, members: dict[str, bytes], *, deflated: bool = False, link: str = "") -> Path:
     """Write a zip archive of any members."""
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED if deflated else zipfile.ZIP_STORED) as file:
