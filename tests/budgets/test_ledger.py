@@ -134,6 +134,16 @@ def test_a_part_of_a_share_can_hold_no_more_than_the_share_has_left() -> None:
         ledger.reserve(5, call="c", member="a", share=share.part(8, {}))
 
 
+def test_only_calls_in_flight_that_hold_money_of_the_tightest_share_are_worth_waiting_for() -> None:
+    whole = Share(10)
+    mine, other = whole.part(3, {}), whole.part(9, {})
+    other.begin(1)
+    other.take(6)
+    assert not mine.is_busy, "the whole has 4 left, and my part 3"
+    other.take(2)
+    assert mine.is_busy, "the whole has 2 left, and the other's call may give some back"
+
+
 def test_a_reply_shorter_than_the_shortest_needs_only_its_own_money() -> None:
     budget = Budget(Ledger(50), Share(50), "data")
     price = Price.model_validate({"input": "0", "output": "1"})

@@ -361,21 +361,18 @@ async def test_members_asked_at_once_have_equal_shares_whoever_is_first(order: S
 
 def test_members_in_threads_have_equal_shares_too() -> None:
     budget = SharedBudget("0.05", prices=TINY)
-    members = [
-        create_agent(
-            chat(said("more", (1000, 300), [("look", {"where": "x"})])), [look], middleware=[budget], name=name
-        )
-        for name in ("a", "b")
-    ]
+    chats = [chat(said("more", (1000, 300), [("look", {"where": "x"})])) for _ in "ab"]
+    members = [create_agent(chats[n], [look], middleware=[budget], name="ab"[n]) for n in range(2)]
 
     @tool
     def ask(number: int) -> str:
         """Ask a member."""
         return str(len(members[number].invoke(QUESTION)["messages"]))
 
-    boss = chat(said("", (100, 10), [("ask", {"number": 0}), ("ask", {"number": 1})]), said("done", (100, 10)))
+    boss = chat(said("", (1000, 100), [("ask", {"number": 0}), ("ask", {"number": 1})]), said("done", (100, 10)))
     create_agent(boss, [ask], middleware=[budget], name="boss").invoke(QUESTION)
     assert budget.spent_by_member["a"] == budget.spent_by_member["b"] > 10_000
+    assert all("Budget: $0.0008 of $0.0500 spent" in last(each.asked[0]) for each in chats), "by the boss before"
     balanced(budget)
 
 

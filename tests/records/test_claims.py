@@ -183,6 +183,17 @@ def test_the_cap_holds_back_runs_that_could_break_it(store: Store) -> None:
     assert (counts.spent, counts.cannot_go_on(250), counts.cannot_go_on(300)) == (200, True, False)
 
 
+def test_an_interrupted_run_holds_what_it_may_still_cost_and_what_it_overspent_pays_no_other(store: Store) -> None:
+    enter(store, 3, cap=320, most=100)
+    mine = Claims(store, this_worker())
+    for seq, (amount, still) in enumerate([(30, 70), (100, -30)]):
+        [run] = mine.next("s", 1, attempts=5)
+        append(store, run, [(seq, ChargeEvent(step=f"{seq}", amount=amount))], [])
+        mine.give_back([run])
+        assert study_counts(store.database, "s").next_cost == still
+    assert len(mine.next("s", 3, attempts=5)) == 2, "130 are spent, and two more runs may cost 200"
+
+
 def test_failed_runs_wait_until_they_are_to_be_tried_again(store: Store) -> None:
     enter(store, 1)
     mine = Claims(store, this_worker())

@@ -116,6 +116,7 @@ def test_runs_that_wait_follow_a_study_that_was_mended(store: Store) -> None:
 def test_a_cap_that_can_not_pay_one_run_is_refused(store: Store) -> None:
     with pytest.raises(UsageError, match=r"cap: \$0.05 can't pay one run: the cheapest may cost \$1"):
         enter(store, study(cap="0.05"))
+    enter(store, study(cap="1"))
 
 
 async def test_the_brake_lets_steps_end_and_the_study_goes_on_later(store: Store) -> None:
