@@ -125,10 +125,9 @@ def _unchained(record: WholeRecord) -> Iterator[str]:
             yield f"its first {covered.bodies} texts and files are not those that its hash chain covers"
         if chain != covered:
             return
-    if added := (sum(1 for _ in events), sum(1 for _ in bodies)):
-        for number, what in zip(added, ("events", "texts and files"), strict=True):
-            if number:
-                yield f"it has {number} {what} that its hash chain does not cover"
+    for rest, what in ((events, "events"), (bodies, "texts and files")):
+        if number := sum(1 for _ in rest):
+            yield f"it has {number} {what} that its hash chain does not cover"
 
 
 def _unsealed(record: WholeRecord) -> Iterator[str]:
