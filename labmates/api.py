@@ -11,10 +11,8 @@ from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
-from pydantic import ValidationError
-
 from labmates import condition_types as types
-from labmates.errors import LabmatesError, UsageError, explain, unknown_name
+from labmates.errors import LabmatesError, UsageError, explaining, unknown_name
 from labmates.judges.panel import ALWAYS, make_panel
 from labmates.judges.registry import registered_name
 from labmates.models.catalog import Catalog
@@ -530,10 +528,8 @@ class _PythonLab(StudyLab):
 
 
 def _settings(settings: RunSettings | Mapping[str, Any] | None, approve: Ask | None = None) -> RunSettings:
-    try:
+    with explaining(known=RunSettings.model_fields):
         chosen = settings if isinstance(settings, RunSettings) else RunSettings.model_validate(settings or {})
-    except ValidationError as error:
-        raise UsageError(explain(error, known=RunSettings.model_fields)) from error
     if fault := approval_fault({**dict(chosen), "approve": approve}):
         raise UsageError(fault)
     return chosen
@@ -578,10 +574,8 @@ def analyze(
         If the analysis or a parameter is unknown, or no runs match.
     """
     chosen = ANALYSES.get(analysis)
-    try:
+    with explaining():
         checked = chosen.params.model_validate(params)
-    except ValidationError as error:
-        raise UsageError(explain(error)) from error
     selected = Runs(store, runs, study=study, kind=kind, task=task, allow_mixed=allow_mixed)
     try:
         return chosen.result(selected, checked)
@@ -747,10 +741,8 @@ async def ajudge(
     models: ModelOptions | Mapping[str, Any] | None = None,
 ) -> list[Judged]:
     """`judge` as a coroutine, for programs that run an event loop."""
-    try:
+    with explaining():
         options = models if isinstance(models, ModelOptions) else ModelOptions.model_validate(models or {})
-    except ValidationError as error:
-        raise UsageError(explain(error)) from error
     asked = RunSettings(models=options, judges=tuple(map(registered_name, judges)), extractor=extractor)
     asked = asked.resolved(Catalog(options))
     panel = make_panel(asked.judges, asked.extractor, always=())

@@ -7,7 +7,8 @@ is allowed. The command line prints that text without a traceback.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, get_args
 
 if TYPE_CHECKING:
@@ -63,6 +64,27 @@ def reason(error: Exception) -> str:
     if isinstance(error, UnicodeDecodeError):
         return f"it is not UTF-8 text (byte {error.start})"
     return getattr(error, "strerror", None) or str(error)
+
+
+@contextmanager
+def telling(what: str, *others: type[Exception]) -> Iterator[None]:
+    """Make a `UsageError`, `what` with the reason, of the block's failure to read or write, and of `others`."""
+    told: tuple[type[Exception], ...] = (OSError, UnicodeDecodeError, *others)
+    try:
+        yield
+    except told as error:
+        raise UsageError(f"{what}: {reason(error)}") from error
+
+
+@contextmanager
+def explaining(names: Callable[[str], str] = str, known: Iterable[str] = (), *, head: str = "") -> Iterator[None]:
+    """Make a `UsageError`, `head` with the faults, of pydantic's error in the block; see `explain`."""
+    from pydantic import ValidationError
+
+    try:
+        yield
+    except ValidationError as error:
+        raise UsageError(head + explain(error, names, known)) from error
 
 
 def explain(error: ValidationError, names: Callable[[str], str] = str, known: Iterable[str] = ()) -> str:

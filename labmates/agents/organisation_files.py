@@ -21,7 +21,7 @@ from labmates.agents.mcp_servers import McpServer
 from labmates.agents.organisation import Organisation
 from labmates.agents.organisation_parts import GRAPH, Channels, Seat, Team, Tokens
 from labmates.agents.own_code import with_code
-from labmates.errors import UsageError, did_you_mean, plain_fault, reason, unknown_name
+from labmates.errors import UsageError, did_you_mean, plain_fault, telling, unknown_name
 from labmates.registry import Registry
 from labmates.util.bounded_yaml import Source, read_source
 
@@ -223,10 +223,8 @@ def _with_roles(path: Traversable, source: Source) -> dict[str, Any]:
 
 
 def _text(path: Traversable) -> str:
-    try:
+    with telling(f"can't read '{path}'"):
         return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"can't read '{path}': {reason(error)}") from error
 
 
 def _fault_text(fault: Mapping[str, Any]) -> str:

@@ -14,7 +14,7 @@ from typing import Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from labmates.budgets.money import MICRO, Dollars
-from labmates.errors import UsageError, explain, reason
+from labmates.errors import UsageError, explain, telling
 
 
 class Price(BaseModel):
@@ -118,10 +118,8 @@ def read_prices(source: str) -> PriceList:
     if "=" in source and not Path(source).exists():
         data = _from_line(source)
     else:
-        try:
+        with telling(f"can't read the price list '{source}'", ValueError, RecursionError):
             data = json.loads(Path(source).read_text(encoding="utf-8"))
-        except (OSError, ValueError, RecursionError) as error:
-            raise UsageError(f"can't read the price list '{source}': {reason(error)}") from error
     try:
         return PriceList.model_validate(data)
     except ValidationError as error:

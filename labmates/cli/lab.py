@@ -7,14 +7,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-from pydantic import ValidationError
 
 from labmates.cli.console import complain, err, notify
 from labmates.cli.interrupt import run_until_stopped
 from labmates.cli.options import flag, flags_of, given, options_of
 from labmates.cli.results import chosen_runs
 from labmates.cli.summary import print_summary
-from labmates.errors import UsageError, explain
+from labmates.errors import UsageError, explaining
 from labmates.models.options import ModelOptions
 from labmates.studies.lab import StudyLab
 from labmates.studies.settings import APPROVAL, RunSettings, approval_fault
@@ -181,7 +180,7 @@ def useless(kind: str) -> list[str]:
 
 def settings_of(values: dict[str, Any], before: Mapping[str, Any]) -> RunSettings:
     """The given settings, on top of a run's earlier ones."""
-    try:
+    with explaining(_setting_flag):
         models = {**before.get("models", {}), **given(values, ModelOptions)}
         settings = {name: value for name, value in given(values, RunSettings).items() if name != "models"}
         if fault := approval_fault(settings, flag):
@@ -189,8 +188,6 @@ def settings_of(values: dict[str, Any], before: Mapping[str, Any]) -> RunSetting
         if APPROVAL.keys() & settings.keys():
             before = {**before, **APPROVAL}
         return RunSettings.model_validate({**before, **settings, "models": models})
-    except ValidationError as error:
-        raise UsageError(explain(error, _setting_flag)) from error
 
 
 def _setting_flag(path: str) -> str:

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from labmates.cli.console import complain, print_json, say
 from labmates.cli.figures import draw
 from labmates.cli.options import flags_of, given
 from labmates.cli.tables import print_tables, write_files
-from labmates.errors import UsageError, explain
+from labmates.errors import explaining
 from labmates.workflows.protocol.analysis import Result, Runs
 
 if TYPE_CHECKING:
@@ -23,10 +23,8 @@ M = TypeVar("M", bound=BaseModel)
 
 def parsed(model: type[M], values: dict[str, Any]) -> M:
     """The parameters from a command line. Raises `UsageError` if a value is missing, unknown or out of bounds."""
-    try:
+    with explaining(flags_of(model)):
         return model.model_validate(given(values, model))
-    except ValidationError as error:
-        raise UsageError(explain(error, flags_of(model))) from error
 
 
 def chosen_runs(values: Mapping[str, Any], **more: Any) -> Runs:

@@ -37,10 +37,8 @@ def worker(
     with 'labmates study run'; any number of workers can join, each run is executed by one worker, and workers exit when
     all runs have ended.
     """
-    from pydantic import ValidationError
-
     from labmates.cli.interrupt import run_until_stopped
-    from labmates.errors import UsageError, explain
+    from labmates.errors import explaining
     from labmates.records.database import PATIENCE_SECONDS
     from labmates.records.store import Store
     from labmates.records.studies import pauses
@@ -56,11 +54,9 @@ def worker(
         spec = stored_spec(database, study)
         before = spec.settings().model_dump()
         models = before["models"] | ({"base_url": base_url} if base_url else {})
-        try:
+        with explaining():
             changed = {name: value for name, value in options.items() if value is not None}
             settings = RunSettings.model_validate({**before, **changed, "models": models})
-        except ValidationError as error:
-            raise UsageError(explain(error)) from error
         stop_signal = StopSignal()
 
         async def work() -> int:

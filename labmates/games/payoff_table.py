@@ -24,9 +24,9 @@ from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from labmates.errors import UsageError, explain, reason
+from labmates.errors import UsageError, explaining, telling
 from labmates.games.base import Exact
 from labmates.games.normal_form import NormalForm, Profile, check_size, neutral_labels
 from labmates.util.bounded_yaml import read_source
@@ -203,18 +203,14 @@ def _game(table: str) -> NormalForm:
 def read_table(text: str, where: str) -> PayoffTable:
     """The payoff table in a YAML text, called `where` in errors; a `UsageError` if it is invalid."""
     source = read_source(text, where, "payoff table", "name: my-game")
-    try:
+    with explaining(head=f"{where}: invalid payoff table:\n"):
         return PayoffTable.model_validate(source.data)
-    except ValidationError as error:
-        raise UsageError(f"{where}: invalid payoff table:\n{explain(error)}") from error
 
 
 def load_table(path: Path) -> PayoffTable:
     """The payoff table in a YAML file; a `UsageError` if the file is unreadable or invalid."""
-    try:
+    with telling(f"the payoff table can't be read: {path}"):
         return read_table(path.read_text(encoding="utf-8"), str(path))
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"the payoff table can't be read: {path}: {reason(error)}") from error
 
 
 def _parts(key: str) -> list[str]:

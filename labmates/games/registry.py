@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from pydantic import ValidationError
-
-from labmates.errors import UsageError, explain
+from labmates.errors import UsageError, explaining
 from labmates.games.base import Game
 from labmates.registry import Registry
 
@@ -27,10 +25,8 @@ def make_game(name: str, rules: Mapping[str, Any] | None = None) -> Game:
     if not (isinstance(game, type) and issubclass(game, Game)):
         with GAMES.guarded(name, "can't be used"):
             raise UsageError(f"a game must be a subclass of labmates.games.base.Game, not {game!r}")
-    try:
+    with explaining(known=game.model_fields):
         return _game(game, **(rules or {}))
-    except ValidationError as error:
-        raise UsageError(explain(error, known=game.model_fields)) from error
 
 
 def _game(game: type[Game], /, **rules: Any) -> Game:

@@ -6,9 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pydantic import ValidationError
-
-from labmates.errors import UsageError, explain
+from labmates.errors import UsageError, explaining
 from labmates.games.normal_form import NormalForm
 from labmates.mechanisms.base import Mechanism
 from labmates.registry import Registry
@@ -68,12 +66,10 @@ def make_mechanisms(name: str, parameters: Mapping[str, Any] | None = None) -> t
         raise UsageError(f"'{name}': a mechanism with changing co-players goes first, for instance reputation+contract")
     if len({kind.name for kind in kinds}) < len(kinds):
         raise UsageError(f"'{name}': a mechanism is repeated")
-    try:
+    with explaining():
         return tuple(
             kind(**{field: value for field, value in given.items() if field in kind.model_fields}) for kind in kinds
         )
-    except ValidationError as error:
-        raise UsageError(explain(error)) from error
 
 
 def check_fits(mechanisms: Sequence[Mechanism], game: NormalForm) -> None:

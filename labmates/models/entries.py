@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from labmates.budgets.prices import Price
-from labmates.errors import UsageError, explain, reason
+from labmates.errors import UsageError, explain, telling
 from labmates.models.gguf import GGUF, named_weights
 from labmates.models.personas import MOST_CHARS, is_named, persona_name
 from labmates.models.settings import ModelSettings, read_query, write_query
@@ -192,10 +192,8 @@ def named_entries() -> dict[str, Entry]:
     path = models_file()
     if path is None:
         return {}
-    try:
+    with telling(f"can't read the models file '{path}'"):
         stamp = path.stat()
-    except OSError as error:
-        raise UsageError(f"can't read the models file '{path}': {error.strerror}") from error
     return dict(_read(path.resolve(), stamp.st_mtime_ns, stamp.st_size))
 
 
@@ -212,10 +210,8 @@ def add_entry(path: Path, name: str, entry: Entry) -> None:
     _check_name(name, str(path))
     text = yaml.safe_dump({name: entry.model_dump(mode="json", exclude_none=True)}, sort_keys=False, allow_unicode=True)
     gap = "" if not before or before.endswith("\n") else "\n"
-    try:
+    with telling(f"can't write the models file '{path}'"):
         path.write_text(f"{before}{gap}{text}", encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"can't write the models file '{path}': {error.strerror}") from error
     try:
         _read.__wrapped__(path)
     except UsageError:
@@ -233,10 +229,8 @@ def _check_name(name: object, where: str) -> None:
 def _read(path: Path, *_stamp: int) -> dict[str, Entry]:
     from labmates.util.bounded_yaml import read_source
 
-    try:
+    with telling(f"can't read the models file '{path}'"):
         text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"can't read the models file '{path}': {reason(error)}") from error
     data = read_source(text, str(path), "models file", "NAME: {provider: openai, model: NAME}", may_be_empty=True).data
     entries: dict[str, Entry] = {}
     for name, values in data.items():

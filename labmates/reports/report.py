@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from labmates.budgets.money import show_dollars
-from labmates.errors import LabmatesError, UsageError
+from labmates.errors import LabmatesError, UsageError, telling
 from labmates.pages.rendering import explain
 from labmates.pages.section import Section
 from labmates.records.made import MixedRunsError, mixtures_of
@@ -34,10 +34,8 @@ def check_report(path: Path) -> None:
         raise UsageError(f"a report is an HTML page: its file ends in {' or '.join(ENDINGS)}, not '{path.name}'")
     if path.is_dir():
         raise UsageError(f"can't write a report to '{path}': it is a folder")
-    try:
+    with telling(f"can't write a report to '{path}'"):
         path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"can't write a report to '{path}': {error.strerror}") from error
 
 
 def write_report(report: Report, path: Path) -> None:
@@ -47,13 +45,13 @@ def write_report(report: Report, path: Path) -> None:
     """
     check_report(path)
     text = render(report)
-    try:
-        with tempfile.TemporaryDirectory(prefix=f".{path.name}-", dir=path.parent) as folder:
-            whole = Path(folder) / path.name
-            whole.write_text(text, "utf-8")
-            whole.replace(path)
-    except OSError as error:
-        raise UsageError(f"can't write a report to '{path}': {error.strerror or error}") from error
+    with (
+        telling(f"can't write a report to '{path}'"),
+        tempfile.TemporaryDirectory(prefix=f".{path.name}-", dir=path.parent) as folder,
+    ):
+        whole = Path(folder) / path.name
+        whole.write_text(text, "utf-8")
+        whole.replace(path)
 
 
 def study_report(store: Store, name: str | None = None, *, allow_mixed: bool = False) -> Report:

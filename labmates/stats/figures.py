@@ -12,7 +12,7 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from labmates.errors import MissingExtraError, UsageError
+from labmates.errors import MissingExtraError, UsageError, telling
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -123,10 +123,8 @@ def check_figure(path: Path) -> None:
         import matplotlib.figure  # noqa: F401
     except ImportError as error:
         raise MissingExtraError("a figure", "plots") from error
-    try:
+    with telling(f"can't write a figure to '{path}'"):
         path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"can't write a figure to '{path}': {error.strerror}") from error
 
 
 def new_figure(
@@ -210,10 +208,8 @@ def figure_file(figure: Figure, ending: str) -> bytes:
 def save_figure(figure: Figure, path: Path) -> None:
     """Write a figure to a file (deterministic); a `UsageError` if that fails."""
     check_figure(path)
-    try:
+    with telling(f"can't write a figure to '{path}'"):
         path.write_bytes(figure_file(figure, path.suffix.lower()))
-    except OSError as error:
-        raise UsageError(f"can't write a figure to '{path}': {error.strerror}") from error
 
 
 def _disable_formulas(figure: Figure) -> None:

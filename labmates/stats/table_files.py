@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from labmates.errors import MissingExtraError, UsageError
+from labmates.errors import MissingExtraError, UsageError, telling
 from labmates.stats.tables import Column, Table
 from labmates.util.csv_rows import inert
 from labmates.util.safe_text import clean
@@ -125,10 +125,8 @@ def check_table(path: Path) -> None:
             import pyarrow  # noqa: F401
         except ModuleNotFoundError as error:
             raise MissingExtraError("a table as Parquet", "parquet") from error
-    try:
+    with telling(f"can't write a table to '{path}'"):
         path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"can't write a table to '{path}': {error.strerror}") from error
 
 
 def write_tables(tables: Sequence[Table], path: Path) -> list[Path]:
@@ -146,13 +144,11 @@ def write_tables(tables: Sequence[Table], path: Path) -> list[Path]:
     ending = path.suffix.lower()
     if ending in _ONE_TABLE and len(tables) != 1:
         return [file for each in tables for file in write_tables([each], path.with_stem(f"{path.stem}-{each.name}"))]
-    try:
+    with telling(f"can't write a table to '{path}'"):
         if ending == ".parquet":
             tables[0].frame().to_parquet(path, index=False)
         else:
             path.write_text("\n".join(map(_TEXTS[ending], tables)) if ending != ".json" else _json(tables), "utf-8")
-    except OSError as error:
-        raise UsageError(f"can't write a table to '{path}': {error.strerror or error}") from error
     return [path]
 
 

@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
-from labmates.errors import MissingExtraError, UsageError
+from labmates.errors import MissingExtraError, telling
 from labmates.records.frames import COLUMNS, Rows, rows
 from labmates.records.run import RunRecord
 from labmates.records.store import Store
@@ -39,13 +39,14 @@ def export_rows(
     form = path.suffix.removeprefix(".")
     if form == "parquet":
         _pyarrow()
-    try:
-        with _replacing(path) as target, tempfile.TemporaryFile("w+", encoding="utf-8", dir=path.parent) as spool:
-            columns, number = _spool(rows(store, what, runs), COLUMNS[what], spool, watch)
-            writers[form](spool, target, columns)
-        return number
-    except OSError as error:
-        raise UsageError(f"can't write '{path}': {error.strerror or error}") from error
+    with (
+        telling(f"can't write '{path}'"),
+        _replacing(path) as target,
+        tempfile.TemporaryFile("w+", encoding="utf-8", dir=path.parent) as spool,
+    ):
+        columns, number = _spool(rows(store, what, runs), COLUMNS[what], spool, watch)
+        writers[form](spool, target, columns)
+    return number
 
 
 def _spool(

@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from labmates._version import __version__
 from labmates.budgets.money import show_dollars
-from labmates.errors import UsageError, explain, unknown_name
+from labmates.errors import UsageError, explaining, unknown_name
 from labmates.models.catalog import Catalog
 from labmates.records.bodies import Body
 from labmates.records.events import ChargeEvent, Event, body_numbers
@@ -159,10 +159,8 @@ def changed(condition: Condition, changes: Mapping[str, Any], catalog: Catalog |
     data = condition.model_dump(mode="json")
     for name, value in changes.items():
         _change(condition, data, name, value)
-    try:
+    with explaining():
         new = type(condition).model_validate(data, context=catalog)
-    except ValidationError as error:
-        raise UsageError(explain(error)) from error
     if new.key == condition.key:
         raise UsageError(f"these changes do not alter the condition: {', '.join(changes)}")
     return new

@@ -9,9 +9,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pydantic import ValidationError
-
-from labmates.errors import UsageError, explain
+from labmates.errors import UsageError, explaining
 from labmates.models.catalog import Catalog
 from labmates.records.bodies import Bodies
 from labmates.records.run import ENDED, RunRecord
@@ -106,10 +104,8 @@ class StudyLab(ABC):
         settings = self._asked(stopped.settings)
         catalog = Catalog(settings.models)
         model = EXPERIMENTS.get(kind).condition
-        try:
+        with explaining(self._names(model)):
             merged = model.model_validate({**stopped.condition, **self.given}, context=catalog)
-        except ValidationError as error:
-            raise UsageError(explain(error, self._names(model))) from error
         if merged.key != stopped.key:
             raise UsageError(
                 f"a run is resumed with its own condition; leave out the options that change it ('{stopped.id}')"

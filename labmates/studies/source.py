@@ -7,7 +7,7 @@ import pathlib
 from collections.abc import Mapping
 from typing import Any
 
-from labmates.errors import UsageError, did_you_mean, reason
+from labmates.errors import UsageError, did_you_mean, telling
 from labmates.studies import ready
 from labmates.util.bounded_yaml import Source, read_source
 
@@ -34,10 +34,8 @@ def find_study(study: str | pathlib.Path | Mapping[str, Any]) -> Source:
             ) from None
     path, name = pathlib.Path(study), str(study)
     if path.suffix in (".yaml", ".yml") or path.exists():
-        try:
+        with telling(f"can't read the study '{name}'"):
             text = path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"can't read the study '{name}': {reason(error)}") from error
         source = read_study(text, name)
         source.data.setdefault("name", path.stem)
         return source

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from labmates.errors import UsageError
+from labmates.errors import UsageError, telling
 from labmates.registry import Registry
 
 LONGEST_NAME = 30
@@ -44,7 +44,7 @@ def new_package(
     """
     _check_name(registry, name)
     written = []
-    try:
+    with telling(f"can't write to '{folder}'"):
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise UsageError(f"'{folder}' exists and is not an empty folder; choose another one with --folder")
         filled = _filled(registry.what, name, template)
@@ -54,8 +54,6 @@ def new_package(
             with target.open("xb") as file:
                 file.write(content)
             written.append(path)
-    except OSError as error:
-        raise UsageError(f"can't write to '{folder}': {error.strerror}") from error
     return sorted(written)
 
 

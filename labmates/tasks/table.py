@@ -24,7 +24,7 @@ from pydantic import (
     model_validator,
 )
 
-from labmates.errors import UsageError, plain_fault, reason
+from labmates.errors import UsageError, plain_fault, telling
 from labmates.tasks.base import Check, Credit, Dataset, Difficulty, Task
 from labmates.tasks.scoring import NOT_STATED, plain_name, score_names, score_number, within
 from labmates.tasks.words import says_all, says_name, says_number
@@ -157,10 +157,8 @@ def read_answers(path: Path) -> Answers:
     UsageError
         If the file is unreadable or invalid; the text names the line.
     """
-    try:
+    with telling(f"can't read '{path}'"):
         text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"can't read '{path}': {reason(error)}") from error
     source = read_source(text, str(path), "the answers of a task", EXAMPLE)
     try:
         return Answers.model_validate(source.data)
@@ -178,7 +176,7 @@ def read_table(path: Path) -> pd.DataFrame:
     """
     import pandas as pd
 
-    try:
+    with telling(f"can't read the table '{path}'", ValueError):
         with path.open(encoding="utf-8-sig") as lines:
             head = lines.readline()
         separator = max(",;\t|", key=head.count)
@@ -187,8 +185,6 @@ def read_table(path: Path) -> pd.DataFrame:
             for name in frame.columns[frame.dtypes.map(pd.api.types.is_string_dtype)]:
                 if frame[name].dropna().str.fullmatch(r"\s*[-+]?\d+(,\d+)?\s*").all():
                     frame[name] = frame[name].str.replace(",", ".").astype(float)
-    except (OSError, ValueError) as error:
-        raise UsageError(f"can't read the table '{path}': {reason(error)}") from error
     if frame.empty:
         raise UsageError(f"the table '{path}' has no rows")
     return frame
@@ -217,10 +213,8 @@ class TableTask(Task[BaseModel, BaseModel]):
         """
         cls.questions = read_answers(cls.folder / ANSWERS)
         cls.title, cls.brief = cls.questions.title, cls.questions.brief
-        try:
+        with telling(f"can't read the table '{cls.folder / DATA}'"):
             cls.version = cls.questions.versioned((cls.folder / DATA).read_bytes())
-        except OSError as error:
-            raise UsageError(f"can't read the table '{cls.folder / DATA}': {error.strerror}") from error
         made = cls.questions.content
         if made is not None and made != cls.version and made.startswith(f"{cls.questions.version}+"):
             raise UsageError(

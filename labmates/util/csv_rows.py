@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-from labmates.errors import UsageError, reason
+from labmates.errors import UsageError, telling
 
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
@@ -18,13 +18,11 @@ def read_rows(path: Path, needed: Sequence[str] = ()) -> list[dict[str, str]]:
     `needed` are required columns. Raises `UsageError` if the file can't be read, has no rows, lacks or repeats a
     column, or a row is too long.
     """
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            table = csv.DictReader(file)
-            columns = [name.strip() for name in table.fieldnames or ()]
-            given = [dict(row) for row in table]
-    except (OSError, UnicodeError, csv.Error) as error:
-        raise UsageError(f"can't read '{path}': {reason(error)}") from error
+    unread = f"can't read '{path}'"
+    with telling(unread, UnicodeError, csv.Error), path.open(encoding="utf-8-sig", newline="") as file:
+        table = csv.DictReader(file)
+        columns = [name.strip() for name in table.fieldnames or ()]
+        given = [dict(row) for row in table]
     if not given:
         raise UsageError(f"'{path}' has no rows")
     if twice := next((name for place, name in enumerate(columns) if name and name in columns[:place]), ""):

@@ -11,7 +11,7 @@ from typing import Final
 
 from starlette.datastructures import QueryParams
 
-from labmates.errors import UsageError
+from labmates.errors import UsageError, telling
 from labmates.pages.links import PER_PAGE, FileLinks, run_folder
 from labmates.pages.rendering import explain
 from labmates.records.events import Event
@@ -63,7 +63,7 @@ def export_pages(
         raise UsageError(f"no runs to export in the store {store.shown_url}")
     explain(glossary)
     writer = _Writer(folder)
-    try:
+    with telling(f"can't write to '{folder}'"):
         writer.begin()
         for name in ASSETS:
             writer.write(f"static/{name}", asset(name))
@@ -82,8 +82,6 @@ def export_pages(
             watch(f"run {place:,} of {len(rows):,}: {row.run.id}, {writer.files:,} files")
             run = so_far(store, store.run(row.run.id))
             _run(RunReader(store, run, BodyReader(store, run.id)), links, writer, events=events)
-    except OSError as error:
-        raise UsageError(f"can't write to '{folder}': {error.strerror or error}") from error
     return Exported(len(rows), writer.files)
 
 

@@ -241,7 +241,7 @@ def test_tasks_that_are_not_installed_are_scored_by_reference(labmates: Labmates
         (("score", "ecologi", "report.md", "--seed", "1"), "unknown task 'ecologi'"),
         (("score", "ecology", "missing.md", "--seed", "1"), "REPORT: can't read 'missing.md': No such file"),
         (("score", "ecology", ".", "--seed", "1"), "REPORT: can't read '.': Is a directory"),
-        (("score", "ecology", "binary", "--seed", "1"), "REPORT: 'binary' is not UTF-8 text (byte 1)"),
+        (("score", "ecology", "binary", "--seed", "1"), "REPORT: can't read 'binary': it is not UTF-8 text (byte 1)"),
         (("score", "ecology", "report.md"), "--seed is missing"),
         (("score", "ecology", "--seed", "1"), "REPORT is missing"),
         (("oracle", "--seed", "1"), "TASK is missing"),

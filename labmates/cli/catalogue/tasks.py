@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import Field
 
-from labmates.errors import LabmatesError, UsageError
+from labmates.errors import LabmatesError, UsageError, telling
 from labmates.tasks.base import Difficulty, accuracy
 from labmates.tasks.registry import TASKS, get_task, load_task, resolve_reference
 from labmates.tasks.salt import data_seed
@@ -162,22 +162,15 @@ def _read(path: Path) -> str:
     UsageError
         If it is unreadable, too long, or not UTF-8.
     """
-    is_input = str(path) == "-"
-    name = "standard input" if is_input else f"'{path}'"
-    try:
-        if is_input:
-            data = sys.stdin.buffer.read(MOST_BYTES + 1)
-        else:
-            with path.open("rb") as file:
-                data = file.read(MOST_BYTES + 1)
-    except OSError as error:
-        raise UsageError(f"REPORT: can't read {name}: {error.strerror}") from error
-    if len(data) > MOST_BYTES:
-        raise UsageError(f"REPORT: {name} is longer than {MOST_BYTES // 1_000_000} MB; give the report alone")
-    try:
+    name = "standard input" if str(path) == "-" else f"'{path}'"
+    with (
+        telling(f"REPORT: can't read {name}"),
+        nullcontext(sys.stdin.buffer) if str(path) == "-" else path.open("rb") as file,
+    ):
+        data = file.read(MOST_BYTES + 1)
+        if len(data) > MOST_BYTES:
+            raise UsageError(f"REPORT: {name} is longer than {MOST_BYTES // 1_000_000} MB; give the report alone")
         return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise UsageError(f"REPORT: {name} is not UTF-8 text (byte {error.start}); save it as UTF-8") from error
 
 
 def _scored(lab: Lab, report: Report) -> dict[str, Any]:

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, model_validator
 
-from labmates.errors import UsageError, explain
+from labmates.errors import UsageError, explaining, telling
 from labmates.mechanisms.repetition import discount_weights
 from labmates.stats.domains import Domain
 from labmates.stats.metagame import metagame
@@ -97,14 +97,10 @@ def read_cells(path: Path) -> list[Cell]:
     UsageError
         If the file is unreadable or invalid, or some models never met.
     """
-    try:
+    with telling(f"the payoffs can't be read: {path}"):
         text = path.read_bytes()
-    except OSError as error:
-        raise UsageError(f"the payoffs can't be read: {path}: {error.strerror}") from error
-    try:
+    with explaining(head=f"{path} is not a file of payoffs:\n"):
         file = _File.model_validate_json(text)
-    except ValidationError as error:
-        raise UsageError(f"{path} is not a file of payoffs:\n{explain(error)}") from error
     return [_cell(cell, tuple(cell.models or file.models or ()), file.conventions, path) for cell in file.cells]
 
 
@@ -116,10 +112,8 @@ def cell_of(data: Mapping[str, Any], path: Path) -> Cell:
     UsageError
         If the data are invalid, or some models never met.
     """
-    try:
+    with explaining():
         cell = _Cell.model_validate(data)
-    except ValidationError as error:
-        raise UsageError(explain(error)) from error
     return _cell(cell, tuple(cell.models or ()), _Conventions(), path)
 
 

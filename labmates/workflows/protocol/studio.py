@@ -11,10 +11,9 @@ from dataclasses import replace
 from typing import Any
 
 from langgraph.graph import END, START, StateGraph
-from pydantic import ValidationError
 from typing_extensions import TypedDict  # pydantic makes the schemas that Studio asks for of these alone
 
-from labmates.errors import UsageError, explain
+from labmates.errors import explaining
 from labmates.records.events import ArtifactEvent, DecisionEvent
 from labmates.records.recorder import Recorder
 from labmates.registry import look_up_plugins
@@ -65,10 +64,8 @@ def studio_graph(name: str) -> Any:
 
 def _condition(experiment: Experiment[Any], state: StudioInput) -> Condition:
     """The checked condition; reads files, which LangGraph's server refuses on its event loop."""
-    try:
+    with explaining():
         condition: Condition = experiment.condition.model_validate(state.get("condition", {}))
-    except ValidationError as error:
-        raise UsageError(explain(error)) from error
     condition.check()
     look_up_plugins()
     return condition

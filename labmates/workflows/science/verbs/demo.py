@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from labmates.errors import UsageError
+from labmates.errors import telling
 from labmates.workflows.protocol.analysis import Params, Result
 from labmates.workflows.protocol.command import Command
 
@@ -40,10 +40,8 @@ def demo(lab: Lab, params: DemoParams) -> Iterator[Result]:
     from labmates.records.run_files import newest_artifact
 
     condition = lab.condition("science", {"task": params.task, "model": "scripted:diligent"})
-    try:
+    with telling(f"can't write reports to '{params.reports}'"):
         params.reports.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"can't write reports to '{params.reports}': {error.strerror}") from error
     summary = f"Task {params.task}, four teams of scripted:diligent ({DIAGRAM}), one pool of credits."
     yield Result((), verdict=[summary])
     run = lab.run(condition, seed=params.seed)
