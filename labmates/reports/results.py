@@ -104,8 +104,7 @@ def by_model(runs: Sequence[RunRecord], metrics: Sequence[str]) -> list[Cell]:
 
 def _cells(groups: Iterable[list[RunRecord]], metrics: Sequence[str], names: Sequence[str]) -> list[Cell]:
     groups = list(groups)
-    kind = groups[0][0].kind if groups else ""
-    usable = EXPERIMENTS.get(kind).usable if kind in EXPERIMENTS else ""
+    usable = EXPERIMENTS.get(groups[0][0].kind).usable if groups and groups[0][0].kind in EXPERIMENTS else ""
     by_metric = {metric: estimates(groups, metric) for metric in metrics}
     return [
         Cell(

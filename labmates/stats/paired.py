@@ -165,13 +165,15 @@ def _within(sample: Sample, strata: Collection[Sequence[float]]) -> Sample:
     """The sample with the spread within strata, if all have enough blocks, and Satterthwaite's degrees of freedom."""
     if len(strata) < 2 or min(map(len, strata)) < FEWEST:
         return sample
-    parts = [(len(values) * variance(values) / sample.n, len(values) - 1) for values in strata]
+    each = [Sample.of(values, sample.domain) for values in strata]
+    parts = [(part.n * part.variance / sample.n, part.df) for part in each]
     total = math.fsum(part for part, _ in parts)
     if total <= ROUNDING * sample.variance:
         return sample
     df = total**2 / math.fsum(part**2 / own for part, own in parts)
-    rest = Sample.of([value - fmean(values) for values in strata for value in values], sample.domain)
-    return replace(sample, variance=total, df=df, skewness=rest.skewness)
+    # Not the skewness of all deviations: they are from their own means, which hides some.
+    cubes = math.fsum(part.n * part.skewness * part.variance**1.5 for part in each) / sample.n
+    return replace(sample, variance=total, df=df, skewness=cubes / total**1.5)
 
 
 def _of_models(pairs: Sequence[Pair], domain: Domain, tasks: bool) -> Callable[[float], Estimate]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from labmates.stats.domains import ANY, Domain
-from labmates.stats.paired import Pair, difference, is_settled, more_blocks
+from labmates.stats.intervals import estimate
+from labmates.stats.paired import HIDDEN, Pair, difference, is_settled, more_blocks
+from labmates.stats.samples import Sample
 from tests.stats.paired_worlds import SHARES, SKILL, UNREADABLE, WORLDS, coverage
 
 
@@ -81,6 +84,13 @@ def test_more_tasks_or_models_can_not_be_had_from_blocks() -> None:
     wanted = more_blocks(pairs(0.1, -0.1, 0.2, 0.05), SHARES, (), 0.95, 0.05)
     assert wanted is not None
     assert wanted > 4
+
+
+def test_tasks_of_one_shape_are_as_skewed_as_each_of_them() -> None:
+    shape = (0.0, 0.1, 0.15, 0.25, 0.7)
+    found = difference([Pair(task, str(value), "", value) for task in "ab" for value in shape], ANY)
+    expected = estimate(replace(Sample.of(shape, ANY), n=10, df=2 * 4 - HIDDEN))
+    assert (found.low, found.high) == pytest.approx((expected.low, expected.high))
 
 
 @pytest.mark.parametrize(
