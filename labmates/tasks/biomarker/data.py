@@ -93,8 +93,9 @@ class TrialLevel:
     missing, lost_tubes, dropout
         Shares: of single measurements not done (on average over the markers), of patients without any marker, of
         patients without outcome. High levels, sick patients and poor outcomes are missing more often.
-    other_units, pound_sites
-        Number of markers that some batches report in another unit, and of sites that weigh in pounds.
+    other_units, pound_sites, turned_sites
+        Number of markers that some batches report in another unit, of sites that weigh in pounds, and of sites that
+        write the improvement with the opposite sign.
     slips, repeats, respelled
         Shares of decimal slips, repeated rows and respelled words.
     """
@@ -115,6 +116,7 @@ class TrialLevel:
     dropout: float
     other_units: int
     pound_sites: int
+    turned_sites: int
     slips: float
     repeats: float
     respelled: float
@@ -124,17 +126,20 @@ LEVELS: Final[Mapping[Difficulty, TrialLevel]] = {
     "easy": TrialLevel(
         patients=(2700, 3000), subtypes=(3, 5), separation=(1.25, 1.55), prognostic=(2.4, 3.6), predictive=(3.4, 4.8),
         noise=9.0, assay_noise=0.10, batch_markers=2, batch_shift=0.3, limited=2, below=(0.03, 0.06), missing=0.01,
-        lost_tubes=0.01, dropout=0.06, other_units=1, pound_sites=1, slips=0.001, repeats=0.005, respelled=0.02,
+        lost_tubes=0.01, dropout=0.06, other_units=1, pound_sites=1, turned_sites=1, slips=0.001, repeats=0.005,
+        respelled=0.02,
     ),
     "medium": TrialLevel(
         patients=(2500, 2800), subtypes=(3, 5), separation=(0.63, 0.77), prognostic=(1.2, 1.7), predictive=(1.8, 2.5),
         noise=11.0, assay_noise=0.20, batch_markers=4, batch_shift=0.45, limited=4, below=(0.06, 0.15), missing=0.03,
-        lost_tubes=0.03, dropout=0.11, other_units=3, pound_sites=2, slips=0.003, repeats=0.012, respelled=0.05,
+        lost_tubes=0.03, dropout=0.11, other_units=3, pound_sites=2, turned_sites=3, slips=0.003, repeats=0.012,
+        respelled=0.05,
     ),
     "hard": TrialLevel(
         patients=(2300, 2600), subtypes=(3, 5), separation=(0.58, 0.72), prognostic=(1.0, 1.4), predictive=(1.5, 2.1),
         noise=12.0, assay_noise=0.30, batch_markers=6, batch_shift=0.6, limited=6, below=(0.12, 0.28), missing=0.05,
-        lost_tubes=0.06, dropout=0.16, other_units=5, pound_sites=3, slips=0.006, repeats=0.02, respelled=0.10,
+        lost_tubes=0.06, dropout=0.16, other_units=5, pound_sites=3, turned_sites=4, slips=0.006, repeats=0.02,
+        respelled=0.10,
     ),
 }  # fmt: skip
 

@@ -24,7 +24,8 @@ def ideal_findings(
     """What the table allows to state at best."""
     table = frame.drop_duplicates("patient").sort_values("patient").reset_index(drop=True)
     marker = _expected_levels(_measured(table, trial, laboratory), level.assay_noise)
-    y = table["improvement"].replace(NOT_DONE, np.nan).to_numpy(dtype=float)
+    improvement = table["improvement"].replace(NOT_DONE, np.nan)
+    y = (improvement * np.sign(improvement.groupby(cohort.site).transform("median"))).to_numpy(dtype=float)
     stayed = np.abs(y - np.nanmean(y)) < 6 * np.nanstd(y)
     treated = cohort.treated.astype(float)
     main, apart = np.flatnonzero(trial.prognostic), np.flatnonzero(trial.predictive)

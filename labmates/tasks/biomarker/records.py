@@ -133,11 +133,13 @@ def _noted(values: Floats, share: float, level: TrialLevel, rng: np.random.Gener
 
 
 def _outcome(cohort: Cohort, level: TrialLevel, rng: np.random.Generator) -> Floats:
-    """The improvement of patients who stayed; a poor improvement makes dropout more likely."""
+    """The improvement of patients who stayed, turned at some sites; a poor one makes dropout more likely."""
     poor = LACK * (cohort.improvement.mean() - cohort.improvement) / cohort.improvement.std()
     chance, drawn = 1 / (1 + (1 / level.dropout - 1) * np.exp(-poor)), rng.random(len(poor))
     written = slip_decimals(np.round(cohort.improvement, 1), level.slips, rng)
-    # Half are marked by a number, which raw means and correlations don't survive.
+    turned = np.isin(cohort.site, rng.permutation(int(cohort.site.max()) + 1)[: level.turned_sites])
+    written = np.where(turned, -written, written)
+    # Raw means and correlations survive neither the turned sites nor the number that marks half of the leavers.
     return np.where(drawn < chance / 2, NOT_DONE, np.where(drawn < chance, np.nan, np.round(written, 1)))
 
 

@@ -67,7 +67,7 @@ class BiomarkerTask(Task[BiomarkerTruth, BiomarkerFindings]):
     name = "biomarker"
     title = "Biomarkers of treatment response"
     brief = BRIEF
-    version = "4"
+    version = "5"
     findings = BiomarkerFindings
     instruments = BiomarkerInstruments()
     analysis = BIOMARKER_ANALYSIS
@@ -230,5 +230,6 @@ patients to either arm.
 
 Known habits of the records: markers were measured in blood taken before the treatment; a level below the detection \
 limit is given as < and the limit; empty or {NOT_DONE:.0f} means that there is no value; there is no improvement of \
-those who left the trial; some batches were exported in another unit; some scales show pounds; a decimal point is \
-sometimes in the wrong place; some patients were entered twice."""
+those who left the trial; some sites may write the improvement with the opposite sign; some batches were exported in \
+another unit; some scales show pounds; a decimal point is sometimes in the wrong place; some patients were entered \
+twice."""

@@ -40,7 +40,9 @@ for _ in range(3):
     Z = X.fillna(guess)
 Z = (Z - Z[filled].mean()) / Z[filled].std()
 
-y = pd.to_numeric(d[OUTCOME], errors="coerce").to_numpy(float)
+y = pd.to_numeric(d[OUTCOME], errors="coerce")
+# Where most got worse by the record, in both arms, its sign is turned.
+y = (y * np.where(y.groupby(d[ID].astype(str).str[:2]).transform("median") < 0, -1, 1)).to_numpy(float)
 mid, wide = np.nanmedian(y), np.nanpercentile(y, 84) - np.nanpercentile(y, 16)
 wild = np.abs(y - mid) > 2.25 * wide
 y = np.where(wild, np.nan, y)
