@@ -6,9 +6,9 @@
 
 Kinds: ``prior`` (the best without data), ``alien`` (the truth of another seed), ``empty`` (no findings), ``oracle``,
 and, because it takes seconds a data set, only on demand ``diligent`` (the cells of ``scripted:diligent``, run
-here without a lab around them), ``ideal`` (`Dataset.ideal`), and ``competent`` and ``lazy``: analyses by somebody who
-has read the prompts only (`benchmarks.analysts`). ``--findings`` prints the credit of the latter three and of the prior
-by finding. ``--search`` prints the guesses that earn most, one field at a time, to be written into
+here without a lab around them), ``ideal`` (`Dataset.ideal`), and ``competent``, ``lazy`` and ``hasty``: analyses by
+somebody who has read the prompts only (`benchmarks.analysts`). ``--findings`` prints the credit of the latter four and
+of the prior by finding. ``--search`` prints the guesses that earn most, one field at a time, to be written into
 a task's `prior`.
 """
 
@@ -28,14 +28,13 @@ import numpy as np
 import pandas as pd
 from pydantic import BaseModel, ValidationError
 
-from benchmarks.analysts import lazy
 from labmates.tasks.analysis import run_cells
 from labmates.tasks.base import DIFFICULTIES, Dataset, Difficulty, Task, accuracy
 from labmates.tasks.findings import check_findings
 from labmates.tasks.registry import TASKS, get_task
 
 BUILT_IN = ("ecology", "anomaly", "biomarker", "geospatial")
-ANALYSES = ("ideal", "competent", "lazy", "prior")
+ANALYSES = ("ideal", "competent", "lazy", "hasty", "prior")
 GRID = 40
 """Number of values that are tried for a field, all of them quantiles of its true values."""
 LONGEST = 2
@@ -60,7 +59,8 @@ def analysed(task: Task[Any, Any], data: Dataset[Any], kind: str) -> BaseModel:
         findings: BaseModel = task.findings() if data.ideal is None else data.ideal()
         return findings
     frame = pd.read_csv(io.BytesIO(data.csv()))
-    analyse = getattr(lazy, task.name) if kind == "lazy" else import_module(f"benchmarks.analysts.{task.name}").analyse
+    place, name = (task.name, "analyse") if kind == "competent" else (kind, task.name)
+    analyse = getattr(import_module(f"benchmarks.analysts.{place}"), name)
     stated = json.loads(json.dumps(analyse(frame), default=float))
     found: BaseModel = check_findings(stated, task.findings).findings or task.findings()
     return found

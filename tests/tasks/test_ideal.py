@@ -57,12 +57,12 @@ def test_a_realised_difference_is_asked_for_and_true() -> None:
 
 @pytest.mark.parametrize("name", ["ecology", "anomaly", "biomarker"])
 def test_a_lazy_analysis_earns_little(name: str) -> None:
-    assert by_finding(get_task(name), "medium", range(2), ("lazy",))["lazy"]["accuracy"] <= 0.3
+    assert by_finding(get_task(name), "medium", range(2), ("lazy", "hasty")).loc["accuracy"].max() <= 0.3
 
 
 @pytest.mark.slow(HERE)
 @pytest.mark.parametrize("name", ["ecology", "anomaly", "biomarker"])  # geospatial takes a minute a seed: benchmarks
 def test_a_competent_analysis_earns_most_and_a_lazy_one_little(name: str) -> None:
-    earned = by_finding(get_task(name), "medium", range(20), ("competent", "lazy")).loc["accuracy"]
+    earned = by_finding(get_task(name), "medium", range(20), ("competent", "lazy", "hasty")).loc["accuracy"]
     assert earned["competent"] >= 0.6
-    assert earned["lazy"] <= 0.25
+    assert earned[["lazy", "hasty"]].max() <= 0.25
