@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -12,7 +13,8 @@ import pytest
 from benchmarks.pools import Bought, Remembering, buy, judge, pools, smallest_paper
 from labmates.agents.organisation_files import BUILT_IN
 from labmates.budgets.money import show_dollars
-from labmates.records.events import ChargeEvent, LLMCallEvent
+from labmates.budgets.visibility import Visibility
+from labmates.records.events import ChargeEvent, LLMCallEvent, RequestEvent
 from labmates.records.recorder import Recorder
 from labmates.sandboxes.choose import choose_backend
 from labmates.sandboxes.pool import SandboxPool
@@ -43,30 +45,35 @@ def place_of(step: str) -> tuple[str, str]:
 
 def false_lines(recorder: Recorder, total: int) -> Iterator[str]:
     """Lines about the budget that differ from the charges before their call."""
-    spent, began, own = 0, dict[tuple[str, str], int](), dict[str, int]()
+    spent, began, own = Counter[str](), dict[tuple[str, str], Counter[str]](), Counter[str]()
     for event in recorder.events:
         if isinstance(event, ChargeEvent):
-            spent += event.amount
-            taken = "/".join(event.step.split("/")[:4])
-            own[taken] = own.get(taken, 0) + event.amount
+            spent[event.team] += event.amount
+            own["/".join(event.step.split("/")[:4])] += event.amount
         elif isinstance(event, LLMCallEvent):
-            before = began.setdefault(place_of(event.step), spent)
+            before = began.setdefault(place_of(event.step), spent.copy())
             text = str(recorder.bodies[event.messages[-1]]["content"])
-            since = own.get("/".join(event.step.split("/")[:4]), 0)
+            since = own["/".join(event.step.split("/")[:4])]
+            whole, had, true = spent.total(), before.total(), tuple[str, ...]()
             for line in re.findall("^Budget: .*", text, re.MULTILINE):
                 if share := re.search(r"Your share of this step was \$([\d.]+); \$([\d.]+) of it is left", line):
                     limit, left = (round(float(amount) * 1e6) for amount in share.groups())
                     true = (
-                        f"when this step began, {show_dollars(before)} of {show_dollars(total)} were spent",
+                        f"when this step began, {show_dollars(had)} of {show_dollars(total)} were spent",
                         f"you have spent {show_dollars(since)} since",
                     )
                     near = abs(limit - since - left) <= 100 or left == 0 < since
-                else:
+                elif " left" in line:
                     true = (
-                        f"Budget: {show_dollars(spent)} of {show_dollars(total)} spent",
-                        f", {show_dollars(total - spent)} ({(total - spent) * 100 // total} %) left",
+                        f"Budget: {show_dollars(whole)} of {show_dollars(total)} spent",
+                        f", {show_dollars(total - whole)} ({(total - whole) * 100 // total} %) left",
                     )
                     near = True
+                elif "before this step" in line:
+                    true = (f"spent {show_dollars(before[event.team])};", f"you have spent {show_dollars(since)} since")
+                    near = True
+                else:
+                    true, near = (f" spent {show_dollars(spent[event.team])}.",), True
                 if not (near and all(part in line for part in true)):
                     yield f"{event.step}: {line}; true: {true}"
 
@@ -84,22 +91,56 @@ def idle_purchases(recorder: Recorder) -> list[str]:
     ]
 
 
-async def check_pools(sandbox_pool: SandboxPool, folder: Path, organisation: str, amounts: list[int]) -> None:
+def idle_requests(recorder: Recorder) -> Iterator[str]:
+    """Requests after which nobody of the team that was asked worked."""
+    for at, event in enumerate(recorder.events):
+        if isinstance(event, RequestEvent):
+            later = [call.step.split("/") for call in recorder.events[at:] if isinstance(call, LLMCallEvent)]
+            if not any((team, kind) == (event.to, "work") for team, _, _, kind, *_ in later):
+                yield event.step
+
+
+async def check_pools(
+    sandbox_pool: SandboxPool,
+    folder: Path,
+    organisation: str,
+    amounts: list[int],
+    model: str = "diligent",
+    visibility: Visibility = "full",
+) -> list[Recorder]:
+    recorders = []
     for amount in amounts:
         condition = ScienceCondition(
-            task="anomaly", difficulty="easy", model="scripted:diligent", organisation=organisation,
-            budget=f"{amount / 1e6:.6f}",
+            task="anomaly", difficulty="easy", model=f"scripted:{model}", organisation=organisation,
+            budget=f"{amount / 1e6:.6f}", visibility=visibility,
         )  # fmt: skip
         one, recorder = await buy(condition, 0, sandbox_pool, Path(tempfile.mkdtemp(dir=folder)))
         assert one.paper, amount
         assert list(false_lines(recorder, amount)) == []
         assert idle_purchases(recorder) == []
+        assert list(idle_requests(recorder)) == []
+        recorders.append(recorder)
+    return recorders
 
 
 async def test_each_pool_buys_a_paper_and_nothing_without_effect_and_its_lines_are_true(
     sandbox_pool: SandboxPool, tmp_path: Path
 ) -> None:
     await check_pools(sandbox_pool, tmp_path, "centralised", [20_000, 60_000, 250_000])
+
+
+@pytest.mark.parametrize(("visibility", "told"), [("team", True), ("hidden", False)])
+async def test_lines_about_the_own_team_are_true_and_hidden_ones_are_not_there(
+    sandbox_pool: SandboxPool, tmp_path: Path, visibility: Visibility, told: bool
+) -> None:
+    [recorder] = await check_pools(sandbox_pool, tmp_path, "pipeline", [60_000], visibility=visibility)
+    prompts = [event.messages[-1] for event in recorder.events if isinstance(event, LLMCallEvent)]
+    assert any("Budget: " in str(recorder.bodies[number]["content"]) for number in prompts) == told
+
+
+async def test_a_request_is_bought_only_if_its_work_is(sandbox_pool: SandboxPool, tmp_path: Path) -> None:
+    recorders = await check_pools(sandbox_pool, tmp_path, "pipeline", [150_000, 400_000], "wasteful")
+    assert any(isinstance(event, RequestEvent) for recorder in recorders for event in recorder.events)
 
 
 @pytest.mark.slow("tests/workflows/science/test_pools.py")

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from labmates.agents.organisation_files import BUILT_IN
 from labmates.budgets.tokens import text_of
 from labmates.errors import UsageError
 from labmates.models.scripted.base import Draft, Heard, call
@@ -77,11 +78,18 @@ def test_by_default_each_artifacts_likely_cost_is_set_aside_at_its_models_price(
     assert set_aside(condition(solo=True), first_state(condition(solo=True).organisation)["agenda"]) == 15_000
 
 
-@given(st.integers(0, 2_000_000), st.booleans())
-def test_an_amount_of_ones_own_is_shared_among_the_artifacts(micro: int, solo: bool) -> None:
-    asked = condition(reserve=f"{micro / 1e6:.6f}", budget="2", solo=solo)
+@given(st.integers(0, 2_000_000), st.sampled_from(BUILT_IN))
+def test_an_amount_of_ones_own_is_shared_among_the_artifacts(micro: int, organisation: str) -> None:
+    asked = condition(reserve=f"{micro / 1e6:.6f}", budget="2", organisation=organisation)
     whole = set_aside(asked, first_state(asked.organisation)["agenda"])
-    assert micro - len(asked.teams) < whole <= micro
+    assert micro - len(asked.teams) * 3 < whole <= micro
+
+
+@given(st.integers(1, 1_000_000), st.sampled_from(BUILT_IN))
+def test_by_default_half_of_a_small_pool_is_left_for_the_work(micro: int, organisation: str) -> None:
+    small, large = (condition(budget=budget, organisation=organisation) for budget in (f"{micro / 1e6:.6f}", "1"))
+    aside, enough = (set_aside(one, first_state(one.organisation)["agenda"]) for one in (small, large))
+    assert min(micro // 2, enough) - 4 < aside <= min(micro // 2, enough)
 
 
 def test_where_nothing_costs_anything_the_amount_is_shared_equally() -> None:
@@ -135,7 +143,7 @@ async def test_the_paper_goes_first_then_the_artifacts_from_the_last_to_the_firs
 
 
 async def test_a_skipped_phase_makes_no_call_and_is_shown(lab: Lab) -> None:
-    run = await lab.play(dutiful, budget="0.01")
+    run = await lab.play(dutiful, budget="0.004")
     assert run.status == "exhausted"
     assert phases(lab, run, "skipped") == ["data", "model", "eval"]
     assert phases(lab, run, "ended") == ["writing"]

@@ -6,17 +6,18 @@ those of the teams from the last to the first. The organisation sets the expecte
 pipeline were measured with the diligent baseline, whose code prints much, on all tasks: 2,900-4,400 tokens read and
 600-1,100 written for the first artifact; 4,100-5,600 and 1,600-2,700; 5,700-8,500 and 1,100-1,700; 5,900-7,900 and
 1,800-2,600 for the paper. The rest allows for longer artifacts, repair turns, and findings stated in a separate call.
-At the default prices they cost $0.045 in total, the paper $0.015.
+At the default prices they cost $0.045 in total, the paper $0.015. A pool of less than twice that would buy artifacts
+about nothing, so half of it is left for the work.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from labmates.agents.organisation_parts import Team
 from labmates.agents.steps import find_step
 from labmates.workflows.science.lab.condition import ScienceCondition
-from labmates.workflows.science.lab.state import Phase
+from labmates.workflows.science.lab.state import Phase, first_state
 
 
 def likely_cost(condition: ScienceCondition, team: Team) -> int:
@@ -25,20 +26,21 @@ def likely_cost(condition: ScienceCondition, team: Team) -> int:
 
 
 def share_of(condition: ScienceCondition, team: Team) -> int:
-    """The reserve for a team's artifact, in micro-dollars."""
-    likely = likely_cost(condition, team)
-    if condition.reserve is None:
-        return likely
-    whole = sum(likely_cost(condition, other) for other in condition.teams)
-    return condition.reserve * likely // whole if whole else condition.reserve // len(condition.teams)
+    """The reserve for an artifact of a team, in micro-dollars; by default at most half of the pool is set aside."""
+    likely = [likely_cost(condition, one) for one in _writers(condition, first_state(condition.crew)["agenda"])]
+    whole = sum(likely)
+    most = min(whole, condition.pool // 2) if condition.reserve is None else condition.reserve
+    return most * likely_cost(condition, team) // whole if whole else most // len(likely)
 
 
 def set_aside(condition: ScienceCondition, phases: Sequence[Phase]) -> int:
     """The reserve for the artifacts of these phases, in micro-dollars."""
-    shares = 0
+    return sum(share_of(condition, team) for team in _writers(condition, phases))
+
+
+def _writers(condition: ScienceCondition, phases: Sequence[Phase]) -> Iterator[Team]:
+    """The team of each artifact that these phases write."""
     for phase in phases:
         team = condition.crew.teams[phase["team"]]
         kinds = [kind for kind in map(find_step, phase["steps"]) if kind.does == "write"]
-        writers = max((len(team.seats) if kind.by_each else 1 for kind in kinds), default=0)
-        shares += writers and writers * share_of(condition, team)
-    return shares
+        yield from [team] * max((len(team.seats) if kind.by_each else 1 for kind in kinds), default=0)
