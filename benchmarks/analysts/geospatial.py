@@ -70,7 +70,7 @@ def cleaned(df: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     df.loc[swapped, ["easting_m", "northing_m"]] = df.loc[swapped, ["northing_m", "easting_m"]].to_numpy()
     grade = df["grade_ppm"].where(df["grade_ppm"] > 0, -df["grade_ppm"] / 2).replace(0, np.nan)
     middle = np.log(grade).groupby(df["batch"]).transform("median")
-    log = np.log(grade) + np.where(middle < np.log(grade).median() - 5, np.log(10_000), 0)
+    log = np.log(grade) + np.where(middle > np.log(grade).median() + 5, -np.log(1_000), 0)
     typed = df["sample_type"].astype(str).str.strip().str.lower().str.startswith("dup")
     df = df.assign(log=log)[~typed]
     df = df.drop_duplicates(["easting_m", "northing_m"])

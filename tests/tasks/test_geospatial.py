@@ -118,7 +118,7 @@ def test_predictions_use_no_sample_of_their_own_fold_and_get_worse_with_distance
 def test_the_ground_is_as_the_level_says(seed: int, difficulty: Difficulty) -> None:
     ground, level = drawn(seed, difficulty)[0], LEVELS[difficulty]
     strong = ground.effects[ground.effects != 0]
-    assert 8 <= len(ground.covariates) <= 10
+    assert 10 <= len(ground.covariates) <= 12
     assert 3 <= len(strong) <= 4
     assert ((np.abs(strong) >= level.effect[0]) & (np.abs(strong) <= level.effect[1])).all()
     assert level.nugget[0] <= ground.nugget <= level.nugget[1]
@@ -224,11 +224,11 @@ def test_second_samples_are_marked_and_tell_the_nugget(difficulty: Difficulty) -
     assert np.std(differences) == pytest.approx(0.6, abs=0.12)  # of absolute values of a standard normal
 
 
-def test_grades_come_in_percent_for_whole_batches_and_negative_near_the_limit() -> None:
+def test_grades_come_in_parts_per_billion_for_whole_batches_and_negative_near_the_limit() -> None:
     frame = made(1, "hard").frame
     by_batch = frame["grade_ppm"].abs().groupby(frame["batch"]).median()
-    assert (by_batch < by_batch.median() / 1_000).sum() == LEVELS["hard"].percent_batches
-    ppm = frame[frame["batch"].map(by_batch) > 1]
+    assert (by_batch > by_batch.median() * 100).sum() == LEVELS["hard"].ppb_batches
+    ppm = frame[frame["batch"].map(by_batch) < 1_000]
     limits = ppm.loc[ppm["grade_ppm"] < 0].groupby("lab")["grade_ppm"].unique()
     assert all(len(values) == 1 for values in limits)
     assert sorted(-values[0] for values in limits)[1] == 2 * sorted(-values[0] for values in limits)[0]

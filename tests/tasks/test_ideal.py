@@ -66,3 +66,9 @@ def test_a_competent_analysis_earns_most_and_a_lazy_one_little(name: str) -> Non
     earned = by_finding(get_task(name), "medium", range(20), ("competent", "lazy", "hasty")).loc["accuracy"]
     assert earned["competent"] >= 0.6
     assert earned[["lazy", "hasty"]].max() <= 0.25
+
+
+@pytest.mark.slow(HERE)
+def test_a_lazy_map_earns_little() -> None:
+    earned = by_finding(get_task("geospatial"), "medium", range(20), ("hasty",)).loc["accuracy"]
+    assert earned["hasty"] <= 0.25

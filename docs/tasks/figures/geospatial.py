@@ -46,8 +46,8 @@ def show_records(ax: Axes, frame: pd.DataFrame) -> None:
     ax.scatter(place[~below], grade[~below], s=2, color="0.45", linewidths=0, rasterized=True)
     ax.scatter(place[below], grade[below], s=7, color=ORANGE, marker="v", linewidths=0, label="below the limit")
     middle = grade.groupby(batch).median()
-    odd = int(middle.index[middle < middle.median() / 1_000].max())
-    ax.annotate("in percent", (odd + 1, middle[odd]), (4, 0), textcoords="offset points", va="center")
+    odd = int(middle.index[middle > middle.median() * 100].max())
+    ax.annotate("in parts per billion", (odd + 1, middle[odd]), (4, 0), textcoords="offset points", va="center")
     ax.set(yscale="log", xlabel="laboratory batch", ylabel="grade_ppm", title="B  Grades as written")
     ax.legend(loc="center left", frameon=False, handletextpad=0.1, markerscale=2)
 

@@ -113,8 +113,8 @@ class GeospatialLevel:
         coordinates, of decimal slips in the grade, of respelled words.
     reread
         Standard deviation of the coordinates of a second sample around those of the first, in metres.
-    percent_batches, feet_crews
-        Number of batches with grades in percent, and of crews with heights in feet.
+    ppb_batches, feet_crews
+        Number of batches with grades in parts per billion, and of crews with heights in feet.
     """
 
     line_step: float
@@ -133,7 +133,7 @@ class GeospatialLevel:
     slips: float
     respelled: float
     reread: float
-    percent_batches: int
+    ppb_batches: int
     feet_crews: int
 
 
@@ -141,17 +141,17 @@ LEVELS: Final[Mapping[Difficulty, GeospatialLevel]] = {
     "easy": GeospatialLevel(
         line_step=280, nugget=(0.10, 0.35), ratio=(2.2, 3.0), effect=(0.32, 0.42), rock=(0.6, 0.8), peak=(2.2, 2.8),
         shared=0.3, detection=0.06, missing=0.01, holes=0.005, repeats=0.005, duplicates=0.03, swaps=0.002,
-        slips=0.002, respelled=0.02, reread=0.0, percent_batches=1, feet_crews=0,
+        slips=0.002, respelled=0.02, reread=0.0, ppb_batches=1, feet_crews=0,
     ),
     "medium": GeospatialLevel(
-        line_step=330, nugget=(0.30, 0.55), ratio=(1.8, 2.3), effect=(0.14, 0.18), rock=(0.20, 0.30), peak=(1.7, 2.1),
+        line_step=330, nugget=(0.30, 0.55), ratio=(1.8, 2.3), effect=(0.14, 0.18), rock=(0.20, 0.30), peak=(1.85, 2.15),
         shared=0.7, detection=0.10, missing=0.03, holes=0.015, repeats=0.015, duplicates=0.04, swaps=0.005,
-        slips=0.005, respelled=0.06, reread=2.0, percent_batches=2, feet_crews=1,
+        slips=0.005, respelled=0.06, reread=2.0, ppb_batches=2, feet_crews=1,
     ),
     "hard": GeospatialLevel(
         line_step=420, nugget=(0.45, 0.75), ratio=(1.4, 2.0), effect=(0.10, 0.13), rock=(0.13, 0.19), peak=(1.35, 1.65),
         shared=0.8, detection=0.15, missing=0.06, holes=0.03, repeats=0.03, duplicates=0.05, swaps=0.01, slips=0.01,
-        respelled=0.12, reread=3.0, percent_batches=4, feet_crews=2,
+        respelled=0.12, reread=3.0, ppb_batches=4, feet_crews=2,
     ),
 }  # fmt: skip
 
@@ -199,9 +199,9 @@ class Ground:
 
 
 def draw_ground(level: GeospatialLevel, rng: np.random.Generator) -> Ground:
-    """Draw metal, covariance, 8 to 10 covariates (3 or 4 relevant), 4 rocks and 3 to 5 hot spots."""
+    """Draw metal, covariance, 10 to 12 covariates (3 or 4 relevant), 4 rocks and 3 to 5 hot spots."""
     name, low, high = METALS[int(rng.integers(len(METALS)))]
-    count = int(rng.integers(8, 11))
+    count = int(rng.integers(10, 13))
     chosen = [0, *np.sort(1 + rng.permutation(len(COVARIATES) - 1)[: count - 1])]
     matter = rng.permutation(count)[: int(rng.integers(3, 5))]
     effects = np.zeros(count)

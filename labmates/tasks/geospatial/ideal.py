@@ -17,7 +17,7 @@ import pandas as pd
 from labmates.tasks.geospatial.data import HEIGHT, INSIDE, WIDTH, Ground
 from labmates.tasks.geospatial.fields import Continuity, Whole
 from labmates.tasks.geospatial.findings import Driver, GeospatialFindings, GeospatialTruth, Spot
-from labmates.tasks.geospatial.soil import Soil, predictable
+from labmates.tasks.geospatial.soil import PPB_A_PPM, Soil, predictable
 from labmates.tasks.noise import Floats
 
 NEAR = 12
@@ -130,7 +130,7 @@ def _grades(frame: pd.DataFrame, soil: Soil) -> tuple[Whole, Floats]:
     first = ~table["sample_type"].str.strip().str.lower().str.startswith("d")
     reported = table.loc[first, "grade_ppm"].to_numpy(dtype=float)
     small = reported < 0
-    limit = np.where(-reported < 0.1, -reported * 10_000, -reported)
+    limit = np.where(-reported > 500, -reported / PPB_A_PPM, -reported)
     y = np.where(small, np.log(np.where(small, limit, 1.0) * 2 / 3), soil.log_grade)
     at = np.flatnonzero(~np.isnan(reported))
     return at, y[at]

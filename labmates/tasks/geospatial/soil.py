@@ -27,7 +27,7 @@ EVERY: Final = 4
 """Predictability is computed at every fourth site."""
 NO_DATA: Final = -9999.0
 """The grid's marker for a missing value."""
-PPM_A_PERCENT: Final = 10_000.0
+PPB_A_PPM: Final = 1_000.0
 FEET_A_METRE: Final = 3.28084
 BATCH: Final = 70
 """Samples per laboratory batch."""
@@ -241,8 +241,9 @@ def _grades(
     least = max(1.0, float(np.round(level.detection * ground.median)))
     limit = np.where(lab == 0, least, 2 * least)
     reported = np.where(ppm < limit, -limit, np.round(ppm, 1))
-    percent = np.isin(batch, rng.permutation(int(batch[-1]) + 1)[: level.percent_batches])
-    reported = np.where(percent, np.round(reported / PPM_A_PERCENT, 5), reported)
+    # Their ordinary grades are above the maxima of all others.
+    ppb = np.isin(batch, rng.permutation(int(batch[-1]) + 1)[: level.ppb_batches])
+    reported = np.where(ppb, np.round(reported * PPB_A_PPM), reported)
     return blank(reported, level.missing, rng)
 
 

@@ -86,7 +86,7 @@ class GeospatialTask(Task[GeospatialTruth, GeospatialFindings]):
     name = "geospatial"
     title = "Spatial mapping of a resource"
     brief = BRIEF
-    version = "4"
+    version = "5"
     findings = GeospatialFindings
     instruments = GeospatialInstruments()
     analysis = GEOSPATIAL_ANALYSIS
@@ -132,7 +132,7 @@ class GeospatialTask(Task[GeospatialTruth, GeospatialFindings]):
             ),
             _score_covariates(findings.covariates, truth.covariates),
             _score_rock(findings.richest_rock, truth.richest_rock),
-            number("range_m", 0.3, errors.range, relative=True),
+            number("range_m", 0.1, errors.range, relative=True),
             score_number(
                 "anisotropy_azimuth",
                 findings.anisotropy_azimuth,
@@ -141,7 +141,7 @@ class GeospatialTask(Task[GeospatialTruth, GeospatialFindings]):
                 credit=lambda a, b: by_error(errors.azimuth)(_axis_angle(a, b), 0),
             ),
             number("anisotropy_ratio", 0.1, errors.ratio, relative=True),
-            number("nugget_share", 0.3, errors.nugget),
+            number("nugget_share", 0.1, errors.nugget),
             score_list(
                 "hot_spots",
                 findings.hot_spots,
@@ -285,6 +285,6 @@ def _description(ground: Ground) -> str:
 {covariates}
 
 Known habits of the records: a negative grade means that less than so much was found (the detection limit); some \
-batches were reported in percent by weight; a decimal point is sometimes in the wrong place; easting and northing were \
+batches were reported in parts per billion; a decimal point is sometimes in the wrong place; easting and northing were \
 sometimes exchanged; {NO_DATA:.0f} stands where the grid of a geophysical survey has no value; some crews may note \
 heights in feet; some rows were written twice."""

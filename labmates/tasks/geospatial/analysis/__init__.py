@@ -15,9 +15,9 @@ GEOSPATIAL_ANALYSIS = Analysis(
         "check": "check the claims in parts of the map",
     },
     methods=(
-        "Exchanged coordinates were put right, batches in percent converted, second samples of a site dropped, "
-        "half the detection limit taken for what lies below it, decimal slips set aside, and gaps in covariates "
-        "interpolated.",
+        "Exchanged coordinates were put right, batches in parts per billion converted, second samples of a site "
+        "dropped, half the detection limit taken for what lies below it, decimal slips set aside, and gaps in "
+        "covariates interpolated.",
         "The main model is a linear regression of the log grade on covariates and rock, fitted by generalised "
         "least squares with the covariance of the fitted variogram; t-tests were corrected for their number "
         "(Bonferroni, 5 %).",

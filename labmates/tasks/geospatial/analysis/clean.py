@@ -21,9 +21,9 @@ d["kind"] = few[ROCK].map({k: (difflib.get_close_matches(k, common, 1, 0.7) or [
 grade, moved = d[VALUE].astype(float), 0
 for c in words:
     level = grade.abs().groupby(d[c]).median()
-    wrong = d[c].isin(level.index[level < grade.abs().median() / 300])
+    wrong = d[c].isin(level.index[level > grade.abs().median() * 100])
     if 0 < wrong.mean() < 0.3:
-        grade, moved = grade.where(~wrong, grade * 1e4), moved + int(d.loc[wrong, c].nunique())
+        grade, moved = grade.where(~wrong, grade / 1e3), moved + int(d.loc[wrong, c].nunique())
 below = grade < 0
 d["log_grade"] = np.log(grade.where(~below, -grade / 2).where(grade != 0))
 converted = 0
@@ -57,7 +57,7 @@ for c in covs:
     v = sites[c].to_numpy()
     sites[c] = np.where(np.isfinite(v), v, from_nearest(v))
 print(
-    f"{len(sites)} distinct sites; {int(swapped.sum())} with east and north exchanged; {moved} batches converted from percent; "
+    f"{len(sites)} distinct sites; {int(swapped.sum())} with east and north exchanged; {moved} batches converted from parts per billion; "
     f"{int(below.sum())} below the detection limit (half of it taken); {int((slips & np.isfinite(y)).sum())} decimal slips set aside"
 )
 if nugget == nugget:
