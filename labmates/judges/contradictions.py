@@ -15,7 +15,7 @@ from typing import Final
 
 from pydantic import BaseModel
 
-from labmates.judges.lookup import Book, same_word, stated_number
+from labmates.judges.lookup import Book, has_all, same_word, stated_number
 from labmates.judges.printed import Cell, Printed, read_outputs, words_of
 from labmates.judges.prose import read_prose, statements
 from labmates.judges.rows import agree
@@ -56,15 +56,15 @@ def _contrary(asked: Asked, said: Printed, book: Book) -> str:
         return ""
     is_whole = not asked.names and asked.value.is_integer()
     stated = stated_number(asked.value, is_count=is_whole)
-    numbers = [cell for cell in said.cells if not cell.is_size]
-    others = [
-        cell for cell in numbers if _is_about(cell, asked, book, is_whole=is_whole) and _is_far(cell, asked.value)
-    ]
-    close = {cell.number.value for cell in others if is_whole or _is_close(cell, asked)}
-    agreeing = sum(
-        agree(stated, cell.number) or not _is_far(cell, asked.value)
+    numbers = [cell for cell in said.cells if not cell.is_size and cell.number.value not in asked.given]
+    about = [cell for cell in numbers if _is_about(cell, asked, book, is_whole=is_whole)]
+    others = [cell for cell in about if _is_far(cell, asked.value)]
+    close = {cell.number.value for cell in others if (is_whole and _is_counted(cell, asked)) or _is_close(cell, asked)}
+    agreeing = len(about) - len(others)
+    agreeing += sum(
+        agree(stated, cell.number) and not (is_whole and cell.number.half)
         for cell in numbers
-        if asked.names or same_word(words_of(cell.line), asked.own)
+        if cell not in about and (asked.names or same_word(words_of(cell.line), asked.own))
     )
     most = max((count for value, count in Counter(c.number.value for c in others).items() if value in close), default=0)
     return next(cell.line for cell in others if cell.number.value in close) if most > agreeing else ""
@@ -74,17 +74,15 @@ def _is_about(cell: Cell, asked: Asked, book: Book, *, is_whole: bool) -> bool:
     if is_whole and _is_counted(cell, asked):
         return True
     return (
-        not asked.is_count and book.gives(cell, asked) and (bool(asked.names) or _holds_all(words_of(cell.line), asked))
+        not asked.is_count
+        and book.gives(cell, asked)
+        and (bool(asked.names) or has_all(words_of(cell.line), asked.own))
     )
 
 
 def _is_counted(cell: Cell, asked: Asked) -> bool:
     """Whether the words after a number are those of the counted things: "12 repeated rows"."""
-    return not cell.number.half and _holds_all(cell.after, asked)
-
-
-def _holds_all(words: frozenset[str], asked: Asked) -> bool:
-    return all(same_word(words, frozenset({word})) for word in asked.own)
+    return not cell.number.half and has_all(cell.after, asked.own)
 
 
 def _is_close(cell: Cell, asked: Asked) -> bool:

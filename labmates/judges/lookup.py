@@ -9,7 +9,7 @@ from functools import lru_cache
 from itertools import combinations
 from typing import Final, Literal
 
-from labmates.judges.printed import Cell, Line, Printed, words_of
+from labmates.judges.printed import NOTHING, Cell, Line, Printed, words_of
 from labmates.judges.rows import Number, agree, read_numbers
 from labmates.judges.stated import Asked
 
@@ -27,7 +27,6 @@ _FITTED: Final = words_of("bic aic ll llf loglik")
 _SPREAD: Final = words_of("sd std se sem min max count counts missing nan na dtype object float64 int64")
 MOST_LISTED: Final = 0.7
 """A list without numbers that mentions a larger share of all names selects none."""
-NOTHING: Final = frozenset[str]()
 STATUSES: Final[tuple[Status, ...]] = ("computed", "contradicted", "not found")
 
 _ALIKE: Final = (
@@ -92,18 +91,19 @@ class Book:
             if _agrees(claim, cell, asked):
                 return Claim(asked.finding, asked.text, "computed", cell.line)
         told = [cell for cell in cells if not cell.is_size and self._is_named(cell, asked)]
-        if not asked.is_count and (pair := self._mean_of(claim, told, asked.names)):
+        if not asked.is_count and (pair := self._mean_of(claim, told, asked)):
             return Claim(asked.finding, asked.text, "computed", pair)
         if others := [cell for cell in told if self._is_other(claim, cell, asked)]:
             return Claim(asked.finding, asked.text, "contradicted", others[0].line)
         return Claim(asked.finding, asked.text, "not found")
 
-    def _mean_of(self, claim: Number, cells: Iterable[Cell], names: frozenset[str]) -> str:
+    def _mean_of(self, claim: Number, cells: Iterable[Cell], asked: Asked) -> str:
         """Two printed values whose mean a claim is, in words."""
         near = {
             cell.number.value
             for cell in cells
-            if abs(cell.number.value - claim.value) <= NEAR * claim.value and (not names or self.mentioned(cell.near))
+            if abs(cell.number.value - claim.value) <= NEAR * claim.value
+            and (self.mentioned(cell.near) if asked.names else has_all(cell.near | words_of(cell.line), asked.own))
         }
         for one, two in combinations(sorted(near), 2) if len(near) <= MOST_AVERAGED else ():
             if agree(claim, Number((one + two) / 2, 0.0, 1, "")):
@@ -114,7 +114,7 @@ class Book:
         """Whether a cell may hold the value of a claim: its subject and no other statistic than its own."""
         if cell.is_size:
             return asked.is_count and not asked.names and _alike(cell.near, asked.own | asked.kin)
-        own, near = asked.words | asked.own, cell.near & _OTHER
+        own, near = asked.words | words_of(asked.finding), cell.near & _OTHER
         other = near if same_word(cell.near, asked.own) else near | cell.label & _OTHER
         if any(not _alike(frozenset({w}), own) for w in other - (_COUNTED | _FITTED if asked.is_count else NOTHING)):
             return False
@@ -137,17 +137,21 @@ class Book:
     def _is_other(self, claim: Number, cell: Cell, asked: Asked) -> bool:
         """Whether a cell gives another value for exactly the subject and statistic of a claim."""
         here = cell.near | cell.label
-        if asked.is_listed:
+        if asked.is_listed or asked.is_part or cell.number.value in asked.given:
             return False
         if asked.is_count and not asked.names and not here & _COUNTED:
             return False
-        return is_like(cell, asked) and same_word(here, asked.own) and 1 / FAR <= _ratio(claim, cell) <= FAR
+        if not (same_word(here, asked.own) and has_all(words_of(cell.line), asked.own)):
+            return False
+        return is_like(cell, asked) and 1 / FAR <= _ratio(claim, cell) <= FAR
 
     def _is_part(self, cell: Cell, asked: Asked) -> bool:
         """Whether a cell is about a group without a name: under a label of its members, or in a list of this name."""
         if self._names_exactly(cell, asked.names):
             return self._is_named(cell, asked)
         labels, named = self._labels(asked.names), cell.near | cell.label
+        if not self.mentioned(named) <= asked.names:
+            return False
         if same_word(cell.near, asked.own) and not any(len(word) == 1 for word in cell.near - labels):
             return True
         return bool(named & labels) and _alike(named | cell.caption | cell.code, asked.own)
@@ -162,7 +166,7 @@ class Book:
 
     def _holds(self, line: Line, names: frozenset[str]) -> bool:
         """Whether a line mentions the members of a group, and not many others."""
-        mentioned = self.mentioned(line.words)
+        mentioned = self.mentioned(line.words - line.told)
         return 4 * len(names & mentioned) >= 3 * len(names) and len(mentioned) <= 2 * len(names)
 
     def _names_exactly(self, cell: Cell, names: frozenset[str]) -> bool:
@@ -172,13 +176,15 @@ class Book:
         whole = near | self.mentioned(cell.label)
         if whole == names:
             return True
-        return not whole and len(names) == 1 and self.mentioned(cell.caption) == names
+        return not whole and len(names) == 1 and names in map(self.mentioned, (words_of(cell.line), cell.caption))
 
     def _is_named(self, cell: Cell, asked: Asked) -> bool:
         """Whether the words beside a cell name the claim's statistic."""
         here = cell.near | cell.label
         if asked.names:
             return _alike(here | cell.caption | cell.code, asked.words | _ESTIMATE)
+        if same_word(cell.near, asked.rivals) and not has_all(cell.near, asked.own):
+            return False
         if _alike(here | cell.caption, asked.own):
             return True
         if not _alike(cell.code, asked.own) or same_word(here, asked.rivals):
@@ -208,7 +214,7 @@ class Book:
             if cell.number.half and not here & _SPREAD and self._names_exactly(cell, names):
                 yield cell.line, here | cell.caption, cell.code
         for line in self._printed.lines:
-            if names <= self.mentioned(line.words) and not line.words & _SPREAD:
+            if names <= self.mentioned(line.words - line.told) and not line.words & _SPREAD:
                 few = len(self.mentioned(line.words)) <= MOST_LISTED * len(self._parts)
                 if line.decimals or few:
                     yield line.text, line.words | line.above, line.code if line.decimals else NOTHING
@@ -216,7 +222,9 @@ class Book:
     def mentioned(self, words: frozenset[str]) -> frozenset[str]:
         """The names that words mention without ambiguity."""
         if words not in self._entities:
-            self._entities[words] = frozenset[str]().union(*(self._meaning(word) for word in words))
+            meant = (self._meaning(word) for word in words if not word.isdigit())
+            whole = (name for name, parts in self._parts.items() if parts <= words)
+            self._entities[words] = frozenset[str](whole).union(*meant)
         return self._entities[words]
 
     def _meaning(self, word: str) -> frozenset[str]:
@@ -238,6 +246,11 @@ def _alike(words: frozenset[str], wanted: frozenset[str]) -> bool:
 def same_word(words: frozenset[str], wanted: frozenset[str]) -> bool:
     """Whether one of the printed words is one of the wanted ones, or begins alike."""
     return any(_stands(word, wanted) for word in words)
+
+
+def has_all(words: frozenset[str], wanted: frozenset[str]) -> bool:
+    """Whether each of the wanted words is one of the printed ones, or begins alike."""
+    return all(same_word(words, frozenset({word})) for word in wanted)
 
 
 @lru_cache(maxsize=200_000)

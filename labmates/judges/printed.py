@@ -29,10 +29,13 @@ _TOKEN = re.compile(
 )
 _DATA: Final = {"d", "df", "data", "frame", "np", "pd", "round"}
 """Names in code that say nothing of what is computed."""
+NOTHING: Final = frozenset[str]()
 _GAP = re.compile(r"\s\s")
+_NAMES = re.compile(r"(?:^|:)\s*(\w+(?:,\s*\w+){2,})$")
 _INNER = re.compile(r"[^\[\](){}]*")
 _KEY = re.compile(r"['\"]([^'\"]+)['\"]\s*:")
-_NUMBER = re.compile(r"[-+]?\d[\d.eE+-]*")
+_QUOTED = re.compile(r"['\"]([^'\"]+)['\"]")
+_NUMBER = re.compile(r"(?<!\w)[-+]?\d[\d.eE+-]*")
 _DESCRIBED: Final = {"count", "mean", "std", "min", "25", "50", "75", "max"}
 _ASSIGNED = re.compile(r"(?:^|;)[ \t]*(?:(\w+)|\w+\[['\"](\w+)['\"]\])\s*=(?!=)\s*([^;\n]+)", re.MULTILINE)
 
@@ -73,13 +76,17 @@ class Cell:
 
 @dataclass(frozen=True)
 class Line:
-    """A printed line with its words: its own, with those of its header and caption, and those of the code."""
+    """A printed line with its words: its own, with those of its header and caption, and those of the code.
+
+    `decimals` counts the computed numbers with decimals; without any, `told` has the words of the code's texts.
+    """
 
     words: frozenset[str]
     above: frozenset[str]
     code: frozenset[str]
     text: str
     decimals: int
+    told: frozenset[str] = NOTHING
 
 
 @dataclass(frozen=True)
@@ -108,28 +115,45 @@ def read_outputs(outputs: Iterable[tuple[str, str]], columns: Sequence[str]) -> 
     cells, lines, literal = list[Cell](), list[Line](), set[float]()
     raw, order = {plain_name(column) for column in columns}, tuple[str, ...]()
     for text, code in dict.fromkeys(outputs):
-        whole, in_text = _literals(code)
+        whole, in_text, told = _literals(code)
         literal |= whole
         reader = _Reader(code, raw, order)
-        for line in reader.read(text[:MOST_CHARS]):
-            kept = [cell for cell in line[1] if cell.is_size or cell.number.value not in (literal | in_text)]
+        for line, found in reader.read(text[:MOST_CHARS]):
+            kept = [cell for cell in found if cell.is_size or cell.number.value not in (literal | in_text)]
             cells += kept[: MOST_NUMBERS - len(cells)]
-            lines.append(line[0])
+            decimals = sum(cell.number.half > 0 for cell in kept)
+            lines.append(replace(line, decimals=decimals, told=NOTHING if decimals else told))
         order = reader.order
     return Printed(tuple(cells), tuple(lines))
 
 
-def _literals(code: str) -> tuple[set[float], set[float]]:
-    """Numbers that code states: those with decimals or three digits, and all in its texts."""
+def _literals(code: str) -> tuple[set[float], set[float], frozenset[str]]:
+    """Numbers that code states: those with decimals or three digits, and all in its texts; and the texts' words.
+
+    A number that is printed as it stands, or is an entry of a dict, counts as one of a text.
+    """
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            nodes = [node.value for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Constant)]
+            nodes = list(ast.walk(ast.parse(code)))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return set(), {number.value for number in read_numbers(code)}
-    plain = [node for node in nodes if isinstance(node, int | float) and not isinstance(node, bool)]
-    told = {n.value for node in nodes if isinstance(node, str) for n in read_numbers(node)}
-    return {float(n) for n in plain if n != int(n) or abs(n) >= 100} if plain else set(), told
+        return set(), {number.value for number in read_numbers(code)}, words_of(code)
+    constants = [node.value for node in nodes if isinstance(node, ast.Constant)]
+    plain = [value for value in constants if isinstance(value, int | float) and not isinstance(value, bool)]
+    texts = [value for value in constants if isinstance(value, str)]
+    direct = [value for node in nodes for value in _as_it_stands(node) if isinstance(value, ast.Constant)]
+    told = {n.value for text in [*texts, *(str(value.value) for value in direct)] for n in read_numbers(text)}
+    return {float(n) for n in plain if n != int(n) or abs(n) >= 100}, told, words_of(" ".join(texts))
+
+
+def _as_it_stands(node: ast.AST) -> list[ast.expr]:
+    """What a call of print or a dict holds."""
+    match node:
+        case ast.Call(func=ast.Name("print"), args=args):
+            return args
+        case ast.Dict(values=values):
+            return values
+    return []
 
 
 class _Reader:
@@ -170,6 +194,8 @@ class _Reader:
                 self._header, self._is_raw = names, True  # a few rows of the data, as columns
             if not (self._is_raw and self._header):
                 yield self._line(shown, tokens, _label(tokens))
+            if told := _NAMES.search(shown):
+                self.order = tuple(re.split(r",\s*", told[1]))
             self._last = words_of(shown)
 
     def _is_header(self, line: str, tokens: Sequence[re.Match[str]]) -> bool:
@@ -183,6 +209,8 @@ class _Reader:
         firsts = [line.split()[0].rstrip("%") for line in following if len(line.split()) >= len(names)]
         if len(_DESCRIBED & set(firsts)) >= 3:
             return True
+        if len(_DESCRIBED & set(names)) >= 3 and firsts and {*map(plain_name, firsts)} <= self._columns:
+            return True  # transposed
         of_data = sum(name in self._columns for name in names)
         return of_data >= 3 and of_data == len(names) and bool(firsts) and firsts[0].isdigit()
 
@@ -213,24 +241,27 @@ class _Reader:
         caption = self._caption
         order = len(self._header) - len(numbers)
         place = listed = 0
+        led = frozenset[str]()  # the words before brackets that just closed: error (blocks): 0.3
         for at, match in enumerate(tokens):
             kind = match.lastgroup
             if kind == "word":
                 pending.append(match[0])
             elif kind == "open":
-                stack.append((words_of(" ".join(pending)), 0))
-                pending = []
                 inner = _INNER.match(text, match.end())
                 plain = inner[0] if inner else ""
-                keys = _KEY.findall(plain)
+                keys, quoted = _KEY.findall(plain), _QUOTED.findall(plain)
+                if len(quoted) == 1 and not keys:
+                    pending += quoted  # (3.1, 'rain', 0.2)
+                stack.append((words_of(" ".join(pending)), 0))
+                pending = []
                 if len(keys) >= 3:
                     self.order = tuple(keys)
                 listed = 0 if keys or len(_NUMBER.findall(plain)) != len(self.order) else len(self.order)
             elif kind == "close":
                 if stack:
-                    named, size = stack.pop()
+                    led, size = stack.pop()
                     if size > 1 or pending:
-                        around = frozenset().union(named, *(words for words, _ in stack))
+                        around = frozenset().union(led, *(words for words, _ in stack))
                         yield _cell(str(size + bool(pending)), around, caption | header, text, is_size=True)
                 pending = []
             elif kind == "comma":
@@ -240,12 +271,13 @@ class _Reader:
                     stack[-1] = (named | words_of(" ".join(pending)) if names_rest else named, size + bool(pending))
                 pending = []
             else:
-                column = self._column(match.end(), place + order if order in (0, 1) else -1)
+                column = "" if stack else self._column(match.end(), place + order if order in (0, 1) else -1)
                 name = self.order[-listed] if listed else ""
                 listed -= bool(listed)
                 after = _following(tokens[at + 1 :])
-                beside = [] if pending or column or stack else after
-                near = words_of(" ".join([*pending, column, name, *beside])).union(*(words for words, _ in stack))
+                beside = [] if pending or column or stack or led else after
+                near = words_of(" ".join([*pending, column, name, *beside])).union(led, *(words for words, _ in stack))
+                led = frozenset()
                 place += 1
                 cell = _cell(match[0], near, caption if column else caption | header, text)
                 yield replace(cell, after=words_of(" ".join(after)))

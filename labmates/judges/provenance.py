@@ -12,11 +12,11 @@ Source: the papers rate the quality of a text by its words; this audit is our ow
 - Values agree when rounded to the digits of the coarser one; whole numbers of counts agree exactly. The mean of two
   values printed for the same subject and statistic counts as printed, as does the number of entries of a list.
 - A claim is *contradicted* if its subject and statistic were printed with other values and never with this one.
-  Otherwise it is *not found*. Both earn nothing.
+  Otherwise, and in lists whose entries have no name, it is *not found*. Both earn nothing.
 - Numbers outside the findings are only counted, as printed somewhere or nowhere.
 
-Numbers that the code itself states are not computed by it. Limits: code that calculates something else than it says
-deceives the audit, and so does a number that is right by chance under the right name.
+Numbers and names that the code itself states are not computed by it. Limits: code that calculates something else than
+it says deceives the audit, and so does a number that is right by chance under the right name.
 """
 
 from __future__ import annotations

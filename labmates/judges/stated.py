@@ -11,6 +11,7 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 from labmates.judges.printed import words_of
+from labmates.judges.rows import read_numbers
 from labmates.tasks.scoring import plain_name
 
 MOST_CLAIMS: Final = 400
@@ -34,6 +35,8 @@ class Asked:
         The words of the finding, and those of its name that no other finding's name has.
     kin, rivals
         Words of the things that a number counts, and those of other findings' names.
+    given
+        The numbers in the finding's description, which are no values of it.
     value
         The stated number; None for a name or an answer.
     sign
@@ -49,6 +52,7 @@ class Asked:
     own: frozenset[str] = frozenset()
     kin: frozenset[str] = frozenset()
     rivals: frozenset[str] = frozenset()
+    given: frozenset[float] = frozenset()
     value: float | None = None
     is_count: bool = False
     sign: str = ""
@@ -93,6 +97,7 @@ def _claims(findings: BaseModel) -> Iterator[Asked]:
             words=by_field[name] | (words_of(model.model_fields[name].description or "") - _COMMON),
             own=own,
             kin=_kin(name, model),
+            given=frozenset(number.value for number in read_numbers(model.model_fields[name].description or "")),
             rivals=others - by_field[name],
             is_listed=isinstance(value, list),
         )
@@ -133,6 +138,9 @@ def _of_record(base: Asked, entry: BaseModel) -> Iterator[Asked]:
     single = frozenset(value for value in values.values() if isinstance(value, str) and plain_name(value))
     several = frozenset(name for value in values.values() if isinstance(value, list) for name in names_in(value))
     said = ", ".join([*sorted(single), *sorted(several)])
+    chosen = words_of(
+        " ".join(str(getattr(entry, name) or "") for name in model.model_fields if _is_choice(model, name))
+    )
     numbers = {k: v for k, v in values.items() if isinstance(v, int | float) and not isinstance(v, bool)}
     for name, value in numbers.items():
         described = words_of(f"{name} {model.model_fields[name].description or ''}") - _COMMON
@@ -140,7 +148,7 @@ def _of_record(base: Asked, entry: BaseModel) -> Iterator[Asked]:
             base,
             text=f"{said}: {name} {value:g}".removeprefix(": "),
             names=single or several,
-            words=base.words | described,
+            words=base.words | described | chosen,
             own=words_of(name) - _COMMON,
             value=float(value),
             is_count=isinstance(value, int),

@@ -45,6 +45,16 @@ def test_the_right_report_contradicts_nothing(name: str) -> None:
         ("A range of 1,200 m was fitted first. The range is 1,200 m, not 1,843.", {"range_m": 1843.0}, True),
         ("We found the range by maximum likelihood in 1,200 runs.", {"range_m": 1843.0}, False),
         ("There are 12 sites.", {"n_sites": 13}, True),
+        (
+            "We know 3,850 sites. Of 3,850 sites, 2,780 were assayed; all sites gave 2,961 samples.",
+            {"n_sites": 2850},
+            True,
+        ),
+        (
+            "In blocks of 1000 m it is 0.54, without them 0.59; rock alone, in blocks of 1000 m: 0.2.",
+            {"r2_block_cv": 0.54},
+            False,
+        ),
         ("There are twelve sites.", {"n_sites": 12}, False),
         ("The richest rock is slate.", {"richest_rock": "gabbro"}, True),
         ("The richest rock is gabbro, not slate.", {"richest_rock": "gabbro"}, False),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -68,6 +69,10 @@ def geospatial(output: str, code: str = "", text: str = "A paper.", **findings: 
         ("1843", 1843.0, "not found"),
         ("{'range': 1843.2, 'nugget': 0.2}", 1843.0, "computed"),
         ("   name  value\n  range   1843\n nugget    0.2", 1843.0, "computed"),
+        ("range (16 neighbours, 900 m): 1843.2 sd over folds 120", 1843.0, "computed"),
+        ("range_m, azimuth, ratio\n[[1800.5, 37.0, 2.0]\n [1885.5, 39.0, 2.0]]", 1843.0, "computed"),
+        ("azimuth 37 range_m 1700\nheight_m 900", 1843.0, "contradicted"),
+        ("height_m 1800", 1843.0, "not found"),
     ],
 )
 def test_a_value_is_computed_under_its_name_and_statistic_as_it_was_rounded(
@@ -81,6 +86,51 @@ def test_numbers_that_the_code_states_are_not_computed_by_it() -> None:
     assert geospatial("range 1843", "print('range', fitted)", range_m=1843.0).value == 1
     for code in ("print('range 1843')", "x = 1843\nprint('range', x)", "print('range', 1843"):
         assert geospatial("range 1843", code, range_m=1843.0).value == 0
+
+
+def test_names_and_small_numbers_that_the_code_states_are_not_computed_by_it() -> None:
+    stated: dict[str, Any] = {"richest_rock": "dacite", "covariates": [{"name": "clay_pct"}, {"name": "soil_ph"}]}
+    rock = "richest rock dacite"
+    assert "computed" in [claim.status for claim in geospatial(rock, "print('richest rock', best)", **stated).claims]
+    assert geospatial(rock, "print('richest rock', 'dacite')", **stated).value == 0
+    assert geospatial("ratio 3", "print('ratio', best)", anisotropy_ratio=3.0).value == 1
+    for code in ("print('ratio', 3)", "for k, v in {'ratio': 3}.items(): print(k, v)"):
+        assert geospatial("ratio 3", code, anisotropy_ratio=3.0).value == 0
+
+
+def test_the_value_of_one_finding_is_not_that_of_another_with_the_same_words() -> None:
+    output = (
+        "r2_random_cv: 0.593 | r2_block_cv: 0.543 | r2_covariates_cv (the same 1000 m blocks): 0.237 sd over folds 0.2"
+    )
+    found = geospatial(output, r2_random_cv=0.59, r2_block_cv=0.54, r2_covariates_cv=0.24)
+    assert [claim.status for claim in found.claims] == ["computed"] * 3
+    assert geospatial(output, r2_covariates_cv=0.54).value == 0
+
+
+def anomalies(output: str, **event: object) -> list[str]:
+    task, data = made("anomaly")
+    trail = (Trace("model", "output", "coder", output, ""),)
+    findings = task.findings.model_validate({"events": [event, {"start": 9, "end": 9, "sensors": ["TT1", "PT2"]}]})
+    report = Report("A paper.", task, data.truth, trail=trail, columns=data.columns)
+    return [claim.status for claim in audit(report, findings).claims[:2]]
+
+
+def test_an_entry_of_a_group_is_looked_up_beside_its_members_and_never_contradicted_by_others() -> None:
+    event = {"start": 451, "end": 455, "sensors": ["TT1"], "kind": "point"}
+    for output in (
+        "point events [(451, 455, 'TT1', -4.9), (30, 31, 'PT2', 5.1)]",
+        "events\n 7.7 451 455 ['TT1'] [1.2]",
+    ):
+        assert anomalies(output, **event) == ["computed"] * 2
+    assert anomalies("event PT2 start 451 end 455", **event) == ["not found"] * 2
+    assert anomalies("event TT1 start 80 end 90", **event) == ["not found"] * 2
+
+
+def test_a_transposed_description_of_the_data_computes_nothing() -> None:
+    table = "           count    mean   std\n{}  900.0  1843.2  12.0"
+    columns = made("geospatial")[1].columns
+    assert geospatial(table.format(columns[-1]) + "\n\nrange 3.5", range_m=1843.0).value == 0
+    assert geospatial(table.format("range     "), range_m=1843.0).value == 1
 
 
 def test_a_variable_names_what_the_code_puts_into_it() -> None:
