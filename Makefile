@@ -78,10 +78,8 @@ test-newest: setup
 		pytest pytest-asyncio pytest-timeout pytest-xdist hypothesis
 	$(NEWEST)/bin/python -m pytest -q -n 2 -m "not slow" tests/cli/test_json_output.py tests/cli/test_ratings_verb.py tests/stats/test_ratings.py
 
-# Compiles the machine that executes strategies, the libraries and the tests once, which each test process would do.
-MACHINE := packages/labmates-fast/labmates_fast/machine
-.venv/.compiled: .venv/.develop $(wildcard $(MACHINE)/*.py)
-	$(BIN)/python -c 'from labmates_fast.programs import FAST; FAST.load()'
+# Compiles the libraries and the tests once, which each test process would do.
+.venv/.compiled: .venv/.develop
 	$(BIN)/pytest --collect-only -qq >/dev/null || true  # what is wrong is told by the tests
 	@touch $@
 

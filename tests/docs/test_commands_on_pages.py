@@ -67,7 +67,6 @@ NOT_RUN: dict[str, list[str]] = {
         "needs a Kubernetes cluster",
     ],
     "packages/labmates-doors/README.md": ["it installs the package"],
-    "packages/labmates-fast/README.md": ["it installs the package"],
     "packages/labmates-gym/README.md": ["it installs the package"],
     "packages/labmates-gym/docs/howto/gym.md": [
         "it installs verifiers; packages/labmates-gym/tests/gym/test_verifiers.py plays it"

@@ -1,4 +1,4 @@
-"""Random strategies of the constructs that the machine executes: Python has to play each of them the same."""
+"""Random strategies that are compiled: each has to play as in a process of its own."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ _ALONE = "type(self)\n"
 
 def main(part: str) -> None:
     chosen = {name: body for name, body in EXHAUSTION.items() if part in name}
-    with Workers(processes=1, native=True) as workers:
+    with Workers(processes=1) as workers:
         plain = strategy(_PLAIN, name="Strategy_COLLECTIVE_1"), strategy(_ALONE + _PLAIN, name="Strategy_COLLECTIVE_2")
         neighbour, alone = (one.index for one in workers.load("plain.py", HEAD + "".join(plain)))
         text = HEAD + "".join(attack(number, body) for number, body in enumerate(chosen.values()))

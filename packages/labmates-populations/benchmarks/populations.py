@@ -6,7 +6,7 @@ Needs a checkout of github.com/willis-richard/emergent_llm, whose own code plays
 
 A population of 512 evolves by the paper's protocol; the published program plays a part of each generation's groups, and
 games without chance have to be equal move for move. Times are processor time, since other processes disturb the clock.
-Ratios are those of later generations too, in which our engine knows many moves. A machine that is installed takes part.
+Ratios are those of later generations too, in which our engine knows many moves.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ def main(checkout: Path) -> None:
 
 def _evolution(library: Path, name: str, size: int) -> None:
     game, chance = make_repeated(name, size), np.random.default_rng(1)
-    with Workers(processes=1, native=True) as workers:
+    with Workers(processes=1) as workers:
         theirs = _load(workers, library, name)
-        workers.play([Batch(game, np.zeros((1, size), np.int64), 0)])  # loads the machine
+        workers.play([Batch(game, np.zeros((1, size), np.int64), 0)])  # starts the processes
         made_by = [f"{made.__module__} {one.attitude}" for made, one in zip(theirs, workers.loaded, strict=True)]
         genes = np.unique(made_by, return_inverse=True)[1]
         cooperate = frozenset(one.index for one in workers.loaded if falls_back_to_cooperation(one.attitude))

@@ -27,7 +27,7 @@ from labmates_populations.condition import (
     StrategiesCondition,
     game_of,
 )
-from labmates_populations.engine.kernel.ways import PROCESSES, slower, told
+from labmates_populations.engine.kernel.ways import PROCESSES, WAYS, slower, told
 
 if TYPE_CHECKING:
     from labmates.records.run import RunRecord
@@ -366,7 +366,9 @@ def _added(lab: Lab, run: RunRecord, to: Path) -> Result:
     strategies = recorded_strategies(condition, run.id, lab.store.events(run.id), Bodies(lab.store.bodies(run.id)))
     file, added = add_to_library(to, condition.game, condition.model, strategies)
     ways = Counter(str(facts["way"]) for _, facts in strategies if "way" in facts)
-    line = f"{added} strategies were added to {file.path}" + (f", {told(ways)}" if ways else "")
+    line = f"{added} strategies were added to {file.path}" + (
+        f", {told(ways)}" if ways and ways.keys() <= {*WAYS} else ""
+    )
     return Result((), verdict=[line], objects=())
 
 

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from labmates_populations.engine.attitudes import falls_back_to_cooperation
 from labmates_populations.engine.kernel.source import Found
-from labmates_populations.engine.kernel.ways import COMPILED
 from labmates_populations.engine.workers import Batch, Cost, Errors, Loaded, Workers, chunks, total_costs
 from labmates_populations.repeated import RepeatedGame, make_repeated
 
@@ -76,7 +75,7 @@ def check_strategies(
             found[strategy.index].append(f"does not do the same again{why}")
         problems = tuple(dict.fromkeys(found[strategy.index]))
         deterministic = not strategy.random and not problems
-        cost = costs.get(strategy.way, costs.get(COMPILED))  # a check may be too short for the machine
+        cost = costs.get(strategy.way)
         microseconds = cost.microseconds if cost is not None and not strategy.problems else None
         checked.append(Checked(strategy, problems, deterministic, microseconds))
     return checked

@@ -25,7 +25,6 @@ from labmates_populations.engine.kernel.batches import Batch, Cost, Errors, Resu
 from labmates_populations.engine.kernel.forking import fork
 from labmates_populations.engine.kernel.source import Found, Source, lines_of, program_of, received_sources
 from labmates_populations.engine.kernel.wire import ClosedError, receive, send
-from labmates_populations.machine import installed_machine
 
 __all__ = ["Batch", "Cost", "Errors", "Loaded", "Result", "Workers", "chunks", "merged", "total_costs"]
 DECISION_SECONDS = 1.0
@@ -34,8 +33,6 @@ MEMORY_BYTES = 512 << 20
 """Memory limit of a process: one for all compiled strategies, one for each other player."""
 _MOST_WORKERS = 256
 _POLL_SECONDS = 0.25
-_WORTH_LOADING = 200_000
-"""Decisions after which the machine saves more time than its start costs."""
 
 
 class WorkersError(LabmatesError):
@@ -71,9 +68,6 @@ class Workers:
         Limit of a process's memory in bytes.
     unsafe
         Play without confinement: strategies' code then has all rights of this user.
-    native
-        Load the machine (see `labmates_populations.machine`) before the first game; by default it is loaded once it
-        saves time. Results are the same, also where none is installed.
 
     Raises
     ------
@@ -88,23 +82,16 @@ class Workers:
         seconds: float = DECISION_SECONDS,
         memory: int = MEMORY_BYTES,
         unsafe: bool = False,
-        native: bool = False,
     ) -> None:
         self.processes = min(processes or len(os.sched_getaffinity(0)), _MOST_WORKERS)
         self.loaded: list[Loaded] = []
-        self._machine = installed_machine()
-        self._settings = {
-            "seconds": seconds, "memory": memory, "unsafe": unsafe, "native": native, "machine": self._machine,
-        }  # fmt: skip
+        self._settings = {"seconds": seconds, "memory": memory, "unsafe": unsafe}
         self._lock = threading.RLock()
         self._root: tuple[subprocess.Popen[bytes], socket.socket] | None = None
-        self._native: socket.socket | None = None
-        """Socket to the process that forks engines with the machine."""
         self._engines: list[_Engine] = []
         self._readings: set[socket.socket] = set()
         self._sources: list[Source] = []
         self._texts: list[str] = []
-        self._decisions = 0
 
     def __enter__(self) -> Workers:
         return self
@@ -191,13 +178,8 @@ class Workers:
 
     def _play(self, batches: Sequence[Batch], stop: Callable[[], bool]) -> list[Result]:
         wanted = min(self.processes, len(batches))
-        self._decisions += sum(batch.groups.size * batch.rounds for batch in batches)
-        native = bool(self._machine) and (bool(self._settings["native"]) or self._decisions > _WORTH_LOADING)
-        if native and self._native is None:
-            self._end_engines()
-            self._native = self._load_machine()
         while len(self._engines) < wanted:
-            self._engines.append(_Engine(Connection(self._fork("engine", self._native).detach())))
+            self._engines.append(_Engine(Connection(self._fork("engine").detach())))
         waiting = deque(range(len(batches)))
         results: dict[int, Result] = {}
         busy: dict[Connection, tuple[_Engine, int]] = {}
@@ -205,7 +187,7 @@ class Workers:
         while len(results) < len(batches):
             while waiting and free:
                 engine, number = free.pop(), waiting.popleft()
-                engine.ask(batches[number], self._sources, native=native)
+                engine.ask(batches[number], self._sources)
                 busy[engine.link] = engine, number
             for link in wait(list(busy), _POLL_SECONDS):
                 assert isinstance(link, Connection)
@@ -229,9 +211,6 @@ class Workers:
             self._end_engines()
             while self._readings:
                 self._readings.pop().close()
-            if self._native is not None:
-                self._native.close()
-                self._native = None
             if self._root is not None:
                 process, requests = self._root
                 self._root = None
@@ -244,18 +223,11 @@ class Workers:
             engine.link.close()
         self._engines = []
 
-    def _load_machine(self) -> socket.socket:
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs:
-            self._fork("native", descriptor=theirs.fileno()).close()
-        return ours
-
-    def _fork(self, role: str, by: socket.socket | None = None, *, descriptor: int | None = None) -> socket.socket:
-        """A process in a role, forked from the first process or `by` another, with one of our descriptors."""
+    def _fork(self, role: str) -> socket.socket:
+        """A process in a role, forked from the first process."""
         process, requests = self._started()
-        given = requests.fileno() if role == "engine" else descriptor
         try:
-            connection, ready = fork(by or requests, role, self._settings, () if given is None else (given,))
+            connection, ready = fork(requests, role, self._settings, (requests.fileno(),) if role == "engine" else ())
         except ClosedError as error:
             self.close()
             raise WorkersError(f"a process could not be started ({process.args!r}): {error}") from error
@@ -272,10 +244,10 @@ class Workers:
                 raise WorkersError(
                     f"strategies need packet sockets, which this system lacks ({error}); use Linux"
                 ) from error
-            command = [sys.executable, *FLAGS, "-m", "labmates_populations.engine.kernel.forking", self._machine]
+            command = [sys.executable, *FLAGS, "-m", "labmates_populations.engine.kernel.forking"]
             with theirs:
                 process = subprocess.Popen(  # noqa: S603
-                    command, stdin=theirs.fileno(), stdout=subprocess.DEVNULL, env=_environment(self._machine)
+                    command, stdin=theirs.fileno(), stdout=subprocess.DEVNULL, env=_environment()
                 )
             self._root = process, ours
         return self._root
@@ -288,10 +260,10 @@ class _Engine:
         self.link = link
         self._sent = 0
 
-    def ask(self, batch: Batch, sources: Sequence[Source], *, native: bool) -> None:
+    def ask(self, batch: Batch, sources: Sequence[Source]) -> None:
         """Send a batch; `result` waits for its result."""
         with contextlib.suppress(OSError):  # `result` raises the error
-            self.link.send((sources[self._sent :], batch, native))
+            self.link.send((sources[self._sent :], batch))
         self._sent = len(sources)
 
     def result(self) -> Result:
@@ -311,13 +283,12 @@ class _Engine:
         raise WorkersError(f"a playing process failed, not caused by any strategy: {what}")
 
 
-def _environment(machine: str) -> dict[str, str]:
-    """The complete environment of processes that find our packages, and that of the machine at a place."""
-    names = ["labmates", "labmates_populations", *filter(None, [machine.partition(".")[0]])]
+def _environment() -> dict[str, str]:
+    """The complete environment of processes that find our packages."""
+    names = ["labmates", "labmates_populations"]
     ours = (str(Path(package.__path__[0]).parent) for package in map(import_module, names))
     packages = dict.fromkeys([*ours, *map(str, this_interpreter().packages)])
     threads = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-    # Without bytecode, the machine's packages take twice as long to import: an installer may not have written it.
     bytecode = ("PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX")
     return {
         "PYTHONPATH": os.pathsep.join(packages),

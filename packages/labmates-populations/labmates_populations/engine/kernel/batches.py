@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labmates_populations.engine.kernel.ways import MACHINE
 from labmates_populations.repeated import RepeatedGame
 
 _MOST_SEATS = 64
@@ -157,8 +156,8 @@ class Result:
 
     @property
     def own_seconds(self) -> float:
-        """Processor time of players' processes; the machine has none."""
-        return sum(cost.seconds for way, cost in self.costs.items() if way != MACHINE)
+        """Processor time of players' processes."""
+        return sum(cost.seconds for cost in self.costs.values())
 
     @property
     def seconds(self) -> float:

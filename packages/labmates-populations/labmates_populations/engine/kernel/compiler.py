@@ -34,7 +34,6 @@ from labmates_populations.engine.kernel.rewriting.nodes import (
     name_of,
 )
 from labmates_populations.engine.kernel.rewriting.scopes import ClassScope
-from labmates_populations.machine import Machine
 
 _NOBODY = "__player"
 """Replacement for the player in static methods: not a valid variable name."""
@@ -51,24 +50,19 @@ class Compiled:
     ----------
     draws
         Whether it draws random numbers.
-    program
-        The equivalent program for the machine; empty if there is no machine, or it can't execute the class.
     """
 
     code: CodeType
     draws: bool
-    program: bytes
 
 
-def compile_class(node: ast.ClassDef, names: FileNames, machine: Machine | None = None) -> Compiled:
+def compile_class(node: ast.ClassDef, names: FileNames) -> Compiled:
     """The code of a strategy's class, for execution with `names.compiled_names`; the class's tree is changed.
 
     Parameters
     ----------
     names
         The names of its file; see `file_names`.
-    machine
-        Make a program for this machine.
 
     Raises
     ------
@@ -79,10 +73,9 @@ def compile_class(node: ast.ClassDef, names: FileNames, machine: Machine | None 
         made = _Class(node, names)
         rewritten = made.rewritten()
         code: CodeType = compile(ast.Module([rewritten], []), "strategy", "exec", dont_inherit=True)
-        program = machine.program(rewritten, made.scope.variables) if machine is not None else b""
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise UnfitError(str(error)) from error
-    return Compiled(code, made.scope.draws, program)
+    return Compiled(code, made.scope.draws)
 
 
 @dataclass(frozen=True)

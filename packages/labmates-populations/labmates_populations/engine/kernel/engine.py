@@ -23,9 +23,8 @@ from labmates_populations.engine.kernel.limits import MOST_SPENT
 from labmates_populations.engine.kernel.players import FAILED, STOPPED, TIMEOUT
 from labmates_populations.engine.kernel.source import Source
 from labmates_populations.engine.kernel.tables import UNKNOWN, Table
-from labmates_populations.engine.kernel.ways import COMPILED, MACHINE, PROCESS, PROCESSES, WAYS
+from labmates_populations.engine.kernel.ways import COMPILED, PROCESS, PROCESSES, WAYS
 from labmates_populations.engine.kernel.wire import send
-from labmates_populations.machine import NativePlayers, Programs, Terms, load_machine
 from labmates_populations.repeated import RepeatedGame
 
 _AT_ONCE = 8
@@ -51,12 +50,12 @@ def serve(connection: socket.socket, settings: dict[str, Any], requests: int) ->
         engine = Engine(forks, settings)
         while True:
             try:
-                sources, batch, native = link.recv()
+                sources, batch = link.recv()
             except EOFError:
                 return
             engine.sources += sources
             try:
-                link.send(engine.play(batch, native=native))
+                link.send(engine.play(batch))
             except Exception as error:  # the one who asked learns the reason
                 what = str(error) if isinstance(error, (HostError, UnreadyError)) else repr(error)
                 link.send((what, isinstance(error, UnreadyError) and not error.confined))
@@ -74,20 +73,7 @@ class Engine:
         self._hosts: dict[int, Host] = {}
         """The processes of players by strategy; `_COMPILED_ONES` is that of all compiled ones."""
         self._tables: dict[Any, Table] = {}
-        self._programs: Programs | None = None
-        self._learned = 0
         self._facts = np.zeros((0, 4), np.int8)
-
-    def _programs_for(self, batch: Batch) -> Programs | None:
-        """Programs of the machine; None if it is not installed or does not support the batch."""
-        if batch.given is not None:
-            return None
-        if self._programs is None and (machine := load_machine(self._settings["machine"])) is not None:
-            self._programs = machine.load()
-        if self._programs is not None:
-            self._programs.learn([source.program for source in self.sources[self._learned :]])
-            self._learned = len(self.sources)
-        return self._programs
 
     def facts(self, strategies: NDArray[np.int64]) -> NDArray[np.int8]:
         """Facts of strategies: whether each may be run, has the paper's form and draws random numbers, and its way.
@@ -100,8 +86,8 @@ class Engine:
             self._facts = np.concatenate([self._facts, np.array(rows, np.int8)])
         return self._facts[strategies].T
 
-    def play(self, batch: Batch, *, native: bool) -> Result:
-        """Play one game in each group, with the machine if `native`.
+    def play(self, batch: Batch) -> Result:
+        """Play one game in each group.
 
         Raises
         ------
@@ -112,9 +98,9 @@ class Engine:
         """
         ways = self.facts(batch.groups.reshape(-1))[3]
         if len(batch.groups) > 1 and np.count_nonzero(ways == WAYS.index(PROCESSES)) > _MOST_ALONE:
-            return self._play_parts(batch, native=native)
+            return self._play_parts(batch)
         began = time.process_time()
-        play = _Play(batch, self, self._programs_for(batch) if native else None)
+        play = _Play(batch, self)
         try:
             for t in range(batch.rounds):
                 play.round(t)
@@ -127,12 +113,12 @@ class Engine:
         errors = {strategy: error.trimmed() for strategy, error in play.errors.items()}
         return Result(play.actions, errors, play.costs, time.process_time() - began)
 
-    def _play_parts(self, batch: Batch, *, native: bool) -> Result:
+    def _play_parts(self, batch: Batch) -> Result:
         """Play a batch with very many separate processes in parts, one after the other."""
         results: list[Result] = []
         for part in chunks(batch, _MOST_ALONE):
             stopped = {one for one, error in merged(results).items() if error.spent >= MOST_SPENT}
-            results.append(self.play(replace(part, broken=part.broken | stopped), native=native))
+            results.append(self.play(replace(part, broken=part.broken | stopped)))
         actions = np.concatenate([result.actions for result in results])
         seconds = sum(result.engine_seconds for result in results)
         return Result(actions, merged(results), total_costs(results), seconds)
@@ -173,12 +159,6 @@ class Engine:
         return table
 
 
-def terms_of(game: RepeatedGame) -> Terms:
-    """What a game is to players of the machine."""
-    parameters = {"n_players": game.n_players, "n_rounds": game.n_rounds, **game.parameters}
-    return Terms(game.n_rounds, 0 if game.is_binary else len(game.labels), game.start(1) is not None, parameters)
-
-
 def _slips(batch: Batch) -> NDArray[np.uint8] | None:
     """Shifts of moves by noise, ``(groups, rounds, players)``; each group draws from its own seed."""
     if not batch.game.noise:
@@ -193,7 +173,7 @@ def _slips(batch: Batch) -> NDArray[np.uint8] | None:
 class _Play:
     """The state of a batch in play."""
 
-    def __init__(self, batch: Batch, engine: Engine, programs: Programs | None) -> None:
+    def __init__(self, batch: Batch, engine: Engine) -> None:
         self._batch, self._engine, game = batch, engine, batch.game
         self._strategies = batch.groups.reshape(-1)
         places, rounds, others = len(self._strategies), game.n_rounds, game.n_players - 1
@@ -242,16 +222,9 @@ class _Play:
         self._begun: set[int] = set()
         """The processes, by strategy, that know the batch."""
         self._slips = _slips(batch)
-        self._native: NativePlayers | None = None
         payoffs: NDArray[np.float64] = np.zeros((places, rounds))
         by_action = () if game.is_binary else (len(game.labels),)
         counts: NDArray[np.int64] = np.zeros((places, rounds, *by_action), np.int64)
-        if programs is not None:
-            able, seats = self._running & (self._way < _PROCESS), batch.groups.shape[1]
-            numbers = batch.group_numbers
-            self._native = programs.players(terms_of(game), self._strategies, able, batch.seed, numbers, seats)
-            same &= ~self._native.playing
-            payoffs, counts = self._native.payoffs, self._native.counts
         self._table = engine.table(game, game.n_players if self._columns is None else 1 << others)
         self._nodes = self._table.start(self._strategies, same & (not batch.anew), rounds)
         stocks = None if game.start(1) is None else np.zeros((places, rounds))
@@ -263,17 +236,9 @@ class _Play:
         if self._stock is not None and self._history.stocks is not None:
             self._history.stocks[:, t] = np.repeat(self._stock, groups.shape[1])
         chosen: NDArray[Any] = self._fallback.copy()
-        waiting = self._running
-        if self._native is not None:
-            stocks = None if self._history.stocks is None else self._history.stocks[:, t]
-            began, playing = time.process_time(), int(np.count_nonzero(self._native.playing))
-            self._native.decide(t, chosen, stocks)
-            if playing:
-                self._count(MACHINE, playing, time.process_time() - began)
-            waiting = waiting & ~self._native.playing
         known = self._table.moves(self._nodes)
         chosen[known != UNKNOWN] = known[known != UNKNOWN]
-        waiting = waiting & (known == UNKNOWN)
+        waiting = self._running & (known == UNKNOWN)
         if waiting.any():
             self._decide(t, np.flatnonzero(waiting), chosen)
         if self._batch.given is not None and t < self._batch.given.shape[1]:
@@ -304,8 +269,6 @@ class _Play:
         """Add a round to the players' observations."""
         history, seats = self._history, self._batch.groups.shape[1]
         history.actions[:, t] = actions[:, :seats].reshape(-1)
-        if self._native is not None:
-            self._native.actions[:, t] = history.actions[:, t]
         history.payoffs[:, t] = paid[:, :seats].reshape(-1)
         history.counts[:, t] = counts
         if history.their_actions is not None and history.their_payoffs is not None:

@@ -23,7 +23,6 @@ import numpy as np
 from labmates.sandboxes.runner import forking
 from labmates_populations.engine.kernel.confine import UnconfinedError, filter_program
 from labmates_populations.engine.kernel.wire import ClosedError, receive, send
-from labmates_populations.machine import load_machine
 
 _KERNEL = "labmates_populations.engine.kernel"
 _ROLES = ("engine", "players", "source")
@@ -47,18 +46,12 @@ def fork(
 
 
 def main() -> None:
-    """Load the modules of all processes, and fork them."""
+    """Load the modules of all processes, and fork these."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _warm_up()
     filter_program()  # kept for all processes
-    load_machine(sys.argv[1])  # all that reads files and makes programs, but not what executes them
-    serve()
-
-
-def serve() -> None:
-    """Fork processes until descriptor 0, the socket of requests, closes; children do not inherit it."""
-    requests = socket.socket(fileno=0)
-    roles = {name: importlib.import_module(f"{_KERNEL}.{name}").serve for name in _ROLES} | {"native": _serve_native}
+    requests = socket.socket(fileno=0)  # until it closes; children do not inherit it
+    roles = {name: importlib.import_module(f"{_KERNEL}.{name}").serve for name in _ROLES}
     gc.collect()
     gc.freeze()
     while True:
@@ -70,17 +63,6 @@ def serve() -> None:
         forking.fork(partial(_become, roles[request["role"]], request["settings"], descriptors))
         for descriptor in descriptors:
             os.close(descriptor)
-
-
-def _serve_native(connection: socket.socket, settings: dict[str, Any], requests: int) -> None:
-    """Fork engines with the machine loaded; `requests` is the descriptor of the requests."""
-    if (machine := load_machine(settings["machine"])) is not None:
-        machine.load()
-    send(connection, {"ready": True})
-    connection.close()
-    os.dup2(requests, 0)
-    os.close(requests)
-    serve()
 
 
 def _become(role: Any, settings: dict[str, Any], descriptors: list[int]) -> None:

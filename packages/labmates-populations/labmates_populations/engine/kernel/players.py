@@ -41,7 +41,7 @@ from labmates_populations.engine.kernel.interface import (
 )
 from labmates_populations.engine.kernel.limits import MARKS, MOST_SPENT, PLACE, DecisionTimeout, Watch
 from labmates_populations.engine.kernel.names import compiled_names, own_names
-from labmates_populations.engine.kernel.ways import COMPILED, MACHINE, PROCESS
+from labmates_populations.engine.kernel.ways import COMPILED, PROCESS
 from labmates_populations.engine.kernel.wire import ClosedError, Reader, receive, send
 from labmates_populations.repeated import REPEATED, RepeatedGame
 
@@ -126,7 +126,7 @@ class Strategy:
 
     def player(self, description: GameDescription, seed: int, group: int, seat: int) -> Any:
         """A new player. Exceptions of the strategy's code are propagated."""
-        if self._told["way"] in (MACHINE, COMPILED):
+        if self._told["way"] == COMPILED:
             if self._class is None:
                 made: dict[str, Any] = {}
                 # The code can't change the names, so all share one table, which stays in the processor's cache.

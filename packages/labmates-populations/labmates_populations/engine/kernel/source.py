@@ -23,9 +23,8 @@ from labmates_populations.engine.kernel.plain import plain
 from labmates_populations.engine.kernel.rewriting.guards import guarded
 from labmates_populations.engine.kernel.rewriting.nodes import UnfitError
 from labmates_populations.engine.kernel.static import MOST_CHARACTERS, draws, names_of_chance, problems_of
-from labmates_populations.engine.kernel.ways import COMPILED, MACHINE, PROCESS, PROCESSES
+from labmates_populations.engine.kernel.ways import COMPILED, PROCESS, PROCESSES
 from labmates_populations.engine.kernel.wire import Reader, receive, send
-from labmates_populations.machine import Machine, load_machine
 
 _CLASS = "\nclass "
 """Where a file can be split: if this is not between statements, the piece before it is invalid."""
@@ -83,18 +82,15 @@ class Source:
     ----------
     code
         The code before the class, if any, and of the class, for `marshal`; empty if there are problems.
-    program
-        The equivalent program for the machine; empty if there is none.
     """
 
     found: Found
     code: bytes
-    program: bytes = b""
 
     @property
     def compiled(self) -> bool:
         """Whether its code fits the subset of `compiler`."""
-        return self.found.way in (MACHINE, COMPILED)
+        return self.found.way == COMPILED
 
     @property
     def playable(self) -> bool:
@@ -111,7 +107,7 @@ class UnreadableError(Exception):
     """A file is not valid Python, or too large."""
 
 
-def serve(connection: socket.socket, settings: dict[str, Any]) -> None:
+def serve(connection: socket.socket, _settings: dict[str, Any]) -> None:
     """Read one file, in a separate process that it may crash."""
     send(connection, {"ready": True})
     head, data = receive(connection)
@@ -119,13 +115,13 @@ def serve(connection: socket.socket, settings: dict[str, Any]) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (most, most))
     gc.disable()
     try:
-        sources = read_source(data.decode("utf-8", "surrogatepass"), head["name"], load_machine(settings["machine"]))
+        sources = read_source(data.decode("utf-8", "surrogatepass"), head["name"])
     except UnreadableError as error:
         send(connection, {"error": str(error)})
         return
-    sizes = [(len(source.code), len(source.program)) for source in sources]
-    parts = [part for source in sources for part in (source.code, source.program)]
-    send(connection, {"found": [vars(source.found) for source in sources], "sizes": sizes}, b"".join(parts))
+    codes = [source.code for source in sources]
+    found = [vars(source.found) for source in sources]
+    send(connection, {"found": found, "sizes": [len(code) for code in codes]}, b"".join(codes))
 
 
 def found_in(told: Iterable[Mapping[str, Any]]) -> list[Found]:
@@ -137,16 +133,15 @@ def received_sources(told: Mapping[str, Any], data: bytes) -> list[Source]:
     """The strategies in a message of `serve`."""
     reader = Reader(data)
     return [
-        Source(found, reader.bytes(code), reader.bytes(program))
-        for found, (code, program) in zip(found_in(told["found"]), told["sizes"], strict=True)
+        Source(found, reader.bytes(size)) for found, size in zip(found_in(told["found"]), told["sizes"], strict=True)
     ]
 
 
-def read_source(text: str, name: str, machine: Machine | None = None) -> list[Source]:
-    """The strategies of a file, with programs for a machine; UnreadableError for invalid or too large files."""
+def read_source(text: str, name: str) -> list[Source]:
+    """The strategies of a file; UnreadableError for invalid or too large files."""
     if text.count(_CLASS) < _MOST_CLASSES:
         with contextlib.suppress(_UnsplitError, *_UNREADABLE):  # the whole file is read instead, or is the error
-            return list(_read(_pieces(text), name, machine))
+            return list(_read(_pieces(text), name))
     try:
         found = sum(map(_is_strategy, ast.parse(text).body))
     except _UNREADABLE as error:
@@ -156,7 +151,7 @@ def read_source(text: str, name: str, machine: Machine | None = None) -> list[So
     if found > _MOST_CLASSES:
         raise UnreadableError(f"{name} holds {found} strategies; at most {_MOST_CLASSES} are allowed")
     try:
-        return list(_read([text], name, machine))
+        return list(_read([text], name))
     except _UNREADABLE as error:
         raise UnreadableError(f"{name} can't be compiled: {error}") from error
 
@@ -219,7 +214,7 @@ class _File:
             self.why = str(error)
 
 
-def _read(pieces: Iterable[str], name: str, machine: Machine | None) -> Iterator[Source]:
+def _read(pieces: Iterable[str], name: str) -> Iterator[Source]:
     """The strategies of a file in pieces: small trees take less memory, and stay in the processor's cache."""
     file, before = None, 0
     for text in pieces:
@@ -232,20 +227,16 @@ def _read(pieces: Iterable[str], name: str, machine: Machine | None) -> Iterator
         for node in strategies:
             found = _found(node, file.problems, before)
             try:
-                # A machine passes a history, not a state and a history.
-                made = _fitting(file, node, piece, found, None if found["paper"] else machine)
+                made = _fitting(file, node, piece, found)
             except UnfitError as error:
                 yield _ordinary(file, piece.text(node), found, str(error))
             else:
-                way = MACHINE if made.program else COMPILED
-                facts = Found(**found, random=made.draws, way=way, why="")
-                yield Source(facts, marshal.dumps((made.code,)), made.program)
+                facts = Found(**found, random=made.draws, way=COMPILED, why="")
+                yield Source(facts, marshal.dumps((made.code,)))
         before += piece.breaks
 
 
-def _fitting(
-    file: _File, node: ast.ClassDef, piece: _Piece, found: dict[str, Any], machine: Machine | None
-) -> Compiled:
+def _fitting(file: _File, node: ast.ClassDef, piece: _Piece, found: dict[str, Any]) -> Compiled:
     """The compiled strategy, rewritten if necessary; UnfitError if it does not fit the subset."""
     line = found["line"]
     if file.why or found["problems"]:
@@ -253,10 +244,10 @@ def _fitting(
     if piece.size > MOST_CHARACTERS and len(piece.text(node)) > MOST_CHARACTERS:
         raise UnfitError(f"line {line}: a class of more than {MOST_CHARACTERS} characters")
     with contextlib.suppress(UnfitError):
-        return compile_class(node, file.names, machine)
+        return compile_class(node, file.names)
     again = _class_at(piece.text(node), line)  # `compile_class` has changed the tree
     try:
-        return compile_class(plain(again), file.names, machine)
+        return compile_class(plain(again), file.names)
     except RecursionError as error:
         raise UnfitError(f"line {line}: {error}") from error
 

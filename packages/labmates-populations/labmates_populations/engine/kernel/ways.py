@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-MACHINE = "machine"
-"""By an installed machine."""
 COMPILED = "compiled"
 """As compiled Python, in a process that all compiled strategies share."""
 PROCESS = "process"
 """As ordinary Python, in a process that the strategy's players share."""
 PROCESSES = "process per player"
 """As any Python, in a process for each of the strategy's players."""
-WAYS = (MACHINE, COMPILED, PROCESS, PROCESSES)
+WAYS = (COMPILED, PROCESS, PROCESSES)
 """From the fastest to the slowest."""
 _TOLD = {
-    MACHINE: "on the machine",
     COMPILED: "compiled",
     PROCESS: "in one process per strategy",
     PROCESSES: "in one process per player",

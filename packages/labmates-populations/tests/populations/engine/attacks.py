@@ -323,7 +323,7 @@ EXHAUSTION = {
     "an endless loop later on": "while history.round_number > 1: pass\nreturn D",
     "much in each round": "sum(range(2 * 10 ** 6))\nreturn D",
     "much in each round of its own process": "type(self)\nsum(range(2 * 10 ** 6))\nreturn D",
-    "much on the machine": "x = []\nfor i in range(3000): x.append(i)\nfor i in range(1000):\n"
+    "much in three rounds": "x = []\nfor i in range(3000): x.append(i)\nfor i in range(1000):\n"
     "    if -1 in x: return C\nreturn D",
     "a search that doubles": "def both(n): return both(n - 1) + both(n - 1) if n else 1\nreturn C if both(60) else D",
     "a search that remembers all": "def both(n, x):\n    x[len(x)] = (n, n)\n"

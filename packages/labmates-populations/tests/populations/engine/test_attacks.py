@@ -34,8 +34,8 @@ class Played:
     honest: np.ndarray
 
 
-def play_all(processes: int, chosen: dict[str, str], *, native: bool) -> Played:
-    with Workers(processes=processes, seconds=0.2, memory=128 << 20, native=native) as workers:
+def play_all(processes: int, chosen: dict[str, str]) -> Played:
+    with Workers(processes=processes, seconds=0.2, memory=128 << 20) as workers:
         neighbours = [one.index for one in workers.load("neighbours.py", HEAD + "".join(NEIGHBOURS))]
         text = HEAD + "".join(attack(number, body) for number, body in enumerate(chosen.values()))
         attacks = [one.index for one in workers.load("attacks.py", text)]
@@ -58,14 +58,14 @@ def play_all(processes: int, chosen: dict[str, str], *, native: bool) -> Played:
 NOT_NAMED = {
     "escape: runs a command", "exhaustion: a deep tuple", "exhaustion: memory for the game", "exhaustion: closes all",
     "exhaustion: much in each round", "exhaustion: much in each round of its own process",
-    "exhaustion: much on the machine", "exhaustion: an end that is slow",
+    "exhaustion: much in three rounds", "exhaustion: an end that is slow",
 }  # fmt: skip
 """What does nothing, or may be done by a player in its own process."""
 
 
 def test_no_attack_changes_anybody_else_or_gets_what_it_is_after_and_all_are_named() -> None:
     assert len(ATTACKS) + len(REFUSED) >= 120
-    played = play_all(2, ATTACKS, native=True)
+    played = play_all(2, ATTACKS)
     wrong = []
     for number, name in enumerate(ATTACKS):
         actions, honest = played.actions[name], played.honest[number]
@@ -82,7 +82,7 @@ def test_no_attack_changes_anybody_else_or_gets_what_it_is_after_and_all_are_nam
 
 def test_chance_is_the_same_in_another_session_with_other_processes() -> None:
     chosen = {f"chance: {name}": body for name, body in CHANCE.items()}
-    first, second = play_all(1, chosen, native=True), play_all(2, chosen, native=False)
+    first, second = play_all(1, chosen), play_all(2, chosen)
     for name in chosen:
         assert np.array_equal(first.actions[name], second.actions[name]), name
 

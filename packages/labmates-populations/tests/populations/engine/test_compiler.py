@@ -17,6 +17,7 @@ from labmates_populations.engine.kernel.source import read_source
 from labmates_populations.engine.workers import Batch, Workers
 from labmates_populations.repeated import make_repeated
 from tests.populations.engine.attacks import ATTACKS, attack
+from tests.support.random_programs import random_bodies
 from tests.support.strategies import HEAD, strategy
 
 UNFIT = {
@@ -267,31 +268,31 @@ def _assert_same_alone(body: str, methods: str) -> None:
     alone = f"(lambda: 0)\n{body}"
     text = HEAD + "".join(strategy(one, name=f"Strategy_SELFISH_{n}") + methods for n, one in enumerate((body, alone)))
     assert [source.compiled for source in read_source(text, "test.py")] == [True, False]
-    for native in (True, False):
-        with Workers(processes=1, native=native) as workers:
-            workers.load("test.py", text)
-            [result] = workers.play([Batch(make_repeated("public-goods", 3, 6), np.array([[0, 1, 1]]), seed=0)])
-        assert not result.errors
-        assert result.actions[0].any()
-        assert not result.actions[0].all()
-        assert (result.actions[0] == result.actions[0][:, :1]).all()
+    with Workers(processes=1) as workers:
+        workers.load("test.py", text)
+        [result] = workers.play([Batch(make_repeated("public-goods", 3, 6), np.array([[0, 1, 1]]), seed=0)])
+    assert not result.errors
+    assert result.actions[0].any()
+    assert not result.actions[0].all()
+    assert (result.actions[0] == result.actions[0][:, :1]).all()
 
 
 def test_compiled_strategies_do_what_they_do_in_a_process_of_their_own() -> None:
     game = make_repeated("collective-risk", 4, 6)
     others = np.random.default_rng(0).random((3, game.n_rounds, 3)) < 0.5
-    alone = {name: f"(lambda: 0)\n{body}" for name, body in FIT.items()}
+    bodies = [*((body, "") for body in FIT.values()), *random_bodies(60, seed=1)]
+    alone = [(f"(lambda: 0)\n{body}", methods) for body, methods in bodies]
     text = HEAD + "".join(
-        strategy(body, name=f"Strategy_SELFISH_{number}")
-        for number, body in enumerate([*FIT.values(), *alone.values()])
+        strategy(body, name=f"Strategy_SELFISH_{number}", init="self.k = 1\nself.kept = [1]") + methods
+        for number, (body, methods) in enumerate([*bodies, *alone])
     )
     with Workers(processes=1) as workers:
         loaded = workers.load("test.py", text)
         assert [one.problems for one in loaded] == [()] * len(loaded)
         batches = [Batch(game, np.full((3, 1), one.index), seed=5, opponents=others) for one in loaded]
         results = workers.play(batches)
-    for number, name in enumerate(FIT):
-        compiled, own = results[number], results[number + len(FIT)]
+    for number, (name, _) in enumerate(bodies):
+        compiled, own = results[number], results[number + len(bodies)]
         assert np.array_equal(compiled.actions, own.actions), name
         told = [[(one.count, one.round, one.what) for one in result.errors.values()] for result in (compiled, own)]
         assert told[0] == told[1], name

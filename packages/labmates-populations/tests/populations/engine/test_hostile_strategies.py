@@ -14,7 +14,6 @@ import pytest
 from labmates_populations.engine import workers as workers_module
 from labmates_populations.engine.kernel.limits import MOST_SPENT
 from labmates_populations.engine.workers import Batch, Workers
-from labmates_populations.machine import installed_machine
 from labmates_populations.repeated import make_repeated
 from tests.populations.engine.conftest import Play
 from tests.support.strategies import HEAD, strategy
@@ -72,13 +71,12 @@ def test_is_caught_and_named_and_harms_no_other_player(play: Play, body: str, wh
     assert np.array_equal(batch.game.play(result.actions)[0, 0], [1, 0, 1])
 
 
-@pytest.mark.parametrize("native", [False, True])
-def test_what_strategies_leave_behind_that_took_too_long_ends_nobody_elses_process(native: bool) -> None:
+def test_what_strategies_leave_behind_that_took_too_long_ends_nobody_elses_process() -> None:
     wasteful = [
         strategy("x = []\nwhile True: x.append([x, history])", name=f"Strategy_SELFISH_{number}")
         for number in range(40)
     ]
-    with Workers(processes=1, seconds=0.04, memory=256 << 20, native=native) as workers:
+    with Workers(processes=1, seconds=0.04, memory=256 << 20) as workers:
         hostile = [one.index for one in workers.load("wasteful.py", HEAD + "".join(wasteful))]
         honest = [one.index for one in workers.load("honest.py", HEAD + COOPERATE + DEFECT)]
         groups = np.array([[*honest, one] for one in hostile])
@@ -97,7 +95,7 @@ def test_a_strategy_that_takes_all_memory_without_an_error_ends_no_game(first: b
             except MemoryError: pass
         return D
     """
-    with Workers(processes=1, memory=256 << 20, native=False) as workers:
+    with Workers(processes=1, memory=256 << 20) as workers:
         text = HEAD + strategy(body, init="self.x = ()") + COOPERATE + DEFECT
         [hostile, *honest] = [one.index for one in workers.load("test.py", text)]
         groups = np.array([[hostile, *honest] if first else [*honest, hostile]] * 3)
@@ -292,10 +290,10 @@ def machine():
 def test_where_nothing_can_be_confined_nothing_runs_unless_asked_for(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    usual = workers_module._environment(installed_machine())
+    usual = workers_module._environment()
     (tmp_path / "platform.py").write_text(ANOTHER_MACHINE)
     path = f"{tmp_path}:{usual['PYTHONPATH']}"
-    monkeypatch.setattr(workers_module, "_environment", lambda _: {**usual, "PYTHONPATH": path})
+    monkeypatch.setattr(workers_module, "_environment", lambda: {**usual, "PYTHONPATH": path})
     for unsafe in (False, True):
         with Workers(processes=1, unsafe=unsafe) as made:
             [found] = made.load("test.py", HEAD + COOPERATE)

@@ -78,7 +78,7 @@ class Function:
     def __init__(self, outer: ClassScope, around: Function | None, node: ast.FunctionDef | ast.Lambda) -> None:
         self._class = outer
         self._self: str = around._self if around is not None else node.args.args[0].arg
-        assigned, self._own, inner = assigned_names(node)
+        assigned, inner = assigned_names(node)
         if assigned.count(self._self) != (around is None):
             # It would be another object, with attributes shared by all players.
             raise UnfitError(f"line {node.lineno}: another thing is called {self._self}")
@@ -91,7 +91,6 @@ class Function:
         body = [one for statement in node.body for one in self._statement(statement)]
         node.name, node.args, node.body, node.returns = PREFIX + node.name, arguments, body or [no_statement()], None
         vars(node)["type_params"] = []
-        self._class.variables[node] = [PREFIX + name for name in self._own]
         return node
 
     def _statement(self, node: ast.stmt) -> list[ast.stmt]:

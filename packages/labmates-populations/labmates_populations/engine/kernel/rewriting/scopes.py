@@ -12,7 +12,6 @@ from labmates_populations.engine.kernel.syntax import FIELDS, add_children
 _BINDING = frozenset({
     ast.ClassDef, ast.ExceptHandler, ast.FunctionDef, ast.Global, ast.Import, ast.ImportFrom, ast.Lambda,
 })  # fmt: skip
-_COMPREHENSIONS = frozenset({ast.DictComp, ast.GeneratorExp, ast.ListComp, ast.SetComp})
 
 _SHORT = {f"strategies.{name}": name for name in ("Action", "BaseStrategy", "C", "D", "PlayerHistory")} | {
     "Action.C": "C",
@@ -35,8 +34,6 @@ class ClassScope:
         The names of its enumerations and of their members.
     draws
         Whether it draws random numbers.
-    variables
-        The variables assigned in each rewritten function, excluding comprehensions and nested functions.
     """
 
     def __init__(
@@ -47,7 +44,6 @@ class ClassScope:
         self.properties = properties
         self.enums: dict[str, frozenset[str]] = {}
         self.draws = False
-        self.variables: dict[ast.FunctionDef, list[str]] = {}
         self._imported = imported
 
     def meaning(self, node: ast.expr) -> str:
@@ -63,8 +59,8 @@ class ClassScope:
         return ""
 
 
-def assigned_names(node: ast.FunctionDef | ast.Lambda) -> tuple[list[str], list[str], set[str]]:
-    """All variables of a function, those that it assigns outside comprehensions, and the names of functions in it.
+def assigned_names(node: ast.FunctionDef | ast.Lambda) -> tuple[list[str], set[str]]:
+    """All variables of a function, and the names of functions in it.
 
     Nested functions are excluded.
     """
@@ -72,26 +68,23 @@ def assigned_names(node: ast.FunctionDef | ast.Lambda) -> tuple[list[str], list[
     every = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg)
     names = [argument.arg for argument in every if argument is not None]
     functions: set[str] = set()
-    own: dict[str, None] = {}
-    others: dict[str, None] = {}
-    outside: list[ast.AST] = [*node.body] if isinstance(node, ast.FunctionDef) else [node.body]
-    within: list[ast.AST] = []
-    for nodes, found in ((outside, own), (within, others)):
-        for one in nodes:
-            kind = type(one)
-            if type(one) is ast.Name:
-                if type(one.ctx) is not ast.Load:
-                    found[one.id] = None
-            elif kind not in _BINDING:  # most nodes: a lookup takes less time than the patterns
-                if FIELDS[kind]:
-                    add_children(one, within if kind in _COMPREHENSIONS else nodes)
-            else:
-                match one:
-                    case ast.ExceptHandler(name=name):
-                        others |= {} if name is None else {name: None}
-                        add_children(one, nodes)
-                    case ast.FunctionDef(name=name):
-                        functions.add(name)
-                    case ast.Import() | ast.ImportFrom() | ast.Global() | ast.ClassDef():
-                        raise UnfitError(f"{kind.__name__} within a function")
-    return [*names, *own, *others, *functions], [*own], functions
+    found: set[str] = set()
+    nodes: list[ast.AST] = [*node.body] if isinstance(node, ast.FunctionDef) else [node.body]
+    for one in nodes:
+        kind = type(one)
+        if type(one) is ast.Name:
+            if type(one.ctx) is not ast.Load:
+                found.add(one.id)
+        elif kind not in _BINDING:  # most nodes: a lookup takes less time than the patterns
+            if FIELDS[kind]:
+                add_children(one, nodes)
+        else:
+            match one:
+                case ast.ExceptHandler(name=name):
+                    found |= set() if name is None else {name}
+                    add_children(one, nodes)
+                case ast.FunctionDef(name=name):
+                    functions.add(name)
+                case ast.Import() | ast.ImportFrom() | ast.Global() | ast.ClassDef():
+                    raise UnfitError(f"{kind.__name__} within a function")
+    return [*names, *found, *functions], functions

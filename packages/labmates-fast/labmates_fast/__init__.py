@@ -1,1 +1,0 @@
-"""A machine that executes most strategies many times faster than Python, with the same decisions."""

@@ -1,1 +1,0 @@
-"""Instructions for `machine` from compiled strategies."""

@@ -1,1 +1,0 @@
-"""The machine that executes compiled strategies as numbers (`lowering`), without Python: many times faster."""
