@@ -149,6 +149,13 @@ def test_numbers_outside_the_findings_are_counted_apart() -> None:
     assert json.loads(json.dumps(said.as_json()))["numbers"] == {"printed": 1, "nowhere": 2}
 
 
+def test_findings_weigh_the_same_however_many_claims_they_make() -> None:
+    spots = [{"x": 1200, "y": 3400}, {"x": 9999, "y": 8888}]
+    found = geospatial("range 1843 m\nhot spots x 1200 y 3400", range_m=1843.0, hot_spots=spots)
+    assert [claim.status for claim in found.claims] == ["computed"] * 3 + ["not found"] * 2
+    assert found.value == (1 + 0.5) / 2
+
+
 def test_details_tell_the_first_claims_and_count_all() -> None:
     told = Provenance(1.0, "", (Claim("range", "1", "computed"),) * (MOST_TOLD + 1)).as_json()
     assert (len(told["computed"]), told["claims"]["computed"]) == (MOST_TOLD, MOST_TOLD + 1)

@@ -27,6 +27,7 @@ from labmates.models.entries import Access
 from labmates.models.failures import BrokenReplyError
 from labmates.models.reply import Reply, ToolCall
 from labmates_doors.gateway import calls, connections, passing
+from labmates_doors.gateway.seats import Seats
 from labmates_doors.protocols import PROTOCOLS
 from labmates_doors.protocols.base import Protocol, RefusedRequestError, parsed_request
 from labmates_doors.protocols.chat import CHAT as CHAT_PROTOCOL
@@ -60,6 +61,14 @@ class EventServer(OpenAIServer):
 def events(*parts: Json) -> Answer:
     text = "".join(f"event: {part.get('type', 'message')}\ndata: {json.dumps(part)}\n\n" for part in parts)
     return Answer(body=text, headers={"content-type": "text/event-stream"})
+
+
+def test_a_seats_money_for_prompts_includes_what_its_calls_in_flight_hold() -> None:
+    seats = Seats(100, {"a": None, "b": 80})
+    seats.by_name["a"].share.take(60)
+    price = Price(input="1")  # type: ignore[arg-type]  # a micro-dollar a token
+    assert [seats.most_input(seat, price) for seat in seats.by_name.values()] == [100, 40]
+    assert seats.most_input(seats.by_name["a"], Price(input="0")) is None  # type: ignore[arg-type]
 
 
 def test_a_chat_completion_is_passed_on_and_charged_at_its_true_usage() -> None:
