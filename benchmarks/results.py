@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import csv
 import platform
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
@@ -27,7 +27,7 @@ from labmates.models.options import ModelOptions
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
 from labmates.reports.runs import is_baseline
-from labmates.stats.tables import Column, Table
+from labmates.stats.tables import CREDIBLE, MISSING, Column, Table
 from labmates.studies.settings import RunSettings
 
 BASELINES = ("scripted:random", "scripted:fair-share", "scripted:defect")
@@ -43,10 +43,10 @@ TEAMS = {"organisation": "pipeline", "team_size": 2, "deliberation_rounds": 0, "
 ANALYST_LAB = {**LAB, "budget": "1", "max_output_tokens": 4096}
 GAME_NOTE = (
     f"{SIMULATIONS} simulations each; replies without a schema; the target of collective-risk is 30. 1 is the social "
-    "optimum, 0 the selfish equilibrium. † marks invalid runs, with more than 20 % unreadable decisions."
+    "optimum, 0 the selfish equilibrium; in brackets, the decisions that failed after all repair turns. † marks "
+    "invalid runs: more than 20 % failed. Tokens and seconds are those of a run."
 )
 ANALYST_RULES = "One run each. The baseline has $1 and 4,096 tokens a reply: it shows what can be earned."
-STRONG_COLUMNS = ("run", "calls", "accuracy", "skill", "provenance", "cost")
 STRONG = Path(__file__).with_name("strong_model_runs.csv")
 SETTINGS = {"call_timeout": 900.0, "max_concurrent_calls": 2}
 
@@ -111,39 +111,77 @@ def is_of(run: RunRecord, condition: dict[str, Any]) -> bool:
     return same and (run.kind != "science" or (run.condition["organisation"] == "solo") is is_alone)
 
 
-def markdown(table: Table) -> list[str]:
-    """A table as lines of Markdown."""
+def markdown(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Rows as a table in Markdown."""
+    if not (rows := list(rows)):
+        return ["No runs."]
+    table = Table(
+        "results",
+        "",
+        [Column(key, form=".2f" if any(isinstance(row[key], float) for row in rows) else None) for key in rows[0]],
+        rows,
+    )
     lines = [f"| {' | '.join(column.title for column in table.columns)} |"]
     lines.append(f"|{'|'.join(' ---: ' if right else ' --- ' for right in table.sides())}|")
     return [*lines, *(f"| {' | '.join(cell.replace('|', '/') for cell in row)} |" for row in table.cells())]
 
 
-def models_table(
-    runs: Sequence[RunRecord], column_of: Callable[[RunRecord], str], columns: Iterable[str], metric: str
-) -> list[str]:
-    """A metric by model, with a column for each kind of run, and what the model's runs used."""
-    rows = []
-    for models in dict.fromkeys(
-        run.shown_models for run in sorted(runs, key=lambda run: not is_baseline(run.models[0]))
-    ):
-        mine = [run for run in runs if run.shown_models == models]
-        usage = [run.usage for run in mine]
-        row: dict[str, Any] = {"models": models}
-        for title in columns:
-            these = [run for run in mine if column_of(run) == title]
-            values = [value for run in these if (value := run.metrics.get(metric)) is not None]
-            mark = "†" if any(run.invalid for run in these) else ""
-            row[title] = f"{fmean(values):.2f}{mark}" if values else "–"
-        calls = sum(each.llm_calls for each in usage)
-        row |= {
-            "failed_replies": sum(each.failed_replies for each in usage) / calls if calls else None,
-            "tool_calls": sum(each.tool_calls for each in usage),
-            "seconds_per_run": fmean(run.seconds for run in mine),
+def grouped(runs: Iterable[RunRecord], key: Callable[[RunRecord], Any]) -> dict[Any, list[RunRecord]]:
+    """The runs by a key; those of baselines first."""
+    groups: dict[Any, list[RunRecord]] = {}
+    for run in sorted(runs, key=lambda run: not is_baseline(run.models[0])):
+        groups.setdefault(key(run), []).append(run)
+    return groups
+
+
+def in_game(runs: Sequence[RunRecord]) -> str:
+    """The cooperation of runs of one game, and the share of their decisions that failed."""
+    if not runs:
+        return MISSING
+    values = [value for run in runs if (value := run.metrics.get("cooperation")) is not None]
+    mark = CREDIBLE if any(run.invalid for run in runs) else ""
+    failed = fmean(run.metrics["failed_decision_rate"] for run in runs)
+    return f"{f'{fmean(values):.2f}' if values else MISSING}{mark} ({failed:.0%})"
+
+
+def used(runs: Sequence[RunRecord]) -> dict[str, Any]:
+    """What runs used: the share of replies that failed, and per run the tokens read and written, and the time."""
+    calls = sum(run.usage.llm_calls for run in runs)
+    return {
+        "failed replies": f"{sum(run.usage.failed_replies for run in runs) / calls:.0%}" if calls else MISSING,
+        "tokens": round(fmean(run.usage.input_tokens + run.usage.output_tokens for run in runs)),
+        "seconds": round(fmean(run.seconds for run in runs)),
+    }
+
+
+def games_table(runs: Sequence[RunRecord], names: Iterable[str]) -> list[str]:
+    """A row for each model, with a cell for each game."""
+    return markdown(
+        {
+            "models": models,
+            **{n: in_game([run for run in mine if run.condition["game"] == n]) for n in names},
+            **used(mine),
         }
-        rows.append(row)
-    forms = {"failed_replies": ".0%", "seconds_per_run": ".1f"}
-    shown = [Column(name, form=forms.get(name)) for name in rows[0] if any(row[name] for row in rows)] if rows else []
-    return markdown(Table(metric, "", shown, rows)) if rows else ["No runs."]
+        for models, mine in grouped(runs, lambda run: run.shown_models).items()
+    )
+
+
+def lab_table(runs: Sequence[RunRecord]) -> list[str]:
+    """A row for each model alone, and one for its teams."""
+
+    def team(run: RunRecord) -> str:
+        return "one agent" if run.condition["organisation"] == "solo" else "four teams"
+
+    return markdown(
+        {
+            "models": models,
+            "who": who,
+            "skill": mine[0].metrics.get("skill"),
+            "tool calls": sum(run.usage.tool_calls for run in mine),
+            **used(mine),
+        }
+        for (models, who), mine in grouped(runs, lambda run: (run.shown_models, team(run))).items()
+    )
 
 
 def page(store_url: str, planned: Sequence[Play], missing: Sequence[str]) -> str:
@@ -173,15 +211,11 @@ def page(store_url: str, planned: Sequence[Play], missing: Sequence[str]) -> str
     lines += lacking(runs, planned)
     lines += [f"Left out: {reason}." for reason in missing]
     names = dict.fromkeys(play.condition["game"] for play in planned if play.kind == "game")
-    teams = {True: "skill alone", False: "skill in four teams"}
     lines += ["", "## Cooperation in games", "", *rules(GAME, GAME_NOTE), ""]
-    lines += models_table(games, lambda run: run.condition["game"], names, "cooperation")
+    lines += games_table(games, names)
     lines += ["", "## Skill in the lab", "", *rules(LAB, ANALYST_RULES), ""]
     lines += [*rules(TEAMS, "This is the team; the rest is as above."), ""]
-    lines += [
-        *models_table(lab, lambda run: teams[run.condition["organisation"] == "solo"], teams.values(), "skill"),
-        "",
-    ]
+    lines += [*lab_table(lab), ""]
     return "\n".join([*lines, *strong(), ""])
 
 
@@ -208,7 +242,6 @@ def strong() -> list[str]:
     """The runs of a strong model, which are not repeated here."""
     with STRONG.open(encoding="utf-8", newline="") as file:
         rows = [*csv.DictReader(file)]
-    table = Table("strong", "", [Column(name) for name in STRONG_COLUMNS], rows)
     return [
         "## Eleven lab runs of a strong model",
         "",
@@ -218,7 +251,7 @@ def strong() -> list[str]:
         "which cost two to three replies each: do not compare their scores with later ones. The last paper "
         "contradicts the correct findings that it states: its heuristic quality is .85, its provenance 0.",
         "",
-        *markdown(table),
+        *markdown(rows),
     ]
 
 

@@ -30,8 +30,8 @@ def test_the_page_shows_what_was_played_and_names_what_is_missing(
     assert "no-such-file.gguf" in text
     assert "Not measured yet: language models" in text
     [header, _, *rows] = [line for line in text.split("## Cooperation")[1].splitlines() if line.startswith("|")][:4]
-    assert header.startswith("| models | common-pool | public-goods | seconds per run |")
-    assert rows[0].startswith("| scripted:defect | 0.00 | 0.00 | ")
-    assert rows[1].startswith("| scripted:random | 0.59 | – | ")
+    assert header.startswith("| models | common-pool | public-goods | failed replies | tokens | seconds |")
+    assert rows[0].startswith("| scripted:defect | 0.00 (0%) | 0.00 (0%) | 0% | 3,480 | ")
+    assert rows[1].startswith("| scripted:random | 0.59 (0%) | – | 0% | 2,955 | ")
     assert text.count("No runs.") == 1
     assert "| ecology, four teams | 60 |" in text
