@@ -80,9 +80,8 @@ def biomarker(df: pd.DataFrame) -> Found:
 
 
 def anomaly(df: pd.DataFrame) -> Found:
-    """The gaps closed, and whatever is far from a running median."""
+    """Whatever is far from a running median."""
     sensors = list(df.columns[3:])
-    df = df.drop_duplicates("sample").replace(-999, np.nan)
     level = df[sensors].interpolate().bfill()
     rest = level - level.rolling(25, center=True, min_periods=1).median()
     far = (rest.abs() > 5 * rest.std()).to_numpy()
