@@ -45,7 +45,7 @@ def test_a_tournament_is_summed_up_and_can_be_looked_at(labmates: Labmates) -> N
         (["--model-for", "A"], "--model-for takes NAME=VALUE"),
         (["--model", "scripted:tit-for-tats"], "Did you mean 'tit-for-tat'"),
         (["--structure", "all"], "'ri', 'gc', 'sa'"),
-        (["--temptation", "1"], "temptation > reward > punishment > sucker"),
+        (["--temptation", "1", "--sucker", "0"], "temptation > reward or punishment > sucker"),
     ],
 )
 def test_wrong_input_is_told_with_exit_code_2(labmates: Labmates, more: list[str], told: str) -> None:
