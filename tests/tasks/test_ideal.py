@@ -29,7 +29,7 @@ def ideal_credits(name: str, difficulty: Difficulty, seeds: range) -> dict[str, 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_an_ideal_analysis_earns_nearly_everything(name: str) -> None:
-    assert ideal_credits(name, "medium", range(2))["accuracy"] >= 0.9
+    assert ideal_credits(name, "medium", range(4))["accuracy"] >= 0.9
 
 
 @pytest.mark.slow(HERE)
