@@ -66,9 +66,9 @@ def events(*parts: Json) -> Answer:
 def test_a_seats_money_for_prompts_includes_what_its_calls_in_flight_hold() -> None:
     seats = Seats(100, {"a": None, "b": 80})
     seats.by_name["a"].share.take(60)
-    price = Price(input="1")  # type: ignore[arg-type]  # a micro-dollar a token
+    price = Price(input="1")  # a micro-dollar a token
     assert [seats.most_input(seat, price) for seat in seats.by_name.values()] == [100, 40]
-    assert seats.most_input(seats.by_name["a"], Price(input="0")) is None  # type: ignore[arg-type]
+    assert seats.most_input(seats.by_name["a"], Price(input="0")) is None
 
 
 def test_a_chat_completion_is_passed_on_and_charged_at_its_true_usage() -> None:
