@@ -222,7 +222,7 @@ def _raw(body: Mapping[str, str]) -> bytes:
 
 _SERVER = "reply|finish|faults|notes|attempts|seconds|estimated|cached|raw|reasoning|[a-z_]+_tokens"
 RESTING = re.compile(
-    rf"events (\w+\.(at|seconds)|llm_call\.({_SERVER})|judge_call\.\w+|label\.\w+|error\.\w+)"
+    rf"events (\w+\.(at|seconds)|llm_call\.({_SERVER})|judge_call\.\w+|label\.\w+|error\.\w+|environment\.\w+)"
     r"|texts (|.*(llm_call|judge_call)\.(reply|raw|reasoning).*)"
     r"|columns (condition|id|started|seconds|attempt|most|settings|version|made|sandbox|error)"
     r"|manifest (code|environment|study|labmates)"
