@@ -128,6 +128,7 @@ async def test_a_client_that_reads_nothing_does_not_keep_a_run_from_ending() -> 
                 await asyncio.to_thread(client.recv, 1)
                 for _ in range(30):
                     live.tell({"type": "text", "text": "x" * 100_000})
+            assert not socket_of("r6").exists()
 
 
 async def test_a_client_that_has_asked_nothing_is_let_go_at_the_end() -> None:
