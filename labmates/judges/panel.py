@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -16,7 +16,7 @@ from labmates.errors import LabmatesError, UsageError, unknown_name
 from labmates.judges.base import Judge, Report, Score
 from labmates.judges.extraction import Extractor
 from labmates.judges.interview import JudgeCalls
-from labmates.judges.promises import PREFIX as PROMISES
+from labmates.judges.paper_rubric import PaperJudge
 from labmates.judges.promises import PromisesJudge
 from labmates.judges.registry import JUDGES, get_judge
 from labmates.judges.rubric import PREFIX, RubricJudge
@@ -32,6 +32,10 @@ ALWAYS: Final = ("heuristic", "verified")
 """The judges that score every run at its end; others can judge it then or later."""
 MEAN: Final = PREFIX.removesuffix(":")
 """The name of the mean of two or more model judges."""
+MODEL_JUDGES: Final[Mapping[str, type[RubricJudge | PromisesJudge]]] = {
+    judge.prefix: judge for judge in (RubricJudge, PaperJudge, PromisesJudge)
+}
+"""The judges that ask a model, by the prefix of its name."""
 EVERY_METRIC: Final = "all"
 """The metric of a judge that failed before it named any."""
 UNKNOWN_VERSION: Final = "?"
@@ -67,8 +71,7 @@ DEFAULT_PANEL: Final = Panel()
 
 def _model_of(judge: str) -> str:
     """The model of a judge; empty for a judge that is not a model."""
-    prefix = next((prefix for prefix in (PREFIX, PROMISES) if judge.startswith(prefix)), None)
-    return "" if prefix is None else judge.removeprefix(prefix)
+    return next((judge.removeprefix(prefix) for prefix in MODEL_JUDGES if judge.startswith(prefix)), "")
 
 
 def partial_judges(panel: Panel, models: Collection[str]) -> str | None:
@@ -83,8 +86,8 @@ def make_panel(judges: Sequence[str], extractor: str | None = None, *, always: S
     Parameters
     ----------
     judges
-        Names of registered judges, and models: ``provider:name`` to judge by rubrics, ``promises:provider:name`` to
-        judge promises.
+        Names of registered judges, and models: ``provider:name`` to judge by rubrics, ``paper:provider:name`` by the
+        paper's, ``promises:provider:name`` to judge promises.
     extractor
         A model; by default the first model among the `judges`.
 
@@ -99,11 +102,10 @@ def make_panel(judges: Sequence[str], extractor: str | None = None, *, always: S
 
 
 def _full_name(text: str) -> str:
-    model = text.strip().removeprefix(PREFIX)
-    if model.startswith(PROMISES):
-        return f"{PROMISES}{parse_model(model.removeprefix(PROMISES))}"
-    if ":" in model:
-        return f"{PREFIX}{parse_model(model)}"
+    name = text.strip()
+    prefix, model = next(((each, _model_of(name)) for each in MODEL_JUDGES if name.startswith(each)), (PREFIX, name))
+    if ":" in model or prefix != PREFIX:
+        return f"{prefix}{parse_model(model)}"
     if model == MEAN:
         raise UsageError(f"'{MEAN}' is not a judge: name the model, for instance openai:gpt-5.4-mini")
     if model not in JUDGES:
@@ -156,10 +158,8 @@ def open_judge(name: str, panel: Panel, call: JudgeCalls, thinkers: set[str] | N
     """The judge called `name`; `call` and `thinkers` are those of a `ModelJudge`."""
 
     def make() -> Judge:
-        if name.startswith(PREFIX):
-            return RubricJudge(name.removeprefix(PREFIX), call, thinkers)
-        if name.startswith(PROMISES):
-            return PromisesJudge(name.removeprefix(PROMISES), call, thinkers)
+        if model := _model_of(name):
+            return next(kind for prefix, kind in MODEL_JUDGES.items() if name.startswith(prefix))(model, call, thinkers)
         if name == VerifiedJudge.name and JUDGES.is_own(name) and panel.extractor:
             return VerifiedJudge(Extractor(panel.extractor, call, thinkers))
         return get_judge(name)

@@ -8,7 +8,7 @@ from labmates.budgets.ledger import UNLIMITED, Ledger
 from labmates.budgets.prices import PriceList
 from labmates.judges.base import Report
 from labmates.judges.referee import Gullible, Referee
-from labmates.judges.rubric import RubricJudge, question
+from labmates.judges.rubric import RubricJudge
 from labmates.models.hub import ModelHub
 from labmates.models.options import ModelOptions
 from labmates.models.scripted.base import Heard
@@ -50,7 +50,7 @@ async def test_only_the_gullible_one_obeys_an_order_that_the_screen_misses() -> 
 
 
 def test_the_text_renders_all_facts() -> None:
-    check_rendered([question(report_of(), "m1", "The report says 4.5 of 7.").human()])
+    check_rendered([RubricJudge.question(report_of(), "m1", "The report says 4.5 of 7.").human()])
 
 
 @pytest.mark.parametrize("model", [Referee, Gullible])

@@ -40,6 +40,8 @@ class Element(BaseModel):
     def _says_why(self) -> Element:
         if self.state != "works" and not self.reason:
             raise ValueError(f"'{self.element}' {self.state}: a reason is missing")
+        if self.command and not self.shows:
+            raise ValueError(f"'{self.element}': the text that its command prints is missing")
         if self.state == "works" and not (self.command or self.reason):
             raise ValueError(f"'{self.element}' works: a command is missing")
         return self
@@ -64,8 +66,9 @@ def coverage_page() -> str:
     """The Markdown of the page."""
     parts = [
         "# Coverage of the papers",
-        "A test runs every command on a store with small runs and looks for a text of the element in its output; no "
-        "element rests on help texts. Commands that analyse need runs in the store. **Bold**: differs from the paper. "
+        "**Proof**: a test runs every command on a store with small runs, and looks for a text of the element in what "
+        "it prints; help texts prove nothing. An element without a command has no proof. Commands that analyse need "
+        "runs in the store. **Bold**: differs from the paper. "
         f"…: `{_PROMPTS.strip()}`.",
     ]
     for paper in papers():

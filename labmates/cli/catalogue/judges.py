@@ -28,11 +28,9 @@ if TYPE_CHECKING:
 
 def _model_judges() -> Mapping[str, type[Any]]:
     """Judge models by name, with MODEL in place of ``provider:name``."""
-    from labmates.judges.promises import PREFIX as PROMISES
-    from labmates.judges.promises import PromisesJudge
-    from labmates.judges.rubric import RubricJudge
+    from labmates.judges.panel import MEAN, MODEL_JUDGES
 
-    return {"MODEL": RubricJudge, f"{PROMISES}MODEL": PromisesJudge}
+    return {f"{prefix}MODEL".removeprefix(f"{MEAN}:"): judge for prefix, judge in MODEL_JUDGES.items()}
 
 
 def _facts(judge: Any) -> dict[str, Any]:
@@ -46,7 +44,7 @@ def _facts(judge: Any) -> dict[str, Any]:
 def show(_lab: Lab, params: Named) -> Iterator[Result]:
     """Show a judge: metrics, rules, version, and the prompts of a judge model.
 
-    NAME is a registered judge, provider:name, promises:provider:name, or the literal word MODEL.
+    NAME is a registered judge, provider:name, paper:provider:name, promises:provider:name, or the literal word MODEL.
     """
     judge = _judge_named(params.name)
     with JUDGES.guarded(params.name, "can't be shown"):
@@ -66,13 +64,11 @@ def show(_lab: Lab, params: Named) -> Iterator[Result]:
 
 
 def _judge_named(name: str) -> Any:
-    from labmates.judges.promises import PREFIX as PROMISES
-    from labmates.judges.rubric import PREFIX
+    from labmates.judges.panel import MEAN, MODEL_JUDGES
 
-    of_models = _model_judges()
-    if name.startswith(PROMISES):
-        return of_models[f"{PROMISES}MODEL"]
-    return of_models["MODEL"] if name in (*of_models, PREFIX.removesuffix(":")) or ":" in name else get_judge(name)
+    if name in (MEAN, "MODEL") or ":" in name:
+        return MODEL_JUDGES.get(f"{name.partition(':')[0]}:", MODEL_JUDGES[f"{MEAN}:"])
+    return get_judge(name)
 
 
 class CheckParams(Params):
@@ -95,10 +91,9 @@ def check(lab: Lab, params: CheckParams) -> Iterator[Result]:
     there are errors, else 0.
     """
     from labmates.judges.conformance import sample_cases, try_judge
-    from labmates.judges.promises import PREFIX as PROMISES
-    from labmates.judges.rubric import PREFIX
+    from labmates.judges.panel import MODEL_JUDGES
 
-    if params.judge.partition(":")[0] in (*PROVIDERS, SCRIPTED, PREFIX.removesuffix(":"), PROMISES.removesuffix(":")):
+    if f"{params.judge.partition(':')[0]}:" in (*(f"{name}:" for name in (*PROVIDERS, SCRIPTED)), *MODEL_JUDGES):
         raise UsageError(f"'{params.judge}' is a model; try: labmates judge RUN --judge {params.judge}")
     with using_task(params.task) as task:
         cases = sample_cases(task, params.seed, params.difficulty)
