@@ -14,6 +14,7 @@ from labmates_populations.condition import Game
 from sitegen.coverage import coverage_page, papers
 from tests.profiles.simulated_studies import write_prediction, write_proximity
 from tests.support.command_line import Labmates
+from tests.support.coopeval import published
 from tests.support.strategies import library
 
 pytestmark = pytest.mark.xdist_group("coverage")
@@ -29,6 +30,7 @@ def labmates(tmp_path_factory: pytest.TempPathFactory) -> Labmates:
     bodies = {"collective": "return C", "selfish": "return D"}
     strategies, *_ = [library(folder / "strategies", game, gpt=bodies) for game in get_args(Game)[:3]]
     (folder / "my-pool.yaml").write_text(POOL)
+    published(folder / "CoopEval", "run1")
     write_prediction(folder)
     write_proximity(folder / "simulations.csv")
     asyncio.run(_fill(f"sqlite:///{folder}/labmates.db", {"game": "public-goods", "strategies": str(strategies)}))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
-from pydantic import Field
+from pydantic import DirectoryPath, Field
 
 from labmates.errors import UsageError
 from labmates.stats.figures import paged
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from labmates.stats.ratings import Cell, Rated, Summary
     from labmates.stats.tables import Column
+    from labmates.workflows.dilemmas.published import Unread
     from labmates.workflows.dilemmas.records import CrossPlay
 
     _Drawn = tuple[str, Callable[[pd.DataFrame], list[Callable[[], Figure]]]]
@@ -69,6 +70,11 @@ class RatingsParams(Params):
         description="Rate a JSON file of recorded payoffs instead of runs: models, and cells with the payoffs of "
         "matches.",
     )
+    published: DirectoryPath | None = Field(
+        None,
+        description="Rate the published data of CoopEval (a checkout of its repository, or the folder of a run) "
+        "instead of runs, beside the published ratings; with --summary, as your own.",
+    )
     use: Literal["expected", "sampled"] = Field(
         "expected",
         description="Payoffs of runs: expected (from the players' distributions) or sampled (from the drawn actions).",
@@ -91,12 +97,12 @@ def ratings(runs: Runs, params: RatingsParams) -> Result:
 
     A model with more than 20 % failed decisions is excluded, and the others are rated among themselves.
     """
-    from labmates.stats.ratings import ALL_GAMES
-    from labmates.workflows.dilemmas.dot_figures import ALL
     from labmates.workflows.dilemmas.ratings import cells_table, summaries_table
 
-    if params.payoffs is not None and (runs.ids or runs.study):
-        raise UsageError("rate a file of payoffs or runs, not both")
+    if (params.payoffs is not None) + (params.published is not None) + bool(runs.ids or runs.study) > 1:
+        raise UsageError("rate runs, a file of payoffs or published data, only one of these")
+    if params.published is not None:
+        return _of_published(params.published, params)
     cells, make_summaries = _rated(runs, params)
     summaries = make_summaries() if params.summary else []
     is_rated = any(rated.cell.models for rated in cells) or any(summary.models for summary in summaries)
@@ -106,12 +112,34 @@ def ratings(runs: Runs, params: RatingsParams) -> Result:
     else:
         tables = [cells_table(cells, steps=params.steps)]
     fault = "no model is rated: too many decisions of each of them failed (see --keep-failed)"
-    alt = "Mean payoff and fitness of each model in each game under each mechanism; the numbers are in the table."
-    summarised = cache(lambda: summaries or make_summaries())
-    titles = [*(game for game in games if game != ALL_GAMES), ALL]
-    draws = [partial(_figure, summarised, title) for title in titles]
-    figures = paged("ratings", "Ratings of models", alt, draws)
+    figures = _figures(cache(lambda: summaries or make_summaries()), games)
     return Result(tables, figures=figures, fault=None if is_rated else fault)
+
+
+def _of_published(folder: Path, params: RatingsParams) -> Result:
+    from labmates.stats.ratings import Evolution, summarise
+    from labmates.workflows.dilemmas.published import rate_published
+    from labmates.workflows.dilemmas.published_tables import published_tables
+    from labmates.workflows.dilemmas.ratings import summaries_table
+
+    published, unread = rate_published(folder, Evolution(params.steps, params.rate))
+    summaries = cache(lambda: summarise(each.rated for each in published))
+    tables = [summaries_table(summaries(), steps=params.steps)] if params.summary else published_tables(published)
+    games = dict.fromkeys(each.rated.cell.game for each in published)
+    return Result(tables, figures=_figures(summaries, games), fault=_left_out(unread))
+
+
+def _left_out(unread: Sequence[Unread]) -> str | None:
+    return "\n".join(f"{each.path} is left out: {each.reason}" for each in unread) or None
+
+
+def _figures(summarised: Callable[[], Sequence[Summary]], games: Iterable[str]) -> list[Drawing]:
+    from labmates.stats.ratings import ALL_GAMES
+    from labmates.workflows.dilemmas.dot_figures import ALL
+
+    alt = "Mean payoff and fitness of each model in each game under each mechanism; the numbers are in the table."
+    titles = [*(game for game in games if game != ALL_GAMES), ALL]
+    return list(paged("ratings", "Ratings of models", alt, [partial(_figure, summarised, title) for title in titles]))
 
 
 def _figure(summarised: Callable[[], Sequence[Summary]], title: str) -> Figure | None:
@@ -183,6 +211,11 @@ class ChoicesParams(Params):
     """Parameters of the analysis of choices."""
 
     tables: tuple[TableName, ...] = Field((), description="Print only this table; repeatable.")
+    published: DirectoryPath | None = Field(
+        None,
+        description="Show the published records of CoopEval (a checkout of its repository, or the folder of a run) "
+        "instead of runs.",
+    )
 
 
 def choices(runs: Runs, params: ChoicesParams) -> Result:
@@ -198,9 +231,16 @@ def choices(runs: Runs, params: ChoicesParams) -> Result:
     """
     from labmates.stats.tables import Table
     from labmates.workflows.dilemmas import frames
+    from labmates.workflows.dilemmas.published import published_plays
     from labmates.workflows.dilemmas.records import cross_plays
 
-    plays = cross_plays(runs)
+    unread: Sequence[Unread] = ()
+    if params.published is None:
+        plays = cross_plays(runs)
+    elif runs.ids or runs.study:
+        raise UsageError("show runs or published records, not both")
+    else:
+        plays, unread = published_plays(params.published)
     computed: dict[str, pd.DataFrame] = {
         name: getattr(frames, f"{name}_frame")(plays)
         for name in params.tables or (name for name in TABLES if name not in _ON_REQUEST)
@@ -214,6 +254,7 @@ def choices(runs: Runs, params: ChoicesParams) -> Result:
         tables,
         figures=[*_drawings_of_tables(filled, plays), *_drawings_of_metagames(plays)],
         objects=[{"table": table.name, **row} for table in tables for row in table.rows],
+        fault=_left_out(unread),
     )
 
 
