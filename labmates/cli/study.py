@@ -346,6 +346,11 @@ def _print_plan(plan: Plan) -> None:
             f"compare --by {each.parameter}: minimum detectable difference in {each.metric} (80 % power): {least} "
             f"({each.data_sets} data sets{together}; spread {each.spread:.3f}, {known})"
         )
+    from labmates.util.grouping import grouped
+
+    for test, effects in grouped((each.test, each) for each in plan.powers).items():
+        say(f"{test}: simulated probability of p < .05:")
+        print_grid(["true effect", "power"], [[each.effect, f"{each.power:.2f}"] for each in effects], [False, True])
 
 
 def _short(number: int) -> str:

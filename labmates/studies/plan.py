@@ -27,7 +27,7 @@ from labmates.studies.study import Bound, Charged
 from labmates.util.bounded_yaml import Source
 from labmates.util.grouping import grouped
 from labmates.workflows.analyses.matching import Matched, costs, factor_of, observed, varying
-from labmates.workflows.protocol.experiment import EXPERIMENTS, Condition, Estimate, condition_of
+from labmates.workflows.protocol.experiment import EXPERIMENTS, Condition, Estimate, Power, condition_of
 
 _MOST_MEASURED = 5000
 _MOST_COMPARED = 500  # conditions whose comparisons are simulated
@@ -84,6 +84,7 @@ class Plan:
     spent: int  # cost so far, in micro-dollars
     models: tuple[ModelPlan, ...]  # the remaining runs, by model
     detectable: tuple[Detectable, ...]
+    powers: tuple[Power, ...]  # of the experiment's own tests
 
     def total(self) -> ModelPlan:
         """The sum over all models."""
@@ -101,7 +102,15 @@ class Plan:
             for plan in self.models
         ]
         amounts = {"cap": _money(self.cap), "spent": format_dollars(self.spent)}
-        return asdict(self) | amounts | {"models": models, "detectable": list(map(asdict, self.detectable))}
+        return (
+            asdict(self)
+            | amounts
+            | {
+                "models": models,
+                "detectable": list(map(asdict, self.detectable)),
+                "powers": list(map(asdict, self.powers)),
+            }
+        )
 
 
 def _money(amount: int | None) -> str | None:
@@ -138,6 +147,7 @@ def make_plan(spec: StudySpec, store: Store | None, source: Source | None = None
     by_model: dict[str, _Needs] = {}
     number = 0
     planned: list[RunRecord] = []
+    conditions: list[Condition] = []
     for key, condition in each_condition(spec, source, catalog):
         left = spec.replicates - sum((key, replicate) in done for replicate in range(spec.replicates)) if done else None
         model = " + ".join(condition.models())
@@ -146,6 +156,7 @@ def make_plan(spec: StudySpec, store: Store | None, source: Source | None = None
         by_model[model].add(condition, spec.replicates if left is None else left, bound.of(condition))
         number += 1
         if number <= _MOST_COMPARED:
+            conditions.append(condition)
             values = condition.model_dump(mode="json")
             planned.append(RunRecord(key, spec.kind, key, 0, 0, values, condition.models()))
     runs_in_all = number * spec.replicates
@@ -159,6 +170,7 @@ def make_plan(spec: StudySpec, store: Store | None, source: Source | None = None
         spent=spent,
         models=tuple(needs.plan() for needs in by_model.values()),
         detectable=tuple(_detectable(spec, ended, planned)) if number <= _MOST_COMPARED else (),
+        powers=tuple(tests(conditions, spec.replicates)) if (tests := EXPERIMENTS.get(spec.kind).powers) else (),
     )
 
 

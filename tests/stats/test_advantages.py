@@ -26,25 +26,6 @@ def test_an_advantage_is_found_where_there_is_one_and_seldom_where_there_is_none
     assert sum(p(0.45, 0.3, 0.25) < 0.05 for _ in range(50)) >= 45
 
 
-def test_few_tournaments_tell_an_effect_like_the_papers_and_twenty_do() -> None:
-    """The power of H2 in docs/tournaments: one-shot rates of Qwen3, 30 or 18 first moves in each tournament."""
-
-    def power(tournaments: int) -> float:
-        rng = np.random.default_rng(0)
-        told = 0
-        for _ in range(100):
-            groups = [
-                rng.binomial(moves, np.clip(rng.normal(rate, 0.05, tournaments), 0, 1)) / moves
-                for rate, moves in ((0.27, 30), (0.26, 18), (0.39, 30))
-            ]
-            p = advantage(groups[2].tolist(), [group.tolist() for group in groups[:2]], SHARE.difference()).p
-            told += p is not None and p < 0.05
-        return told / 100
-
-    assert 0.25 <= power(5) <= 0.5
-    assert power(20) >= 0.9
-
-
 def test_an_advantage_is_over_the_larger_of_the_others() -> None:
     found = advantage([0.5, 0.6, 0.55], [[0.1, 0.1], [0.3, 0.4, 0.35]], SHARE.difference())
     assert found.difference.value == pytest.approx(0.2)

@@ -185,6 +185,15 @@ def no_state(condition: Condition, seed: int) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
+class Power:
+    """The probability that a test of an experiment tells an effect (p < .05), before any run."""
+
+    test: str
+    effect: str
+    power: float
+
+
+@dataclass(frozen=True)
 class Experiment(Generic[C]):
     """An experiment: everything that the command line, studies, the viewer and reports need to know of it.
 
@@ -233,6 +242,8 @@ class Experiment(Generic[C]):
     cells
         What models got against each other in its completed runs, for ratings; the second argument keeps models of which
         too many decisions failed.
+    powers
+        The power of its own tests, from the conditions of a study and the number of replicates of each.
     described
         A condition's JSON data without the parameters that have no effect in it.
     """
@@ -255,6 +266,7 @@ class Experiment(Generic[C]):
     judged: Callable[[Sequence[ScoreEvent]], Mapping[str, float]] | None = None
     players: Callable[[Runs], Iterable[Player]] | None = None
     cells: Callable[[Runs, bool], Sequence[Cell]] | None = None
+    powers: Callable[[Sequence[Any], int], Iterable[Power]] | None = None
     described: Callable[[Mapping[str, Any]], Mapping[str, Any]] = dict
     primary: str = ""
     usable: str = ""

@@ -63,4 +63,5 @@ TOURNAMENT = Experiment(
     tables=lazy("labmates.workflows.tournament.page:tables"),
     players=lazy("labmates.workflows.tournament.design:players"),
     cells=lazy("labmates.workflows.tournament.design:cells"),
+    powers=lazy("labmates.workflows.tournament.power:powers"),
 )
