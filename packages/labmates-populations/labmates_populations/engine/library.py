@@ -345,13 +345,15 @@ def files_for(folder: Path, game: str, models: Sequence[str] = ()) -> list[Strat
     Raises
     ------
     UsageError
-        If there are none, or one of the models has none.
+        If there are none, one of the models has none, or a model has two files.
     """
     found = strategy_files(folder)
     fitting = [file for file in found if file.game == game or (file.game is None and len(found) == 1)]
     if not fitting:
         raise UsageError(f"{folder} holds no strategies for {game}")
     known = [file.model for file in fitting]
+    if twice := [str(file.path) for file in fitting if known.count(file.model) > 1]:
+        raise UsageError(f"these files have the strategies of one model for {game}; keep or rename: {', '.join(twice)}")
     for model in models:
         if model not in known:
             raise UsageError(f"{folder} has no strategies of '{model}' for {game}; it has those of {', '.join(known)}")

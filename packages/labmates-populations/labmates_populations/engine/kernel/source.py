@@ -12,7 +12,7 @@ import resource
 import socket
 from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from io import StringIO
 from types import CodeType
@@ -141,7 +141,7 @@ def read_source(text: str, name: str) -> list[Source]:
     """The strategies of a file; UnreadableError for invalid or too large files."""
     if text.count(_CLASS) < _MOST_CLASSES:
         with contextlib.suppress(_UnsplitError, *_UNREADABLE):  # the whole file is read instead, or is the error
-            return list(_read(_pieces(text), name))
+            return _once(_read(_pieces(text), name))
     try:
         found = sum(map(_is_strategy, ast.parse(text).body))
     except _UNREADABLE as error:
@@ -151,9 +151,20 @@ def read_source(text: str, name: str) -> list[Source]:
     if found > _MOST_CLASSES:
         raise UnreadableError(f"{name} holds {found} strategies; at most {_MOST_CLASSES} are allowed")
     try:
-        return list(_read([text], name))
+        return _once(_read([text], name))
     except _UNREADABLE as error:
         raise UnreadableError(f"{name} can't be compiled: {error}") from error
+
+
+def _once(sources: Iterable[Source]) -> list[Source]:
+    """The strategies of a file; of several classes with the same name the last one counts, as in Python."""
+    found = list(sources)
+    last = {source.found.name: source.found.line for source in found}
+    for at, source in enumerate(found):
+        if (line := last[source.found.name]) != source.found.line:
+            problem = f"line {source.found.line}: the class is defined again on line {line}, which counts"
+            found[at] = Source(replace(source.found, problems=(*source.found.problems, problem)), b"")
+    return found
 
 
 def _pieces(text: str) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import zlib
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -278,9 +279,18 @@ def _assert_same_alone(body: str, methods: str) -> None:
 
 
 def test_compiled_strategies_do_what_they_do_in_a_process_of_their_own() -> None:
+    _assert_same_in_both([*((body, "") for body in FIT.values()), *random_bodies(4, seed=1)])
+
+
+@pytest.mark.slow("packages/labmates-populations/tests/populations/engine/test_compiler.py")
+def test_sixty_random_programs_do_what_they_do_in_a_process_of_their_own() -> None:
+    _assert_same_in_both(random_bodies(60, seed=1))
+
+
+def _assert_same_in_both(bodies: Sequence[tuple[str, str]]) -> None:
+    """Play strategies compiled and in processes, with the same opponents and random numbers."""
     game = make_repeated("collective-risk", 4, 6)
     others = np.random.default_rng(0).random((3, game.n_rounds, 3)) < 0.5
-    bodies = [*((body, "") for body in FIT.values()), *random_bodies(60, seed=1)]
     alone = [(f"(lambda: 0)\n{body}", methods) for body, methods in bodies]
     text = HEAD + "".join(
         strategy(body, name=f"Strategy_SELFISH_{number}", init="self.k = 1\nself.kept = [1]") + methods

@@ -416,6 +416,29 @@ def test_libraries_are_imported_unchanged_and_know_their_genes(workers: Workers,
             load_population(workers, published, "public-goods", **wrong)
 
 
+def test_of_a_class_that_is_defined_twice_the_last_one_plays(workers: Workers, tmp_path: Path) -> None:
+    """As in Python; the first is refused with the lines of both, whether or not the file can be read class by class."""
+    for name, between in (("split", ""), ("whole", "\nLATE = 1\n")):
+        folder = tmp_path / name
+        twice = [strategy(f"return {action}") for action in "DC"]
+        write(folder, twice[0], between, twice[1], strategy("return D", name="Strategy_SELFISH_2"))
+        population = load_population(workers, folder, "public-goods")
+        [played] = [index for index, other in population.names.items() if other == "model:Strategy_SELFISH_1"]
+        [problem] = population.refused["model:Strategy_SELFISH_1"]
+        assert "the class is defined again on line " in problem
+        batch = Batch(make_repeated("public-goods", 2, 3, {"k": 1.5}), np.array([[played, played]]), seed=0)
+        assert workers.play([batch])[0].actions[0].all()
+
+
+def test_two_files_of_one_model_for_a_game_are_refused(workers: Workers, tmp_path: Path) -> None:
+    for folder in ("public-goods", "public_goods"):
+        write(tmp_path / folder, strategy("return C"))
+    with pytest.raises(
+        UsageError, match=r"one model for public-goods; keep or rename: .*goods/model\.py, .*goods/model"
+    ):
+        load_population(workers, tmp_path, "public-goods")
+
+
 def test_more_libraries_may_be_in_use_than_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("labmates_populations.engine.crew._MOST_LIBRARIES", 1)
     names = ("public-goods", "collective-risk")
