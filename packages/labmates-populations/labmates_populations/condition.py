@@ -333,6 +333,53 @@ class EvolutionCondition(PopulationCondition):
         return self
 
 
+class MixedCondition(PopulationCondition, PlayCondition):
+    """Let chat models play repeated games in groups with strategies written as code."""
+
+    kind: ClassVar[str] = "mixed"
+    material: ClassVar[frozenset[str]] = PopulationCondition.material | {"groups", "chats"}
+
+    game: Literal["public-goods", "collective-risk", "common-pool"] = Field(description="The game.")
+    model: ModelRef = Field(description="The chat model, provider:name (see: labmates models).")
+    chats: int = Field(1, ge=1, le=4095, description="Players of each group that are the chat model.")
+    groups: int = Field(5, ge=1, le=1000, description="Groups; their strategies are drawn from the library.")
+    model_names: ModelNames = ()
+    attitudes: Attitudes = ()
+
+    @property
+    def coded(self) -> int:
+        """Players of each group that are strategies."""
+        return self.group_size - self.chats
+
+    @property
+    def chosen(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The authors and the attitudes."""
+        return self.model_names, self.attitudes
+
+    @field_validator("attitudes", "model_names")
+    @classmethod
+    def _in_order(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(sorted(set(value)))
+
+    @model_validator(mode="after")
+    def _both_kinds(self) -> MixedCondition:
+        if self.coded < 1:
+            raise fault(self, "chats", f"must be less than the group size ({self.group_size})")
+        if shared := sorted({"noise", "continuation", "sources"} & self.rules.keys()):
+            raise fault(self, "rules", f"{shared[0]} is only for groups without chat models")
+        return self
+
+    def models(self) -> list[str]:
+        """The chat model."""
+        return [self.model]
+
+    def check(self) -> None:
+        """Check that the model is known."""
+        from labmates.models.names import parse_model
+
+        parse_model(self.model)
+
+
 PROMPTS_VERSION = "3"
 """The version of the prompts in the folder ``prompts``; raise it whenever they change."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from labmates.registry import lazy
 from labmates.stats.domains import COUNT, SHARE
 from labmates.workflows.protocol.experiment import Estimate, Experiment, Metric
-from labmates_populations.condition import EvolutionCondition, SelfplayCondition, StrategiesCondition
+from labmates_populations.condition import EvolutionCondition, MixedCondition, SelfplayCondition, StrategiesCondition
 
 SELFPLAY_METRICS = (
     Metric("welfare_collective", "payoff per round if all are collective"),
@@ -55,6 +55,33 @@ EVOLUTION = Experiment(
     shared=lazy("labmates_populations.engine.crew:open_crew"),
     page=lazy("labmates_populations.page:evolution_sections"),
     primary="welfare_efficiency",
+)
+
+MIXED_METRICS = (
+    Metric("chat_cooperation", "share of decisions of chat models that cooperate", SHARE, "higher", headline=True),
+    Metric("code_cooperation", "share of decisions of strategies that cooperate", SHARE, "higher", headline=True),
+    Metric("chat_payoff", "payoff of a chat model per round", headline=True),
+    Metric("code_payoff", "payoff of a strategy per round", headline=True),
+    Metric("efficiency", "welfare between the game's bounds", SHARE, "higher"),
+    Metric("failed_decision_rate", "share of decisions of chat models without a usable reply", SHARE, "lower"),
+    Metric("error_rate", "share of decisions of strategies that failed", SHARE, "lower"),
+)
+
+
+def estimate_mixed(condition: MixedCondition) -> Estimate:
+    """The expected calls of a run without repair turns: a prompt grows by a line a round."""
+    calls = condition.groups * condition.chats * condition.rounds
+    return Estimate(calls, calls * (330 + 10 * condition.rounds), calls * 15, 2 * condition.rounds)
+
+
+MIXED = Experiment.plain(
+    "mixed",
+    MixedCondition,
+    lazy("labmates_populations.mixed:play"),
+    MIXED_METRICS,
+    example="labmates run mixed --game public-goods --strategies strategies --model scripted:conditional --chats 2",
+    estimate=estimate_mixed,
+    shared=lazy("labmates_populations.engine.crew:open_crew"),
 )
 
 STRATEGIES_METRICS = (
