@@ -18,7 +18,7 @@ from labmates.judges.interview import REPAIR, digest
 from labmates.judges.rubric import KIND, Flags, Level, Reason, RubricJudge
 from labmates.models.orders import Order
 
-SYSTEM = """You are a reviewer with expert knowledge of science. Teams of AI agents wrote the reports that you review: \
+SYSTEM = """You are an expert who reviews scientific work. Teams of AI agents wrote the reports that you review: \
 language models that worked one after the other, analysed a data set and wrote down what they found. You get one \
 report at a time, and rate it on three metrics by the rubrics below.
 
@@ -27,7 +27,7 @@ else."""
 
 QUESTION = Template("""## The task
 
-Science task: $title
+Scientific task: $title
 Its description: $brief
 
 ## The truth: what is known about the data set

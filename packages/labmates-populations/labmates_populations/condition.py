@@ -333,10 +333,10 @@ class EvolutionCondition(PopulationCondition):
         return self
 
 
-class MixedCondition(PopulationCondition, PlayCondition):
+class MixedplayCondition(PopulationCondition, PlayCondition):
     """Let chat models play repeated games in groups with strategies written as code."""
 
-    kind: ClassVar[str] = "mixed"
+    kind: ClassVar[str] = "mixedplay"
     material: ClassVar[frozenset[str]] = PopulationCondition.material | {"groups", "chats"}
 
     game: Literal["public-goods", "collective-risk", "common-pool"] = Field(description="The game.")
@@ -362,7 +362,7 @@ class MixedCondition(PopulationCondition, PlayCondition):
         return tuple(sorted(set(value)))
 
     @model_validator(mode="after")
-    def _both_kinds(self) -> MixedCondition:
+    def _both_kinds(self) -> MixedplayCondition:
         if self.coded < 1:
             raise fault(self, "chats", f"must be less than the group size ({self.group_size})")
         if shared := sorted({"noise", "continuation", "sources"} & self.rules.keys()):

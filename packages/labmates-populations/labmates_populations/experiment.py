@@ -5,7 +5,12 @@ from __future__ import annotations
 from labmates.registry import lazy
 from labmates.stats.domains import COUNT, SHARE
 from labmates.workflows.protocol.experiment import Estimate, Experiment, Metric
-from labmates_populations.condition import EvolutionCondition, MixedCondition, SelfplayCondition, StrategiesCondition
+from labmates_populations.condition import (
+    EvolutionCondition,
+    MixedplayCondition,
+    SelfplayCondition,
+    StrategiesCondition,
+)
 
 SELFPLAY_METRICS = (
     Metric("welfare_collective", "payoff per round if all are collective"),
@@ -68,18 +73,18 @@ MIXED_METRICS = (
 )
 
 
-def estimate_mixed(condition: MixedCondition) -> Estimate:
+def estimate_mixed(condition: MixedplayCondition) -> Estimate:
     """The expected calls of a run without repair turns: a prompt grows by a line a round."""
     calls = condition.groups * condition.chats * condition.rounds
     return Estimate(calls, calls * (330 + 10 * condition.rounds), calls * 15, 2 * condition.rounds)
 
 
-MIXED = Experiment.plain(
-    "mixed",
-    MixedCondition,
-    lazy("labmates_populations.mixed:play"),
+MIXEDPLAY = Experiment.plain(
+    "mixedplay",
+    MixedplayCondition,
+    lazy("labmates_populations.mixedplay:play"),
     MIXED_METRICS,
-    example="labmates run mixed --game public-goods --strategies strategies --model scripted:conditional --chats 2",
+    example="labmates run mixedplay --game public-goods --strategies strategies --model scripted:conditional --chats 2",
     estimate=estimate_mixed,
     shared=lazy("labmates_populations.engine.crew:open_crew"),
 )

@@ -31,6 +31,17 @@ KINDS: Mapping[str, OtherKind] = {
         forged={"metrics": "error_rate"},
         field="metrics.error_rate",
     ),
+    "mixedplay": OtherKind(
+        lambda folder: {
+            "game": "public-goods",
+            "model": "scripted:conditional",
+            "groups": 1,
+            **population(folder),
+        },
+        told="Strategy_COLLECTIVE|chat cooperation|payoff",
+        forged={"metrics": "error_rate"},
+        field="metrics.error_rate",
+    ),
     "strategies": OtherKind(
         lambda _: {"model": "scripted:author", "game": "public-goods", "attitude": "collective", "number": 1},
         told="Strategies|Strategy_COLLECTIVE_1|def __call__",

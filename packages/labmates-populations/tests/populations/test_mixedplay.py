@@ -12,16 +12,16 @@ import labmates
 from labmates.condition_types import Kind
 from labmates.records.events import DecisionEvent, LLMCallEvent, PayoffEvent
 from labmates.records.store import Store
-from labmates_populations.condition import MixedCondition
-from labmates_populations.mixed import Played, order_of_round
-from labmates_populations.mixed_players import STRATEGIES
+from labmates_populations.condition import MixedplayCondition
+from labmates_populations.mixedplay import Played, order_of_round
+from labmates_populations.mixedplay_players import STRATEGIES
 from labmates_populations.repeated import make_repeated
 from tests.support.command_line import Labmates
 from tests.support.orders import check_rendered
 from tests.support.small_model import SMOLLM2
 from tests.support.strategies import library
 
-GAMES = get_args(MixedCondition.model_fields["game"].annotation)
+GAMES = get_args(MixedplayCondition.model_fields["game"].annotation)
 CONDITIONAL = "last = history.opponent_cooperators[-1:]\nreturn C if not len(last) or last[0] == 3 else D"
 
 
@@ -37,7 +37,7 @@ def play(folder: Path, **condition: Any) -> labmates.Run:
     """Play a run of a mixed group of four."""
     given: dict[str, Any] = {"game": "public-goods", "rounds": 5, "groups": 2, **condition}
     [run] = labmates.run(
-        Kind("mixed"), strategies=str(folder / "strategies"), store=f"sqlite:///{folder}/runs.db", **given
+        Kind("mixedplay"), strategies=str(folder / "strategies"), store=f"sqlite:///{folder}/runs.db", **given
     )
     return run
 
@@ -87,7 +87,7 @@ def test_a_run_is_the_same_again_and_its_record_replays(folder: Path) -> None:
 
 def test_the_text_renders_all_facts() -> None:
     for name in GAMES:
-        condition = MixedCondition.model_construct(
+        condition = MixedplayCondition.model_construct(
             game=name, group_size=4, chats=2, groups=1, rounds=3, strategies="", model="scripted:grim"
         )
         game = make_repeated(name, 4, 3)
@@ -107,7 +107,7 @@ def test_the_text_renders_all_facts() -> None:
     ],
 )
 def test_what_cannot_be_played_is_refused(folder: Path, options: list[str], said: str) -> None:
-    asked = ["run", "mixed", "--game", "public-goods", "--strategies", "strategies", "--model", "scripted:grim"]
+    asked = ["run", "mixedplay", "--game", "public-goods", "--strategies", "strategies", "--model", "scripted:grim"]
     done = Labmates(folder)(*asked, *options)
     assert done.code in (1, 2)
     assert said in done.err
@@ -121,9 +121,9 @@ def test_scripted_players_follow_their_rules() -> None:
 
 
 @pytest.mark.needs("gguf")
-@pytest.mark.slow("packages/labmates-populations/tests/populations/test_mixed.py")
+@pytest.mark.slow("packages/labmates-populations/tests/populations/test_mixedplay.py")
 def test_a_small_real_model_plays_beside_strategies(folder: Path) -> None:
-    run = play(folder, model=f"{SMOLLM2}&temperature=0", rounds=2, groups=1)
+    run = play(folder, model=f"{SMOLLM2}&temperature=0", rounds=2, groups=1, max_output_tokens=64, repair_turns=1)
     decisions, _ = events(folder, run)
     assert len(decisions) == 2
     with Store(f"sqlite:///{folder}/runs.db") as store:

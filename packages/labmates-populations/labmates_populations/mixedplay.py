@@ -25,12 +25,12 @@ from labmates.workflows.calls.call import Speaker
 from labmates.workflows.play.playing import Table, together
 from labmates.workflows.protocol.experiment import Outcome
 from labmates.workflows.protocol.services import Services
-from labmates_populations.condition import MixedCondition
+from labmates_populations.condition import MixedplayCondition
 from labmates_populations.engine.workers import Batch, Result, merged
 from labmates_populations.playing import Arena, opens
 from labmates_populations.repeated import Actions, Payoffs, RepeatedGame
 
-KIND = "mixed"
+KIND = "mixedplay"
 """Kind of the prompts."""
 OTHERWISE = "Without a valid answer, D is played for you."
 
@@ -41,11 +41,11 @@ class Move(Form):
     action: Literal["C", "D"]
 
 
-class MixedArena(Arena[MixedCondition]):
+class MixedplayArena(Arena[MixedplayCondition]):
     """The strategies of a run, and the workers that play them."""
 
 
-_opened = opens(MixedArena)
+_opened = opens(MixedplayArena)
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Played:
         )
 
 
-async def play(condition: MixedCondition, services: Services) -> Outcome:
+async def play(condition: MixedplayCondition, services: Services) -> Outcome:
     """Play all groups, round by round."""
     async with _opened(condition, services) as arena:
         game, table = condition.make_game(), Table(condition, services)
@@ -102,7 +102,7 @@ async def play(condition: MixedCondition, services: Services) -> Outcome:
     return _outcome(condition, game, played, failed, sum(error.count for error in errors.values()))
 
 
-def drawn(arena: MixedArena) -> Actions:
+def drawn(arena: MixedplayArena) -> Actions:
     """The strategies of each group, drawn without replacement as long as there are enough; ``(groups, players)``."""
     condition, members = arena.condition, np.array(sorted(arena.population.names))
     chance, size = np.random.default_rng(derive(arena.services.seed, "strategies")), condition.coded
@@ -110,7 +110,7 @@ def drawn(arena: MixedArena) -> Actions:
 
 
 def next_moves(
-    condition: MixedCondition, game: RepeatedGame, arena: MixedArena, strategies: Actions, played: Played
+    condition: MixedplayCondition, game: RepeatedGame, arena: MixedplayArena, strategies: Actions, played: Played
 ) -> Batch:
     """The next moves of all strategies: each plays a game whose other moves are fixed, a group for each."""
     before = played.actions
@@ -129,12 +129,12 @@ def next_moves(
     )
 
 
-def _seats(condition: MixedCondition) -> range:
+def _seats(condition: MixedplayCondition) -> range:
     return range(condition.chats, condition.group_size)
 
 
 async def _ask(
-    table: Table, condition: MixedCondition, game: RepeatedGame, played: Played, group: int, seat: int, number: int
+    table: Table, condition: MixedplayCondition, game: RepeatedGame, played: Played, group: int, seat: int, number: int
 ) -> Move | None:
     """Ask a chat model for its move, and record it."""
     who = Speaker(f"group {group + 1}", f"{group + 1}.{seat + 1}", condition.model)
@@ -157,7 +157,7 @@ async def _ask(
     return move
 
 
-def order_of_round(condition: MixedCondition, game: RepeatedGame, played: Played, group: int, seat: int) -> Order:
+def order_of_round(condition: MixedplayCondition, game: RepeatedGame, played: Played, group: int, seat: int) -> Order:
     """The request for the next move of a player."""
     actions, payoffs = played.actions[group], played.payoffs[group]
     rounds = [
@@ -174,7 +174,7 @@ def order_of_round(condition: MixedCondition, game: RepeatedGame, played: Played
         lines.append(f"The stock is now {stocks[-1]}.")
     parameters = {("K" if name == "capacity" else name): value for name, value in game.parameters.items()}
     facts = {"players": game.n_players, "length": game.n_rounds, "rounds": rounds, **parameters}
-    text = _prompt("mixed").substitute(
+    text = _prompt("mixedplay").substitute(
         n=game.n_players,
         rounds=game.n_rounds,
         parameters="".join(f", {name} = {value:g}" for name, value in parameters.items()),
@@ -192,7 +192,7 @@ def _prompt(name: str) -> Template:
 
 
 def _record(
-    services: Services, condition: MixedCondition, arena: MixedArena, strategies: Actions, played: Played
+    services: Services, condition: MixedplayCondition, arena: MixedplayArena, strategies: Actions, played: Played
 ) -> None:
     """Record the payoffs and moves of the last round."""
     number = played.actions.shape[1]
@@ -213,7 +213,7 @@ def _record(
         )
 
 
-def _outcome(condition: MixedCondition, game: RepeatedGame, played: Played, failed: int, errors: int) -> Outcome:
+def _outcome(condition: MixedplayCondition, game: RepeatedGame, played: Played, failed: int, errors: int) -> Outcome:
     chats, rounds = condition.chats, played.actions.shape[0] * played.actions.shape[1]
     metrics: dict[str, Any] = {
         "chat_cooperation": played.actions[:, :, :chats].mean(),
