@@ -118,7 +118,9 @@ class BubblewrapLauncher(LocalLauncher):
         inside = Warmup(*(_OURS / name if path else None for name, path in _warmup_binds(warmup)))
         command = await in_thread(self._command, folders, warmup, inside)
         environment = local_environment(_HOME, _TMP, inside)
-        return LocalEnclosure(command, environment, folders.private, replaces_kernels=True, memory=self._limits.memory)
+        return await LocalEnclosure.start(
+            command, environment, folders.private, replaces_kernels=True, memory=self._limits.memory
+        )
 
     def _command(self, folders: Folders, warmup: Warmup, inside: Warmup) -> list[str]:
         """The command of an enclosure; writes its settings."""

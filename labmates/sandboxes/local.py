@@ -25,45 +25,44 @@ _WATCH_SECONDS = 0.25
 
 
 class LocalEnclosure:
-    """A process that leads a process group or a namespace of all others.
+    """A process that leads a process group or a namespace of all others; `complaints` is the pipe that it writes to.
 
     `replaces_kernels` tells that the runner may kill all processes that it sees. With `memory`, it ends when all its
-    processes together use more bytes. Raises `SandboxError` if it can't be started.
+    processes together use more bytes.
     """
 
     def __init__(
-        self,
+        self, process: subprocess.Popen[bytes], complaints: int, *, replaces_kernels: bool, memory: int | None
+    ) -> None:
+        self.replaces_kernels = replaces_kernels
+        self.reach = ""
+        self._is_too_large = False
+        self._exited = asyncio.Event()
+        self._process = process
+        self._complaints = complaints
+        self._watch = os.pidfd_open(process.pid)
+        asyncio.get_running_loop().add_reader(self._watch, self._reap)
+        self._watching = None if memory is None else asyncio.create_task(self._watch_memory(memory))
+
+    @classmethod
+    async def start(
+        cls,
         command: list[str],
         environment: dict[str, str],
         folder: Path,
         *,
         replaces_kernels: bool,
         memory: int | None = None,
-    ) -> None:
-        self.replaces_kernels = replaces_kernels
-        self.reach = ""
-        self._is_too_large = False
-        self._exited = asyncio.Event()
-        self._complaints, complain = os.pipe()
+    ) -> LocalEnclosure:
+        """Start the process. Raises `SandboxError` if it can't be started."""
+        # In a thread, since it waits for the new program. Bubblewrap dies with this thread, which the loop keeps.
+        opening = asyncio.create_task(asyncio.to_thread(_open, command, environment, folder))
         try:
-            with starting():
-                self._process = subprocess.Popen(  # noqa: S603 - no shell, and a fixed command
-                    command,
-                    env=environment,
-                    cwd=folder,
-                    stdin=subprocess.DEVNULL,
-                    stdout=complain,
-                    stderr=complain,
-                    start_new_session=True,
-                )
-        except SandboxError:
-            os.close(self._complaints)
+            return cls(*await asyncio.shield(opening), replaces_kernels=replaces_kernels, memory=memory)
+        except asyncio.CancelledError:
+            with contextlib.suppress(SandboxError):
+                await cls(*await opening, replaces_kernels=replaces_kernels, memory=memory).stop()
             raise
-        finally:
-            os.close(complain)
-        self._watch = os.pidfd_open(self._process.pid)
-        asyncio.get_running_loop().add_reader(self._watch, self._reap)
-        self._watching = None if memory is None else asyncio.create_task(self._watch_memory(memory))
 
     async def ended(self) -> str:
         """Wait for the process's end and describe it; see `labmates.sandboxes.process.Enclosure`."""
@@ -121,6 +120,28 @@ class LocalEnclosure:
     def _kill_group(self) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
+
+
+def _open(command: list[str], environment: dict[str, str], folder: Path) -> tuple[subprocess.Popen[bytes], int]:
+    """Start a process; returns it and the pipe that it writes to."""
+    complaints, complain = os.pipe()
+    try:
+        with starting():
+            process = subprocess.Popen(  # noqa: S603 - no shell, and a fixed command
+                command,
+                env=environment,
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                stdout=complain,
+                stderr=complain,
+                start_new_session=True,
+            )
+    except SandboxError:
+        os.close(complaints)
+        raise
+    finally:
+        os.close(complain)
+    return process, complaints
 
 
 def runner_settings(limits: Limits, warmup: Warmup) -> dict[str, Any]:
@@ -184,8 +205,8 @@ class PlainLauncher(LocalLauncher):
             "alone": False,
         }
         with starting():
-            home.mkdir()
-            temporary.mkdir()
+            await in_thread(home.mkdir)
+            await in_thread(temporary.mkdir)
             path = await in_thread(folders.write_settings, settings)
         environment = local_environment(home, temporary, warmup)
-        return LocalEnclosure(kernel_command(RUNNER, path), environment, home, replaces_kernels=False)
+        return await LocalEnclosure.start(kernel_command(RUNNER, path), environment, home, replaces_kernels=False)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
+from blockbuster import blockbuster_ctx
 
 from labmates.sandboxes import folders
 from labmates.sandboxes.base import SandboxError
@@ -48,6 +49,16 @@ async def test_many_sessions_leave_no_process_folder_or_descriptor(name: str, da
     await backend.close()
     assert descriptors() <= before  # fewer where the loop closes something of the first session only now
     await wait_until_gone(name)
+
+
+@every
+async def test_no_part_of_a_session_blocks_the_event_loop(name: str, data: Path) -> None:
+    backend = make_backend(name)
+    with blockbuster_ctx("labmates"):  # as in LangGraph's server
+        session = await backend.open(data)
+        assert (await session.run("len(df)")).text == "3\n"
+        await session.close()
+    await backend.close()
 
 
 async def test_closing_a_back_end_closes_its_sessions_and_may_be_done_twice(data: Path) -> None:
