@@ -180,7 +180,15 @@ def test_a_new_package_says_what_comes_next_passes_its_test_and_the_check(labmat
     assert b"2 passed" in tested.stdout, tested.stdout
 
 
-@pytest.mark.parametrize("name", ["ecology", "anomaly", "biomarker", "geospatial"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ecology",
+        "anomaly",
+        "biomarker",
+        pytest.param("geospatial", marks=pytest.mark.slow("tests/cli/test_cli_tasks.py")),
+    ],
+)
 def test_the_printed_oracle_scores_one_and_the_printed_prior_has_no_skill(labmates: Labmates, name: str) -> None:
     where = ("--seed", "3", "--difficulty", "easy")
     for verb, skill in (("oracle", 1.0), ("prior", 0.0)):

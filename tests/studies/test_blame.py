@@ -10,7 +10,10 @@ import labmates
 from tests.support.saboteurs import SEATS, sabotaged
 
 
-@pytest.mark.parametrize(("seat", "how"), [("ben", "drop"), ("dan", "corrupt")])
+@pytest.mark.parametrize(
+    ("seat", "how"),
+    [("ben", "drop"), pytest.param("dan", "corrupt", marks=pytest.mark.slow("tests/studies/test_blame.py"))],
+)
 def test_a_saboteur_is_told_if_another_model_does_its_work(tmp_path: Path, seat: str, how: str) -> None:
     with sabotaged(tmp_path, 3, seat, how) as run:
         found = labmates.blame(run.id, model="scripted:honest", replicates=6, store=run.store)

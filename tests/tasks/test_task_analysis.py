@@ -45,7 +45,8 @@ def checked(name: str, seed: int, claims: Mapping[str, Any]) -> tuple[str, dict[
 
 
 OTHER = pytest.mark.slow("tests/tasks/test_task_analysis.py")
-"""Data sets of another difficulty than the usual one."""
+"""Data sets of another difficulty than the usual one, and the tasks whose analyses take longest."""
+SOME = ["ecology", "anomaly", pytest.param("biomarker", marks=OTHER), pytest.param("geospatial", marks=OTHER)]
 
 
 @pytest.mark.parametrize(
@@ -58,10 +59,10 @@ OTHER = pytest.mark.slow("tests/tasks/test_task_analysis.py")
         ("anomaly", "medium", 0.45, 0.8),
         pytest.param("anomaly", "hard", 0.15, 0.6, marks=OTHER),
         pytest.param("biomarker", "easy", 0.85, 1.0, marks=OTHER),
-        ("biomarker", "medium", 0.5, 0.96),
+        pytest.param("biomarker", "medium", 0.5, 0.96, marks=OTHER),
         pytest.param("biomarker", "hard", 0.2, 0.8, marks=OTHER),
         pytest.param("geospatial", "easy", 0.7, 1.0, marks=OTHER),
-        ("geospatial", "medium", 0.5, 0.96),
+        pytest.param("geospatial", "medium", 0.5, 0.96, marks=OTHER),
         pytest.param("geospatial", "hard", 0.4, 0.9, marks=OTHER),
     ],
 )
@@ -79,7 +80,7 @@ def test_findings_are_as_right_as_plain_methods_can_make_them(
     assert low <= np.mean(scores) <= high
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", SOME)
 def test_the_same_data_give_the_same_words(name: str) -> None:
     task = get_task(name)
     assert task.analysis is not None
@@ -102,7 +103,7 @@ def test_each_piece_of_work_has_its_cell_without_a_word_for_linters(name: str) -
         ("anomaly", "events", {"start": 5, "end": 40, "sensors": ["no such sensor"], "kind": "collective"}),
         ("biomarker", "prognostic_markers", None),
         ("ecology", "interactions", None),
-        ("geospatial", "covariates", None),
+        pytest.param("geospatial", "covariates", None, marks=OTHER),
     ],
 )
 def test_the_check_keeps_what_holds_and_drops_what_does_not(

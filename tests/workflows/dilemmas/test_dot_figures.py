@@ -140,7 +140,7 @@ def rated(mechanisms: int, games: int, models: int, **options: Any) -> dict[str,
     return dot_figures.ratings_dots(summarise(cells))
 
 
-@pytest.mark.parametrize("size", [(1, 1, 2), (1, 6, 8), large((5, 6, 4)), large((9, 6, 6))])
+@pytest.mark.parametrize("size", [(1, 1, 2), (1, 3, 4), large((1, 6, 8)), large((5, 6, 4)), large((9, 6, 6))])
 def test_ratings_fit_on_a_page_and_are_sorted(size: tuple[int, int, int]) -> None:
     dots = rated(*size, scale=Scale(0.0, 5.0))
     check_dots(dots.values())
