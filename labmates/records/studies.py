@@ -124,6 +124,12 @@ def study_counts(database: Database, name: str) -> Counts:
     return database.read(read)
 
 
+def kinds_of(database: Database, name: str) -> list[str]:
+    """The kinds of a study's started runs."""
+    query = sa.select(_RUNS.c.kind).where(_RUNS.c.study == name, _RUNS.c.status != "planned").distinct()
+    return database.read(lambda connection: list(connection.execute(query.order_by(_RUNS.c.kind)).scalars()))
+
+
 def failure_reasons(database: Database, name: str, most: int) -> list[tuple[str, int]]:
     """Errors of a study's failed runs, with the number of runs, most frequent first."""
     return _reasons(database, _RUNS.c.error, sa.and_(_RUNS.c.study == name, _RUNS.c.status == "failed"), most)

@@ -39,7 +39,7 @@ from labmates.records.store import Store
 from labmates.records.studies import study_counts
 from labmates.studies.runs import so_far
 from labmates.viewer.files import NoFileError, figure, file_of
-from labmates.viewer.pages.analyses import Computed, analyses_page, analysis_figure
+from labmates.viewer.pages.analyses import MOST_AT_ONCE, Computed, analyses_page, analysis_figure
 from labmates.viewer.pages.compare import MOST_COLUMNS, compare_page
 from labmates.viewer.pages.judging import judging_page, take_scores
 from labmates.viewer.pages.run import (
@@ -178,18 +178,21 @@ class _Viewer:
         return HTMLResponse(studies_page(self._store, _LINKS))
 
     def _analyses(self, request: Request) -> Response:
-        study, runs = self._study(request)
-        name = request.query_params.get("analysis", "")
-        return HTMLResponse(analyses_page(self._store, study, runs, _LINKS, name, self._computed, request.query_params))
+        study, number = self._study(request)
+        query = request.query_params
+        runs = list(self._store.runs(study=study)) if len(query) > 1 or number <= MOST_AT_ONCE else None
+        name = query.get("analysis", "")
+        return HTMLResponse(analyses_page(self._store, study, runs, _LINKS, name, self._computed, query))
 
-    def _study(self, request: Request) -> tuple[str, list[RunRecord]]:
+    def _study(self, request: Request) -> tuple[str, int]:
+        """The name of a study, and the number of its runs."""
         study = request.query_params.get("study", "")
         if study not in (known := facets(self._store.database).studies):
             raise unknown_name("study", study[:100], known)
-        return study, list(self._store.runs(study=study))
+        return study, sum(known[study].values())
 
     def _analysis_figure(self, request: Request) -> Response:
-        _, runs = self._study(request)
+        runs = list(self._store.runs(study=self._study(request)[0]))
         return _saved(*analysis_figure(self._store, runs, request.query_params, self._computed))
 
     def _number_of_runs(self, request: Request) -> Response:

@@ -75,7 +75,7 @@ def export_pages(
             watch(f"the analyses of {name}")
             runs = [row.run for row in rows if row.run.study == name]
             computed = Computed()
-            for analysis in ("", *analyses_of(runs)):
+            for analysis in ("", *analyses_of(run.kind for run in runs)):
                 page = analyses_page(store, name, runs, replace(links, depth=2), analysis, computed)
                 writer.write(links.analyses(name, analysis), page)
         for place, row in enumerate(rows, start=1):

@@ -122,3 +122,24 @@ def test_the_list_of_many_runs_reads_a_page_of_them(tmp_path: Path) -> None:
         store.close()
     assert seen[0][0] == seen[1][0]
     assert seen[1][1] == pytest.approx(seen[0][1], rel=0.05)
+
+
+def test_the_page_of_a_large_study_reads_none_of_its_runs_until_it_is_asked_for_results(tmp_path: Path) -> None:
+    with Store(f"sqlite:///{tmp_path}/runs.db") as store:
+        for study, number in (("small", 1_000), ("large", 1_001)):
+            rows = [
+                run_row(
+                    a_record("game", id=f"{study}{at}", study=study, key=str(at % 9), replicate=at, metrics={"m": 1.0})
+                )
+                for at in range(number)
+            ]
+            with store.database.engine.begin() as connection:
+                connection.execute(sa.insert(schema.runs), rows)
+        with served(store) as site:
+            for query, reads in (("study=small", True), ("study=large", False), ("study=large&results=all", True)):
+                with statements(store) as sent:
+                    page = site.get(f"/analyses?{query}").text
+                assert any("runs.condition" in one and "LIMIT" not in one for one in sent) == reads, query
+                assert ('id="matrices"' in page) == reads
+                assert ("study=large&amp;results=all" in page) == (not reads)
+            assert "1,001 runs of" in site.get("/analyses?study=large").text

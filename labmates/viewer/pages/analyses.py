@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from inspect import getdoc
 from types import MappingProxyType
@@ -20,6 +20,7 @@ from labmates.pages.section import Body, Section
 from labmates.records.digests import digest_of_all
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
+from labmates.records.studies import kinds_of
 from labmates.stats.figures import FORMATS, Drawing, figure_file
 from labmates.viewer.pages.results import results_section
 from labmates.viewer.pages.runs import standing
@@ -29,14 +30,14 @@ from labmates.workflows.protocol.experiment import EXPERIMENTS
 _log = logging.getLogger(__name__)
 _MOST_CACHED: Final = 64
 """Maximum number of cached results."""
-_MOST_ANSWERED: Final = 1000
-"""The page of a study with more runs has no answers, which would keep it waiting; the analyses' own pages do."""
+MOST_AT_ONCE: Final = 1000
+"""The page of a study with more runs reads none of them; results and analyses have pages of their own."""
 
 
 def analyses_page(
     store: Store,
     study: str,
-    runs: Sequence[RunRecord],
+    runs: Sequence[RunRecord] | None,
     links: Links,
     name: str = "",
     computed: Computed | None = None,
@@ -44,18 +45,22 @@ def analyses_page(
 ) -> Markup:
     """The page of a study's results and analyses, or of the analysis `name`, over its ended runs.
 
-    `computed` caches results between pages; `query` selects results, see `Results`. Raises `UsageError` if the study
-    has no analysis of this name, or a parameter of the query is unknown.
+    Without `runs`, the page leads to its results instead of showing them. `computed` caches results between pages;
+    `query` selects results, see `Results`. Raises `UsageError` if the study has no analysis of this name, or the query
+    has an unknown parameter.
     """
-    ended = [run for run in runs if run.status in ENDED]
-    offered = analyses_of(runs)
+    progress = standing(store, study)
+    ended = [run for run in runs or () if run.status in ENDED]
+    kinds = kinds_of(store.database, study) if runs is None else list(dict.fromkeys(run.kind for run in runs))
+    offered = analyses_of(kinds)
     if name and name not in offered:
         raise unknown_name("analysis of this study", name, offered)
-    kinds = offered.get(name, ())
-    chosen = [run for run in ended if run.kind in kinds]
-    computed, progress = computed or Computed(), standing(store, study)
-    sections = computed.result(store, offered[name][0], chosen).sections if name else []
-    answered = {} if name or progress["is_live"] or len(ended) > _MOST_ANSWERED else offered
+    computed = computed or Computed()
+    sections: Sequence[Section] = ()
+    if name:
+        analysis, *of = offered[name]
+        sections = computed.result(store, analysis, [run for run in ended if run.kind in of]).sections
+    answered = {} if name or progress["is_live"] or len(ended) > MOST_AT_ONCE else offered
     answers = {
         each: analysis.leading(computed.result(store, analysis, [run for run in ended if run.kind in of]).verdict)
         for each, (analysis, *of) in answered.items()
@@ -66,20 +71,21 @@ def analyses_page(
         study=study,
         standing=progress,
         answers=answers,
-        ended=len(ended),
-        has_reports=any(kind in EXPERIMENTS and EXPERIMENTS.get(kind).report for kind in {run.kind for run in ended}),
+        ended=progress["counts"].of(*ENDED) if runs is None else len(ended),
+        has_reports=any(kind in EXPERIMENTS and EXPERIMENTS.get(kind).report for kind in kinds),
         analyses={each: (analysis.title, _first_line(analysis)) for each, (analysis, *_) in offered.items()},
         chosen=name,
         sections=sections,
-        results="" if name else results_section(store, study, runs, query, links),
+        results="" if name or runs is None else results_section(store, study, runs, query, links),
+        is_short=runs is None,
         links=links,
     )
 
 
-def analyses_of(runs: Sequence[RunRecord]) -> dict[str, tuple[Any, ...]]:
-    """The analyses of the runs' experiments by name, each with the experiments that show it."""
+def analyses_of(kinds: Iterable[str]) -> dict[str, tuple[Any, ...]]:
+    """The analyses of experiments by name, each with the experiments that show it."""
     offered: dict[str, tuple[Any, ...]] = {}
-    for kind in dict.fromkeys(run.kind for run in runs):
+    for kind in dict.fromkeys(kinds):
         for analysis in shown_analyses(kind)[0]:
             offered[analysis.name] = (*offered.get(analysis.name, (analysis,)), kind)
     return offered
@@ -137,7 +143,11 @@ def analysis_figure(
 
     Raises `UsageError` if the analysis, the figure or the format is unknown, or the format needs LaTeX.
     """
-    offered, name, ending = analyses_of(runs), query.get("analysis", ""), f".{query.get('format', 'png')}"
+    offered, name, ending = (
+        analyses_of(run.kind for run in runs),
+        query.get("analysis", ""),
+        f".{query.get('format', 'png')}",
+    )
     if name not in offered:
         raise unknown_name("analysis of this study", name[:100], offered)
     if ending not in FORMATS:

@@ -73,7 +73,8 @@ class Results:
         self.metrics = [*measures(self.runs), *USAGE, *SHARES]
         self.metric = _chosen("metric", query, self.metrics)
         names = varying(self.runs)
-        self._values = {run.id: {MODELS: run.shown_models, **parameters(run, names)} for run in self.runs}
+        of_key = {run.key: parameters(run, names) for run in {run.key: run for run in self.runs}.values()}
+        self._values = {run.id: {MODELS: run.shown_models, **of_key[run.key]} for run in self.runs}
         counts = {name: len({values[name] for values in self._values.values()}) for name in (MODELS, *names)}
         self.axes = [name for name, count in counts.items() if 1 < count <= MOST_VALUES]
         self.left_out = [name for name, count in counts.items() if count > MOST_VALUES]
