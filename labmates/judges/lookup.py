@@ -91,7 +91,9 @@ class Book:
             if _agrees(claim, cell, asked):
                 return Claim(asked.finding, asked.text, "computed", cell.line)
         told = [cell for cell in cells if not cell.is_size and self._is_named(cell, asked)]
-        if not asked.is_count and (pair := self._mean_of(claim, told, asked)):
+        if not asked.is_count and (
+            pair := self._mean_of(claim, [cell for cell in told if _has_sign(cell, asked)], asked)
+        ):
             return Claim(asked.finding, asked.text, "computed", pair)
         if others := [cell for cell in told if self._is_other(claim, cell, asked)]:
             return Claim(asked.finding, asked.text, "contradicted", others[0].line)
@@ -280,8 +282,11 @@ def _ratio(claim: Number, cell: Cell) -> float:
 
 
 def _agrees(claim: Number, cell: Cell, asked: Asked) -> bool:
-    if asked.sign == "+" and cell.negative:
-        return False
-    if not asked.sign and asked.value is not None and (asked.value < 0) != cell.negative and not asked.names:
-        return False
-    return agree(claim, cell.number)
+    return _has_sign(cell, asked) and agree(claim, cell.number)
+
+
+def _has_sign(cell: Cell, asked: Asked) -> bool:
+    """Whether a claim allows the sign of a printed value: sizes and effects of named things are printed with either."""
+    if asked.sign or asked.names or asked.value is None:
+        return not (asked.sign == "+" and cell.negative)
+    return (asked.value < 0) == cell.negative

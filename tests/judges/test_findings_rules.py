@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from labmates.judges.findings_rules import Finder, items_of, record_keys
+from labmates.judges.findings_rules import Finder, is_same, items_of, record_keys
 from labmates.judges.rows import rows_of
 from labmates.tasks.registry import TASKS, get_task
 from labmates.tasks.report import oracle_report
@@ -64,6 +64,19 @@ def test_a_wrong_sign_in_a_record_is_no_finding() -> None:
     turned = {**effect, "sign": "-" if effect["sign"] == "+" else "+"}
     assert held(block("ecology", interactions=[effect]), "ecology")["interactions"] == 1
     assert held(block("ecology", interactions=[turned]), "ecology")["interactions"] == 0
+
+
+def test_statements_of_a_finding_with_other_signs_are_not_the_same() -> None:
+    model = get_task("biomarker").findings
+    [one, other, more] = [items_of(model(average_treatment_effect=value))[0] for value in (-2.5, 2.5, -2.51)]
+    assert (is_same(one, more), is_same(one, other)) == (True, False)
+
+
+def test_a_true_value_below_0_is_found() -> None:
+    task, truth = get_task("biomarker"), true("biomarker").model_copy(update={"average_treatment_effect": -2.5})
+    [item] = [item for item in items_of(task.oracle(truth)) if item.finding == "average_treatment_effect"]
+    [row] = rows_of("The average treatment effect is -2.5 points.")
+    assert Finder(task, truth).holds(row, item)
 
 
 def test_a_name_counts_only_where_the_text_speaks_of_the_finding() -> None:

@@ -48,7 +48,11 @@ def test_a_paper_without_code_computed_nothing() -> None:
 
 
 def geospatial(output: str, code: str = "", text: str = "A paper.", **findings: object) -> Provenance:
-    task, data = made("geospatial")
+    return audited("geospatial", output, code, text, **findings)
+
+
+def audited(name: str, output: str, code: str = "", text: str = "A paper.", **findings: object) -> Provenance:
+    task, data = made(name)
     trail = (Trace("model", "output", "coder", output, code),)
     report = Report(text, task, data.truth, trail=trail, columns=data.columns)
     return audit(report, task.findings.model_validate(findings))
@@ -73,12 +77,66 @@ def geospatial(output: str, code: str = "", text: str = "A paper.", **findings: 
         ("range_m, azimuth, ratio\n[[1800.5, 37.0, 2.0]\n [1885.5, 39.0, 2.0]]", 1843.0, "computed"),
         ("azimuth 37 range_m 1700\nheight_m 900", 1843.0, "contradicted"),
         ("height_m 1800", 1843.0, "not found"),
+        ("practical range 7 m", 6.0, "contradicted"),
+        ("practical range 5 m", 6.0, "not found"),  # the finding's description gives 5 percent
     ],
 )
 def test_a_value_is_computed_under_its_name_and_statistic_as_it_was_rounded(
     output: str, stated: float, status: str
 ) -> None:
     [claim] = geospatial(output, range_m=float(stated)).claims
+    assert claim.status == status
+
+
+@pytest.mark.parametrize(
+    ("output", "stated", "status"),
+    [
+        ("average treatment effect 0.41", 0.41, "computed"),
+        ("average treatment effect 0.41", -0.41, "contradicted"),
+        ("average treatment effect -0.41", 0.41, "contradicted"),
+        ("average treatment effect -0.41", -0.41, "computed"),
+        ("average treatment effect -0.40\naverage treatment effect -0.42", -0.41, "computed"),
+        ("average treatment effect -0.40\naverage treatment effect -0.42", 0.41, "contradicted"),
+        ("average treatment effect -0.40\naverage treatment effect 0.42", 0.41, "contradicted"),
+    ],
+)
+def test_a_value_with_the_other_sign_is_not_computed(output: str, stated: float, status: str) -> None:
+    [claim] = audited("biomarker", output, average_treatment_effect=stated).claims
+    assert claim.status == status
+
+
+@pytest.mark.parametrize(
+    ("sign", "printed", "status"),
+    [("+", "0.37", "computed"), ("-", "-0.37", "computed"), ("-", "0.37", "computed"), ("+", "-0.37", "contradicted")],
+)
+def test_a_size_is_printed_with_its_sign_or_without_one(sign: str, printed: str, status: str) -> None:
+    effect = made("ecology")[1].truth.interactions[0].model_dump(mode="json") | {"strength": 0.37, "sign": sign}
+    output = f"interaction {effect['source']} -> {effect['target']} strength {printed}"
+    [claim] = audited("ecology", output, interactions=[effect]).claims
+    assert claim.status == status
+
+
+@pytest.mark.parametrize(
+    ("output", "stated", "status"),
+    [
+        ("average treatment effect 0.38\naverage treatment effect 0.44", 0.41, "computed"),
+        ("average treatment effect 0.36\naverage treatment effect 0.46", 0.41, "contradicted"),
+        ("\n".join(f"average treatment effect {0.38 + place * 0.006:.3f}" for place in range(6)), 0.383, "computed"),
+        (
+            "\n".join(f"average treatment effect {0.38 + place * 0.006:.3f}" for place in range(7)),
+            0.383,
+            "contradicted",
+        ),
+        ("average treatment effect 1.23", 0.41, "contradicted"),
+        ("average treatment effect 1.24", 0.41, "not found"),  # more than three times as much: another quantity
+        ("average treatment effect 0.137", 0.41, "contradicted"),
+        ("average treatment effect 0.136", 0.41, "not found"),
+    ],
+)
+def test_values_are_averaged_that_are_few_and_near_and_contradict_within_a_factor(
+    output: str, stated: float, status: str
+) -> None:
+    [claim] = audited("biomarker", output, average_treatment_effect=stated).claims
     assert claim.status == status
 
 
