@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from labmates.errors import UsageError
 from labmates.mechanisms.repetition import discount_weights
-from labmates.stats.deviation import deviation_gains, deviation_ratings, ranks
+from labmates.stats.deviation import TIE, deviation_gains, deviation_ratings, ranks
 from labmates.stats.domains import Domain
 from labmates.stats.intervals import EQUAL
 from labmates.stats.metagame import Array, mean_payoffs, metagame
@@ -263,6 +263,7 @@ def test_equal_payoffs_make_equal_ratings() -> None:
 
 def test_ties_share_the_average_rank() -> None:
     assert ranks([-1.0, 0.0, -5e-7, -2.0]).tolist() == [3.0, 1.5, 1.5, 4.0]
+    assert ranks([0.0, -TIE, -1.5 * TIE]).tolist() == [1.5, 1.5, 3.0]  # a tie is with the first, not a chain
 
 
 def test_the_last_round_stands_for_all_that_would_follow() -> None:
