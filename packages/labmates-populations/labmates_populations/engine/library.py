@@ -353,7 +353,9 @@ def files_for(folder: Path, game: str, models: Sequence[str] = ()) -> list[Strat
         raise UsageError(f"{folder} holds no strategies for {game}")
     known = [file.model for file in fitting]
     if twice := [str(file.path) for file in fitting if known.count(file.model) > 1]:
-        raise UsageError(f"these files have the strategies of one model for {game}; keep or rename: {', '.join(twice)}")
+        raise UsageError(
+            f"these files have the strategies of one model for {game}; name the folder of one: {', '.join(twice)}"
+        )
     for model in models:
         if model not in known:
             raise UsageError(f"{folder} has no strategies of '{model}' for {game}; it has those of {', '.join(known)}")

@@ -434,7 +434,7 @@ def test_two_files_of_one_model_for_a_game_are_refused(workers: Workers, tmp_pat
     for folder in ("public-goods", "public_goods"):
         write(tmp_path / folder, strategy("return C"))
     with pytest.raises(
-        UsageError, match=r"one model for public-goods; keep or rename: .*goods/model\.py, .*goods/model"
+        UsageError, match=r"one model for public-goods; name the folder of one: .*goods/model\.py, .*goods/model"
     ):
         load_population(workers, tmp_path, "public-goods")
 
