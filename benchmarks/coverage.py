@@ -32,7 +32,7 @@ from labmates.workflows.analyses.compare import COMPARE
 from labmates.workflows.analyses.compare_params import CompareParams
 from labmates.workflows.protocol.analysis import Runs
 from labmates.workflows.science.analyses.score_tables import scores_table
-from tests.stats.paired_worlds import UNREADABLE, WORLDS, coverage
+from tests.stats.paired_worlds import LIMITS, UNREADABLE, WORLDS, coverage
 from tests.workflows.test_null_studies import DESIGNS, OUTCOMES, marks
 
 PLANS = {
@@ -49,11 +49,11 @@ SCORES = ((0.9, 0.02, 0.05), (0.9, 0.02, 0.15), (0.7, 0.1, 0.15), (0.5, 0.2, 0.1
 
 def of_intervals(studies: int) -> Iterator[tuple[str, bool]]:
     """Coverage and rejections in each world, and whether they are off."""
-    for name, world in {**WORLDS, **UNREADABLE}.items():
+    for name, world in {**WORLDS, **UNREADABLE, **LIMITS}.items():
         found = {blocks: coverage(world, blocks, studies, 1) for blocks in world.blocks}
         cells = "  ".join(f"{blocks:2}: {each.held:.3f} ({each.rejected:.3f})" for blocks, each in found.items())
         is_off = any(each.held < 0.93 or (world.truth == 0 and each.rejected > 0.06) for each in found.values())
-        yield f"{name:34} {cells}", is_off
+        yield f"{name:46} {cells}", is_off
 
 
 def of_scores(studies: int) -> Iterator[tuple[str, bool]]:

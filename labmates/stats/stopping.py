@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from labmates.stats.intervals import LEVEL
-from labmates.stats.paired import FEWEST_TOLD, HIDDEN
+from labmates.stats.paired import FEWEST_TOLD, cautious_df
 from labmates.stats.power import POWER
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def p_values(values: np.ndarray, at: np.ndarray) -> np.ndarray:
     chosen = at - 1
     with np.errstate(divide="ignore", invalid="ignore"):
         t = np.abs(means / spread)[:, chosen]
-    return np.where(at > 1, 2 * stdtr(np.maximum(chosen - HIDDEN, 1), -np.nan_to_num(t)), 1.0)
+    return np.where(at > 1, 2 * stdtr(np.vectorize(cautious_df)(chosen), -np.nan_to_num(t)), 1.0)
 
 
 def _least_told(noise: np.ndarray) -> np.ndarray:
@@ -100,5 +100,5 @@ def _least_told(noise: np.ndarray) -> np.ndarray:
     from scipy.special import stdtrit
 
     n = noise.shape[1]
-    reach = stdtrit(max(n - 1 - HIDDEN, 1), 1 - ERROR / 2) * noise.std(axis=1, ddof=1) / np.sqrt(n)
+    reach = stdtrit(cautious_df(n - 1), 1 - ERROR / 2) * noise.std(axis=1, ddof=1) / np.sqrt(n)
     return np.asarray(reach - noise.mean(axis=1))

@@ -123,6 +123,25 @@ def lopsided(rng: np.random.Generator, n: int) -> list[Pair]:
     ]
 
 
+def dominated(rng: np.random.Generator, n: int) -> Floats:
+    """Differences of which one varies ten times as much as the others."""
+    return rng.normal(0, 0.04 * np.where(np.arange(n) == 0, 10, 1), n)
+
+
+def harder(rng: np.random.Generator, n: int) -> Floats:
+    """The harder a data set, the worse the first arm and the larger the spread."""
+    hardness = rng.random(n)
+    return 0.4 * (0.5 - hardness) + rng.normal(0, 0.3 * hardness, n)
+
+
+def lost(rng: np.random.Generator, n: int) -> list[Pair]:
+    """Equal arms, of which the first one loses three in ten of its runs, all of them below its median."""
+    first, second = rng.normal(0.5, 0.1, (2, n))
+    is_lost = (first < 0.5) & (rng.random(n) < 0.6)
+    kept = np.flatnonzero(~is_lost) if not is_lost.all() else [0]
+    return [Pair("task", str(at), "", float(first[at] - second[at])) for at in kept]
+
+
 FEW = (2, 3, 5)
 MORE = (3, 5, 6, 8, 10, 20)
 BOTH = ("models", "tasks")
@@ -161,6 +180,14 @@ WORLDS: dict[str, World] = {
         one_task(lambda rng, n: np.where(rng.random(n) < 0.5, 0.3, -0.2) + rng.normal(0, 0.03, n)), 0.05
     ),
     "three tasks, n to 3 n blocks, one skewed": World(lopsided, blocks=FEW),
+    "equal in 70 %, else +.25 twice as often as -.5": World(
+        one_task(lambda rng, n: rng.choice([0.0, 0.25, -0.5], n, p=[0.7, 0.2, 0.1])), blocks=MORE
+    ),
+    "equal in half, else +.1 four times as often as -.4": World(
+        one_task(lambda rng, n: rng.choice([0.0, 0.1, -0.4], n, p=[0.5, 0.4, 0.1])), blocks=MORE
+    ),
+    "one data set varies ten times as much": World(one_task(dominated), blocks=MORE),
+    "harder data sets: worse and noisier": World(one_task(harder), blocks=MORE),
     "new models: 5, data sets sd .1": World(crossed(5, 1, model=0.1, block=0.1), 0, ANY, ("models",), (3, 5)),
     "new models: 5 on 2 tasks": World(crossed(5, 2, model=0.1, block=0.1), 0, ANY, ("models",), FEW),
     "new models: 8 alike": World(crossed(8, 1, block=0.1), 0, ANY, ("models",), (3, 5)),
@@ -179,6 +206,8 @@ UNREADABLE: dict[str, World] = {
     "unreadable in 15 %, sd .1": World(failing(0.15, spread=0.14), -0.135),
 }
 """Worlds of rare failures; studies without a failure tell nothing of it, and their interval is for readable reports."""
+LIMITS: dict[str, World] = {"the first arm loses worse runs": World(lost, blocks=MORE)}
+"""Worlds that no interval of the runs that are left holds in; the answer says what it takes for granted."""
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,11 @@ import pytest
 from labmates.errors import UsageError
 from labmates.records.run import RunRecord, Usage
 from labmates.records.store import Store
-from labmates.workflows.analyses.compare import COMPARE
+from labmates.workflows.analyses.compare import COMPARE, CONTRASTS
 from labmates.workflows.analyses.compare_params import CompareParams
 from labmates.workflows.analyses.matching import Matched, factor_of, observed, varying
 from labmates.workflows.protocol.analysis import Result, Runs, TooFewRunsError
-from labmates.workflows.science.analyses.declared import ORGANISATIONS
+from labmates.workflows.science.analyses.declared import ORGANISATIONS, TEAMWORK
 from labmates.workflows.science.lab.condition import ScienceCondition
 
 _numbers = count()
@@ -46,7 +46,7 @@ def compare(store: Store, runs: Sequence[RunRecord], **params: Any) -> Result:
     return COMPARE.result(Runs.given(store, runs), CompareParams(**params))
 
 
-NOISE = (0.0, 0.02, -0.01, 0.01, -0.02, 0.015)
+NOISE = (0.002, 0.02, -0.01, 0.01, -0.02, 0.015)
 
 
 def teams(gain: float, **condition: Any) -> list[RunRecord]:
@@ -69,7 +69,7 @@ def test_two_organisations_are_told_in_one_sentence_with_what_it_holds_for(store
     assert first.endswith("] in skill, 6 data sets, and costs 2.1 times as much.")
     assert scope == (
         "This holds for new data sets of this task and this model; all results are readable, and the interval is for "
-        "readable ones."
+        "readable ones; losses too rare to show here are not covered."
     )
     [primary, *others] = found.json_objects()
     assert (primary["outcome"], primary["role"], primary["difference_n"]) == ("skill", "primary", 6)
@@ -139,7 +139,7 @@ def test_the_best_of_three_and_those_that_can_not_be_told_from_it(store: Store) 
     runs += [run(9, 0.0, organisation="hybrid")]  # a seed that the others lack
     found = compare(store, runs, by=("organisation",))
     first, front, _, scope = found.verdict
-    assert first.startswith("hybrid has the best skill (0.80); it is told from pipeline (by 0.30)")
+    assert first.startswith("hybrid has the best skill (0.80); it is told from pipeline (by 0.29)")
     assert first.endswith("; it can't be told from centralised.")
     assert front == "On the front of skill and dollars: hybrid, pipeline."
     assert "simultaneous for 3 pairs" in scope
@@ -177,7 +177,7 @@ def test_each_split_has_a_sentence_and_a_panel_of_one_figure(store: Store) -> No
     ]
     found = ORGANISATIONS.result(Runs.given(store, runs), ORGANISATIONS.params())
     first, second = found.verdict
-    assert first.startswith("With evidence split:0: solo, pipeline")
+    assert first.startswith("With evidence split:0: pipeline, solo")
     assert "have the best skill (0.50)" in first
     assert second.startswith("With evidence split:1: hybrid has the best skill (0.80); it is told from ")
     table = found.table("levels")
@@ -259,7 +259,7 @@ def continuations(origin: str, seed: int, gains: Sequence[float]) -> list[RunRec
 
 def test_continuations_of_one_run_are_the_blocks_and_the_answer_is_for_this_run(store: Store) -> None:
     found = compare(store, continuations("a", 0, [0.2, 0.22, 0.18, 0.21, 0.2, 0.19]), by=("budget",))
-    assert found.verdict[0].startswith("2 is better than 1 by 0.20 [")
+    assert found.verdict[0].startswith("1 is worse than 2 by 0.20 [")
     assert "in skill, 6 continuations" in found.verdict[0]
     assert found.verdict[1].startswith("This holds for new continuations of this run; ")
 
@@ -285,3 +285,46 @@ def test_a_condition_may_have_a_value_with_a_colon(store: Store) -> None:
     runs = [run(seed, skill, model=model) for seed in range(3) for model, skill in models.items()]
     found = compare(store, runs, conditions=("a:model=scripted:hasty", "model=scripted:diligent"))
     assert found.json_objects()[0]["first"] == "a"
+
+
+@pytest.mark.parametrize("gain", [-0.2, 0.0, 0.2])
+@pytest.mark.parametrize("preset", ["compare", "contrasts", "teamwork", "organisations"])
+def test_a_sentence_its_table_and_its_figure_subtract_in_one_direction(store: Store, preset: str, gain: float) -> None:
+    analysis = {each.name: each for each in (COMPARE, CONTRASTS, TEAMWORK, ORGANISATIONS)}[preset]
+    runs = [
+        run(
+            seed,
+            0.5 + (0.5 * noise + level if team else noise),
+            organisation="hybrid" if team else "solo",
+            evidence=evidence,
+        )
+        for seed, noise in enumerate(NOISE)
+        for level, evidence in ((gain, "split:0"), (-gain, "split:1"))
+        for team in (False, True)
+    ]
+    chosen = runs if preset == "organisations" else [each for each in runs if each.condition["evidence"] == "split:0"]
+    found = analysis.result(Runs.given(store, chosen), analysis.params())
+    primary = [row for row in found.json_objects() if row["role"] == "primary"]
+    assert {row["second"] for row in primary} == {"one agent" if preset == "teamwork" else "solo"}
+    rows = [row for table in found.tables for row in table.rows if row.get("role", "primary") == "primary"]
+    shown = [row["difference"] for row in rows if "difference" in row]
+    assert shown == pytest.approx([row["difference"] for row in primary])
+    for sentence, row in zip(found.verdict, primary, strict=False):
+        first, second = row["first"], row["second"]
+        how = f"is {'better' if row['difference'] > 0 else 'worse'} than"
+        assert (f"{first} {how} {second}" if gain else f"{first} and {second} are tied") in sentence
+
+
+def test_of_many_levels_the_better_one_is_subtracted_everywhere(store: Store) -> None:
+    levels = {"pipeline": 0.2, "solo": 0.5, "hybrid": 0.4}
+    runs = [
+        run(seed, mean + noise, organisation=name) for seed, noise in enumerate(NOISE) for name, mean in levels.items()
+    ]
+    found = compare(store, runs, by=("organisation",), all=True)
+    primary = [row for row in found.json_objects() if row["role"] == "primary"]
+    assert {(row["first"], row["second"]) for row in primary} == {
+        ("pipeline", "solo"), ("hybrid", "solo"), ("pipeline", "hybrid")
+    }  # fmt: skip
+    assert all(row["difference"] < 0 for row in primary)
+    of_levels = {row["level"]: row.get("difference") for row in found.table("levels").rows}
+    assert of_levels == {"solo": None, **{r["first"]: r["difference"] for r in primary if r["second"] == "solo"}}

@@ -156,7 +156,14 @@ class Comparison:
 
     def scope(self) -> str:
         """For what the answer holds."""
-        return _scope(self.primary, self.params, self.number, self.usable)
+        lost = len(self.lacking()) + sum(run.status == "failed" for run in self.records)
+        return _scope(self.primary, self.params, self.number, self.usable, lost)
+
+    def lacking(self) -> set[str]:
+        """The ended runs without the primary outcome."""
+        wanted = [each for factor in self.factors for level in factor.levels for each in level.observed]
+        name = self.primary[0].outcome.name
+        return {each.run.id for each in wanted} - {each.run.id for each in wanted if name in each.values}
 
     def levels(self, fewest: int = 2) -> list[dict[str, Any]]:
         """The rows of all levels of factors with enough of them."""
@@ -205,7 +212,9 @@ def comparison(runs: Runs, params: CompareParams, among: int = 1) -> Comparison:
         for outcome in outcomes
         if (result := _compared(match, outcome, params, level_of(number), number))
     ]
-    made = Comparison(records, forks, factors, paired, _adjusted(results), number, experiment.usable, params)
+    adjusted = _adjusted(results)
+    results = [result for factor in factors for result in _directed(factor, adjusted)]
+    made = Comparison(records, forks, factors, paired, results, number, experiment.usable, params)
     if not made.primary:
         raise TooFewRunsError(f"no pair of runs has the metric {outcomes[0].name}")
     return made
@@ -238,9 +247,7 @@ def _factors(runs: Runs, everything: Sequence[Observed], params: CompareParams) 
         return
     for name in params.by or varying(everything):
         if name != PLAYER:
-            # What is varied usually comes after what it is varied from.
-            factor = factor_of(name, everything)
-            yield replace(factor, levels=factor.levels[::-1])
+            yield factor_of(name, everything)
     of_players = players(runs, everything) if PLAYER in (params.by or (PLAYER,)) else []
     if len({each.settings[PLAYER] for each in of_players}) > 1:
         yield factor_of(PLAYER, of_players)
@@ -336,10 +343,7 @@ def _sentences(
 
 
 def _of_two(result: Compared, ratio: float | None, params: CompareParams, level: float, margin: float) -> str:
-    outcome = result.outcome
-    if result.difference.value * (outcome.sign or 1) < 0:
-        result, ratio = result.reversed(), 1 / ratio if ratio else None
-    shown, (first, second) = result.difference, result.names
+    outcome, shown, (first, second) = result.outcome, result.difference, result.names
     times = "" if ratio is None or abs(ratio - 1) < _SAME else f"{ratio:.2g} times "
     cost = "" if ratio is None or outcome.name in COSTS else f", and costs {times}as much"
     unit = result.matched.unit
@@ -347,8 +351,8 @@ def _of_two(result: Compared, ratio: float | None, params: CompareParams, level:
     if result.is_told:
         low, high = sorted(abs(end) for end in (shown.low or 0.0, shown.high or 0.0))
         size = f"{_number(abs(shown.value))} [{_number(low)}, {_number(high)}] {where}"
-        verb = "is better than" if outcome.sign else "is higher than"
-        return f"{first} {verb} {second} by {size}{cost}."
+        words = ("better", "worse") if outcome.sign else ("higher", "lower")
+        return f"{first} is {words[shown.value * (outcome.sign or 1) < 0]} than {second} by {size}{cost}."
     size = f"{_signed(shown.value)} {_ends(shown)}{where}"
     cost = cost.replace("and costs", f"and {first} costs")
     if is_settled(shown, margin):
@@ -386,30 +390,44 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names) if more < 2 else f"{', '.join(names[:_MOST_NAMED])} and {more} others"
 
 
-def _level_rows(factor: Factor, results: Sequence[Compared]) -> list[dict[str, Any]]:
-    """A row per level, the best first: its mean, and its difference from the best."""
+def _directed(factor: Factor, results: Sequence[Compared]) -> list[Compared]:
+    """Its results, all in the direction of sentences, tables and figures: the better of more than two is subtracted."""
     mine = [result for result in results if result.matched.factor is factor]
-    primary = {result.names: result for result in mine if result.outcome.role == "primary"}
+    if len(factor.levels) == 2:
+        return mine
+    places = {name: place for name, (place, *_) in _places(mine).items()}
+    return [r.reversed() if places.get(r.names[0], ()) > places.get(r.names[1], ()) else r for r in mine]
+
+
+def _places(results: Sequence[Compared]) -> dict[str, tuple[tuple[float, float], float, float | None]]:
+    """The levels of a factor by name, the best first: what higher is better of, the mean, and the dollars."""
     means: dict[str, float] = {}
     dollars: dict[str, float] = {}
-    for each in mine:
+    for each in results:
         if each.outcome.role == "primary" or each.outcome.name == "dollars":
             (means if each.outcome.role == "primary" else dollars).update(zip(each.names, each.means, strict=True))
-    if not means:
-        return []
-    sign = mine[0].outcome.sign or 1
+    sign = next((each.outcome.sign for each in results), 0) or 1
     # Sums of the same numbers in another order differ in their last digits.
-    places = {name: (round(sign * mean, 12), -dollars.get(name, 0.0)) for name, mean in means.items()}
-    order = sorted(means, key=lambda name: places[name], reverse=True)
+    found = {
+        name: ((round(sign * mean, 12), -dollars.get(name, 0.0)), mean, dollars.get(name))
+        for name, mean in means.items()
+    }
+    return dict(sorted(found.items(), key=lambda item: item[1][0], reverse=True))
+
+
+def _level_rows(factor: Factor, results: Sequence[Compared]) -> list[dict[str, Any]]:
+    """A row per level, the best first: its mean, and its difference from the best, or from the second of two."""
+    mine = [result for result in results if result.matched.factor is factor]
+    primary = {result.names: result for result in mine if result.outcome.role == "primary"}
+    places = _places(mine)
+    reference = factor.levels[1].name if len(factor.levels) == 2 else next(iter(places), "")
+    minus = reference if len(factor.levels) == 2 else "the best"
     rows = []
-    for name in order:
-        pair = primary.get((name, order[0])) or primary.get((order[0], name))
-        row: dict[str, Any] = {"factor": factor.name, "level": name, "mean": means[name], "dollars": dollars.get(name)}
-        if pair is not None:
-            shown = (pair if pair.names[1] == order[0] else pair.reversed()).difference
-            row |= {**shown.row("difference"), "p": shown.p}
-        score, cheap = places[name]
-        beaten = any(a >= score and b >= cheap and (a, b) != (score, cheap) for a, b in places.values())
+    for name, ((score, cheap), mean, dollars) in places.items():
+        row: dict[str, Any] = {"factor": factor.name, "level": name, "mean": mean, "dollars": dollars, "minus": minus}
+        if pair := primary.get((name, reference)):
+            row |= {**pair.difference.row("difference"), "p": pair.difference.p}
+        beaten = any(a >= score and b >= cheap and (a, b) != (score, cheap) for (a, b), *_ in places.values())
         rows.append({**row, "is_worse": pair is not None and pair.is_told, "on_front": not beaten})
     return rows
 
@@ -438,7 +456,7 @@ def _ends(shown: Estimate) -> str:
     return "" if shown.low is None or shown.high is None else f"[{_signed(shown.low)}, {_signed(shown.high)}] "
 
 
-def _scope(primary: Sequence[Compared], params: CompareParams, number: int, usable: str) -> str:
+def _scope(primary: Sequence[Compared], params: CompareParams, number: int, usable: str, lost: int) -> str:
     """For what the answer holds, and how it is adjusted; `usable` is the metric of usable results."""
     pairs = [pair for result in primary for pair in result.pairs]
     tasks, models = ({getattr(pair, name) for pair in pairs} - {""} for name in ("task", "model"))
@@ -462,6 +480,10 @@ def _scope(primary: Sequence[Compared], params: CompareParams, number: int, usab
         text += f"; {unusable} of {len(pairs)} pairs have an unreadable result, which counts as 0"
     elif usable:
         text += "; all results are readable, and the interval is for readable ones"
+    if any(result.difference.method.startswith("t") for result in primary):
+        text += "; losses too rare to show here are not covered"
+    if lost:
+        text += f"; {lost} {'run has' if lost == 1 else 'runs have'} no result, taken as lost by chance"
     return f"{text}{f'; intervals and p are simultaneous for {number} pairs' if number > 1 else ''}."
 
 
@@ -476,7 +498,7 @@ def levels_table(
         *([more] if more else []),
         Column("level"),
         Column("mean", outcome.text),
-        replace(_DIFFERENCE, heading="minus the best"),
+        replace(_DIFFERENCE, heading=f"minus {' or '.join(dict.fromkeys(row['minus'] for row in rows))}"),
         Column("p", form=P),
     ]
     if any(row["dollars"] is not None for row in rows):
@@ -508,9 +530,8 @@ def _pairs_table(results: Sequence[Compared], show_all: bool) -> Table:
 def _runs_told(made: Comparison, outcome: Outcome) -> Iterator[str]:
     """Runs that don't count or have a fault, by name."""
     used = {each.run.id for match in made.paired for cell in match.cells.values() for side in cell for each in side}
-    wanted = [each for factor in made.factors for level in factor.levels for each in level.observed]
-    known = {each.run.id for each in wanted if outcome.name in each.values}
-    unknown = {each.run.id for each in wanted} - known
+    unknown = made.lacking()
+    known = {each.run.id for factor in made.factors for level in factor.levels for each in level.observed} - unknown
     groups = {
         "have not ended, and don't count": [run for run in made.records if run.status not in ENDED],
         f"lack {outcome.text}, and don't count": [run for run in made.records if run.id in unknown],

@@ -30,7 +30,7 @@ def compared_each(runs: Runs, params: CompareParams) -> Result:
     if not ended:
         raise TooFewRunsError("none of these runs has ended")
     [by], each = params.by, params.each
-    values = [level.name for level in factor_of(each, observed(ended, {})).levels]
+    values = [level.name for level in factor_of(each, observed(ended, {})).levels][::-1]
     if len(values) < 2:
         raise TooFewRunsError(
             f"all of these runs have {params.each} {values[0]}; ask: labmates compare --by {params.by[0]}"
@@ -53,13 +53,13 @@ def compared_each(runs: Runs, params: CompareParams) -> Result:
 
 
 def _figure(name: str, made: Mapping[str, Comparison]) -> Figure:
-    """Draw a panel per value, with a row per level: a point per task, the mean, and its interval against the best."""
+    """Draw a panel per value, with a row per level: a point per task, the mean, and its interval against the line."""
     rows = list(dict.fromkeys(level.name for each in made.values() for level in each.factors[0].levels))
     figure, panels = new_figure(7.2, 0.9 + 0.3 * len(rows), columns=len(made))
     tasks: list[str] = []
     for ax, (value, each) in zip(panels, made.items(), strict=True):
         levels, outcome = each.levels(), each.primary[0].outcome.name
-        best = levels[0]["mean"]
+        zero = next(row["mean"] for row in levels if "difference" not in row)
         for level in each.factors[0].levels:
             of_task = grouped((o.run.data_set[0], o.values[outcome]) for o in level.observed if outcome in o.values)
             for task, found in of_task.items():
@@ -70,8 +70,8 @@ def _figure(name: str, made: Mapping[str, Comparison]) -> Figure:
             place = rows.index(row["level"])
             ax.plot([row["mean"]], [place], "|", color="black", markersize=12, zorder=3)
             if row.get("difference_low") is not None:
-                ax.hlines(place, best + row["difference_low"], best + row["difference_high"], color="black")
-        ax.axvline(best, color=GREY, linewidth=0.8)
+                ax.hlines(place, zero + row["difference_low"], zero + row["difference_high"], color="black")
+        ax.axvline(zero, color=GREY, linewidth=0.8)
         ax.set_title(f"{name} {value}", fontsize=9)
         ax.sharex(panels[0])
         ax.set_yticks(range(len(rows)), rows if ax is panels[0] else [""] * len(rows), fontsize=7)
@@ -79,6 +79,6 @@ def _figure(name: str, made: Mapping[str, Comparison]) -> Figure:
     for place, task in enumerate(tasks):
         colour, marker = look(place)
         panels[-1].plot([], [], marker, color=colour, markersize=4, label=task)
-    panels[len(panels) // 2].set_xlabel(f"{outcome.replace('_', ' ')}: mean, by task, and interval against the best")
+    panels[len(panels) // 2].set_xlabel(f"{outcome.replace('_', ' ')}: mean, by task, and interval against the line")
     add_legend_beside(panels[-1])
     return figure
