@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean
 from typing import Any, Final
 
 from markupsafe import Markup
@@ -16,8 +15,9 @@ from markupsafe import Markup
 from labmates.pages.rendering import render
 from labmates.pages.svg import COLOURS, dot_plot, tag
 from labmates.records.run import ENDED, RunRecord
+from labmates.stats.data_sets import Result, data_set_means
 from labmates.stats.domains import ANY, COUNT, SHARE, Domain
-from labmates.stats.intervals import Estimate, mean, means, notes
+from labmates.stats.intervals import Estimate, notes
 from labmates.stats.tables import MISSING, Column, Table
 from labmates.util.display_names import references_first
 from labmates.util.grouping import grouped, varying_columns
@@ -44,7 +44,6 @@ class Cell:
     data_sets: int
     means: Mapping[str, Estimate]  # by metric, except metrics without values
     invalid: int = 0  # number of invalid runs, which count in the means
-    readable: bool = False  # whether all results are usable, though others would count as 0
 
     @property
     def label(self) -> str:
@@ -104,7 +103,6 @@ def by_model(runs: Sequence[RunRecord], metrics: Sequence[str]) -> list[Cell]:
 
 def _cells(groups: Iterable[list[RunRecord]], metrics: Sequence[str], names: Sequence[str]) -> list[Cell]:
     groups = list(groups)
-    usable = EXPERIMENTS.get(groups[0][0].kind).usable if groups and groups[0][0].kind in EXPERIMENTS else ""
     by_metric = {metric: estimates(groups, metric) for metric in metrics}
     return [
         Cell(
@@ -114,7 +112,6 @@ def _cells(groups: Iterable[list[RunRecord]], metrics: Sequence[str], names: Seq
             len({run.data_set for run in group}),
             {metric: mean for metric, each in by_metric.items() if (mean := each[place]) is not None},
             sum(run.invalid is not None for run in group),
-            bool(usable) and all(run.metrics.get(usable) for run in group),
         )
         for place, group in enumerate(groups)
     ]
@@ -146,8 +143,6 @@ def results_table(name: str, title: str, groups: Sequence[Cell], metrics: Sequen
         "Means over the data sets of ended runs.",
         *notes(mean for cell in groups for mean in cell.means.values()),
     ]
-    if any(cell.readable for cell in groups):
-        remarks.append("Where all results are readable, intervals are for readable ones.")
     if fewer:
         remarks.append(f"{fewer} of the means are over fewer data sets than their row has: other runs lack the value.")
     if equal and shown is not measured:
@@ -222,23 +217,20 @@ def _row(cell: Cell) -> str:
 def estimates(
     groups: Sequence[Sequence[RunRecord]], measure: str, costs: Mapping[str, int] = _NO_COSTS
 ) -> list[Estimate | None]:
-    """The mean of a measure over the data sets of each group of runs; None without values.
-
-    Small groups pool their variances if they have no data set in common.
-    """
-    values: list[list[float]] = []
-    data_sets: list[set[tuple[str, str]]] = []
-    for group in groups:
-        known = ((run.data_set, value) for run in group if (value := value_of(run, measure, costs)) is not None)
-        by_data = grouped(known)
-        values.append([fmean(some) for some in by_data.values()])
-        data_sets.append(set(by_data))
-    domains = [domain_of(group, measure) for group, some in zip(groups, values, strict=True) if some]
-    filled = list(filter(None, values))
-    # Cells that share data sets don't vary independently.
-    is_shared = sum(map(len, data_sets)) > len(set().union(*data_sets))
-    found = iter(list(map(mean, filled, domains)) if is_shared else means(filled, domains))
-    return [next(found) if some else None for some in values]
+    """The mean of a measure over the data sets of each group of runs; None without values."""
+    kind = groups[0][0].kind if groups else ""
+    experiment = EXPERIMENTS.get(kind) if kind in EXPERIMENTS else None
+    usable = experiment.usable if experiment else ""
+    cells = [
+        [
+            Result(run.data_set, value, bool(run.metrics.get(usable, 1)))
+            for run in group
+            if (value := value_of(run, measure, costs)) is not None
+        ]
+        for group in groups
+    ]
+    failures = experiment is not None and bool(usable) and measure in experiment.primaries
+    return data_set_means(cells, [domain_of(group, measure) for group in groups], failures=failures)
 
 
 def value_of(run: RunRecord, measure: str, costs: Mapping[str, int] = _NO_COSTS) -> float | None:

@@ -57,6 +57,18 @@ def test_means_have_intervals_over_runs_that_have_ended() -> None:
     assert any("fewer data sets" in note for note in table.notes)
 
 
+def test_readable_runs_alone_tell_nothing_of_what_an_unreadable_one_takes_away() -> None:
+    runs = [
+        replace(run(n, None), kind="science", metrics={"accuracy": value, "readable": float(value > 0)})
+        for n, value in enumerate((0.91, 0.9, 0.89, 0.92, 0.88, 0.0))
+    ]
+    [all_read], [one_not] = (cells(some, ["accuracy", "readable"]) for some in (runs[:5], runs))
+    assert all_read.means["accuracy"].low == pytest.approx(0.0125**0.2 * 0.9, abs=0.02)
+    assert all_read.means["accuracy"].ends()[1] < 0.94
+    assert one_not.means["accuracy"].value == pytest.approx(0.75)
+    assert one_not.means["accuracy"].method.startswith("share of usable results × mean (t")
+
+
 def test_runs_with_special_models_stand_apart() -> None:
     runs = [run(0, 1.0), run(1, 2.0, model_for={"writing": "m:b"})]
     assert [cell.models for cell in by_model(runs, ["score"])] == ["m:a", "m:a (writing: m:b)"]

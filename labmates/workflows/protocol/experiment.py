@@ -357,6 +357,11 @@ class Experiment(Generic[C]):
         chosen = tuple(metric.name for metric in self.metrics if metric.headline)
         return chosen or tuple(metric.name for metric in self.metrics[:3])
 
+    @property
+    def primaries(self) -> tuple[str, ...]:
+        """The primary outcome, and the metrics that state it on another scale."""
+        return (self.primary, *(metric.name for metric in self.metrics if metric.same_as == self.primary))
+
     def domains(self, condition: Mapping[str, Any]) -> Mapping[str, Domain]:
         """The values that metrics can take in runs of a condition, given as plain data."""
         return {metric.name: metric.domain_in(condition) for metric in self.metrics}

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from statistics import fmean
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from labmates.judges.base import SKILL
+from labmates.stats.data_sets import Result, data_set_means
 from labmates.stats.domains import SHARE, Domain
 from labmates.stats.intervals import Estimate, mean, notes
 from labmates.stats.tables import Column, Table
@@ -48,12 +47,15 @@ def _row(metric: str, scored: Sequence[tuple[RunRecord, float | None, bool]]) ->
     given = [(run, value, is_readable) for run, value, is_readable in scored if value is not None]
     runs = [run for run, *_ in given]
     domain = SCIENCE.domain_of(metric, runs) if metric in SCIENCE.domains({}) else SHARE
-    score = _mean([(run, value) for run, value, _ in given], domain)
-    readable = _mean([(run, value) for run, value, is_readable in given if is_readable], domain)
-    unreadable = _mean([(run, float(not is_readable)) for run, _, is_readable in scored], SHARE)
-    if score is not None and unreadable is not None and not unreadable.value:
-        # Readable runs tell nothing of what an unreadable one would take away.
-        score = replace(score, low=None, high=None, reason="")
+    results = [Result(run.data_set, value, is_readable) for run, value, is_readable in given]
+    [score] = data_set_means([results], [domain], failures=True)
+    [readable, unreadable] = data_set_means(
+        [
+            [each for each in results if each.usable],
+            [Result(run.data_set, float(not is_readable)) for run, _, is_readable in scored],
+        ],
+        [domain, SHARE],
+    )
     told = {"score": score, "protocol": readable, "unreadable": unreadable}
     row: dict[str, Any] = {"scored": len(given), "unscored": len(scored) - len(given)}
     for name, shown in told.items():
@@ -61,18 +63,11 @@ def _row(metric: str, scored: Sequence[tuple[RunRecord, float | None, bool]]) ->
     return row, [shown for shown in told.values() if shown is not None]
 
 
-def _mean(values: Iterable[tuple[RunRecord, float]], domain: Domain) -> Estimate | None:
-    """The mean over data sets."""
-    by_data = grouped((run.data_set, value) for run, value in values)
-    return mean(list(map(fmean, by_data.values())), domain) if by_data else None
-
-
 def _remarks(values: Mapping[tuple[str, str, str], object]) -> Iterator[str]:
     yield (
         "The newest score of each judge. A run without a paper or readable findings counts, with "
         "accuracy 0 (intention to treat); per protocol is the mean of the other runs, unreadable the share of these. "
-        "Where all are readable, the interval is per protocol alone. Unscored are runs on which a judge failed; means "
-        "exclude them. A unit is a data set: its runs are averaged."
+        "Unscored are runs on which a judge failed; means exclude them. A unit is a data set: its runs are averaged."
     )
     if any(judge == "heuristic" for _, judge, _ in values):
         yield (
