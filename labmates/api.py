@@ -231,13 +231,23 @@ def study(
         return [Run.of(record, database) for record in database.runs(study=spec.name)]
 
 
-def plan(study: str | Path | Mapping[str, Any], *, store: str | None = None) -> Plan:
+def plan(
+    study: str | Path | Mapping[str, Any],
+    *,
+    compared: str | None = None,
+    difference: float | None = None,
+    store: str | None = None,
+) -> Plan:
     """The estimated cost of a study, before anything is spent.
 
     Parameters
     ----------
     study
         A YAML file, the name of a study that comes with labmates, or a mapping with the contents of a file.
+    compared
+        The one comparison to plan, such as ``compare organisation``; by default all.
+    difference
+        A difference of which to plan the seeds, models or tasks that find it in `compared`.
     store
         As for `run`; its runs, if any, replace assumptions by measurements.
 
@@ -250,7 +260,7 @@ def plan(study: str | Path | Mapping[str, Any], *, store: str | None = None) -> 
     spec = read_spec(source)
     database = Store.existing(store)
     try:
-        return make_plan(spec, database, source)
+        return make_plan(spec, database, source, compared=compared, difference=difference)
     finally:
         if database is not None:
             database.close()
@@ -365,7 +375,7 @@ def fork(
 
 
 def blame(
-    run: str,
+    name: str,
     *,
     model: str | None = None,
     replicates: int = 6,
@@ -374,12 +384,12 @@ def blame(
     settings: RunSettings | Mapping[str, Any] | None = None,
     progress: bool = False,
 ) -> Result:
-    """Find the seat of a run that lost the credit, by repeating the work of one seat at a time.
+    """Find the seat of a run, or of a study's runs, that lost the credit, by repeating one seat's work at a time.
 
     Parameters
     ----------
-    run
-        Id.
+    name
+        Id of a run, or name of a study.
     model
         Model that repeats each seat's work; by default the seat's own, which reveals only failures by chance.
     replicates
@@ -394,18 +404,16 @@ def blame(
     Raises
     ------
     UsageError
-        If the run is unknown or has fewer than two seats, or the expected price is above the cap.
+        If the run or study is unknown or has fewer than two seats, or the expected price is above the cap.
     """
 
     async def work() -> Result:
         with await asyncio.to_thread(Store, store, must_exist=True) as database:
-            record = database.run(run)
-            chosen = _settings(record.settings if settings is None else settings)
-            seats = await seats_of(database, record, model, chosen)
+            seats = await seats_of(database, name, model, lambda own: _settings(own if settings is None else settings))
             forks = Continuations(database, branches_of(seats), replicates)
             for own, runs in forks.enter(None if cap is None else forks.most(cap)):
                 await _execute(database, runs, own, progress)
-            return blamed(database, record, seats, forks)
+            return blamed(database, seats, forks)
 
     return run_async(work)
 

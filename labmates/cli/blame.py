@@ -1,4 +1,4 @@
-"""``labmates blame RUN``: which seat lost the credit."""
+"""``labmates blame RUN|STUDY``: which seat lost the credit."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from labmates.util.loops import run_async
 
 
 @click.command(epilog="Example: labmates blame 3f9a2c41d7 --with openai:gpt-5.4 --cap 5")
-@click.argument("run_id", metavar="RUN")
+@click.argument("name", metavar="RUN|STUDY")
 @click.option(
     "--with",
     "model",
@@ -46,8 +46,8 @@ from labmates.util.loops import run_async
 @out_option
 @store_option
 @verbose_option
-def blame(run_id: str, model: str | None, replicates: int, *, cap: str | None, yes: bool, **values: Any) -> int:
-    """Find the seat of RUN that lost the credit, by repeating the work of one seat at a time.
+def blame(name: str, model: str | None, replicates: int, *, cap: str | None, yes: bool, **values: Any) -> int:
+    """Find the seat of RUN, or of all runs of STUDY, that lost the credit, by repeating one seat's work at a time.
 
     Each seat's work is repeated from before its first step, and compared with what the seat handed over: how much of
     the lost credit is regained, in total and by finding. The plan and its price are shown first. Repeating the command
@@ -59,11 +59,10 @@ def blame(run_id: str, model: str | None, replicates: int, *, cap: str | None, y
     from labmates.studies.continuations import Continuations
 
     with Store(values["store"], must_exist=True) as database:
-        run = database.run(run_id)
-        settings = settings_of(values, run.settings)
-        seats = run_async(partial(seats_of, database, run, model, settings))
+        seats = run_async(partial(seats_of, database, name, model, partial(settings_of, values)))
         forks = Continuations(database, branches_of(seats), replicates)
-        notify(f"{len(seats)} seats ({', '.join(seat.name for seat in seats)}): {forks.plan()}.")
+        names = dict.fromkeys(seat.name for seat in seats)
+        notify(f"{len(names)} seats ({', '.join(names)}): {forks.plan()}.")
         most = None if cap is None else forks.most(cap)
         if forks.price and not yes:
             if not sys.stdin.isatty():
@@ -71,7 +70,7 @@ def blame(run_id: str, model: str | None, replicates: int, *, cap: str | None, y
             click.confirm("Spend it?", abort=True, err=True)
         if (code := executed(database, forks.enter(most))) > 1:
             return code
-        return max(code, present([blamed(database, run, seats, forks)], values))
+        return max(code, present([blamed(database, seats, forks)], values))
 
 
 blame.params += [*options_of(ModelOptions), *options_of(RunSettings, leave_out=["models"])]

@@ -56,12 +56,18 @@ def show(study: str) -> None:
     click.echo(ready.text(study), nl=False)
 
 
-@study.command(epilog="Example: labmates study plan science-sample --json")
+@study.command(epilog="Example: labmates study plan science-small --for 'compare visibility' --difference 0.1")
 @_study
+@click.option("--for", "compared", metavar="'compare PARAMETER'", help="Plan this comparison alone. [default: all]")
+@click.option(
+    "--difference",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Print how many seeds, models or tasks --for needs to find this difference with 80 % power, and their cost.",
+)
 @store_option
 @json_option()
-def plan(study: str, store: str | None, as_json: bool) -> None:
-    """Estimate a study's cost and time before it spends anything.
+def plan(study: str, compared: str | None, difference: float | None, store: str | None, as_json: bool) -> None:
+    """Estimate a study's cost and time before it spends anything, and the differences that it can find.
 
     Estimates come from runs of the same kind in the store; without any, from the defaults of the kind.
     """
@@ -70,11 +76,13 @@ def plan(study: str, store: str | None, as_json: bool) -> None:
     from labmates.studies.source import find_study
     from labmates.studies.spec import read_spec
 
+    if difference is not None and compared is None:
+        raise UsageError("--difference: name the comparison too, for instance --for 'compare organisation'")
     source = find_study(study)
     spec = read_spec(source)
     database = Store.existing(store)
     try:
-        made = make_plan(spec, database, source)
+        made = make_plan(spec, database, source, compared=compared, difference=difference)
     finally:
         if database is not None:
             database.close()
@@ -346,6 +354,12 @@ def _print_plan(plan: Plan) -> None:
             f"compare --by {each.parameter}: minimum detectable difference in {each.metric} (80 % power): {least} "
             f"({each.data_sets} data sets{together}; spread {each.spread:.3f}, {known})"
         )
+        for need in each.needs:
+            if need.needs is None:
+                say(f"  more {need.what} alone don't find that difference")
+            else:
+                cost = "" if need.dollars is None else f", ${need.dollars / 1e6:,.2f} for all runs"
+                say(f"  {need.needs} {need.what} do (the study has {need.has}){cost}")
     from labmates.util.grouping import grouped
 
     for test, effects in grouped((each.test, each) for each in plan.powers).items():

@@ -104,13 +104,18 @@ def more_blocks(
         ]
         return is_settled(interval_of(alike, domain, (), level), within)
 
-    least, most = len(values), MOST_BLOCKS
-    if not settled(most):
+    number = fewest(settled, len(values), MOST_BLOCKS)
+    return None if number is None else number - len(values)
+
+
+def fewest(enough: Callable[[int], bool], low: int, most: int) -> int | None:
+    """The smallest number above `low` that is enough, if all larger ones are; None if `most` is not."""
+    if not enough(most):
         return None
-    while most - least > 1:
-        middle = (least + most) // 2
-        least, most = (least, middle) if settled(middle) else (middle, most)
-    return most - len(values)
+    while most - low > 1:
+        middle = (low + most) // 2
+        low, most = (low, middle) if enough(middle) else (middle, most)
+    return most
 
 
 def is_settled(shown: Estimate, within: float) -> bool:
@@ -162,7 +167,7 @@ def _of_values(
 
 def cautious_df(df: float) -> float:
     """Degrees of freedom of t over blocks, less as few blocks hide their skewness (coverage .89 without)."""
-    return max(1.0, 0.7 * df - 1)
+    return max(1.0, 0.7 * df - 1, df - 3.5)
 
 
 def _within(sample: Sample, strata: Collection[Sequence[float]]) -> Sample:

@@ -2,7 +2,7 @@
 
 A seat is done anew from before its first event, by its own model or another one; what it handed over is the record up
 to its last event. Both are continued unchanged, so that their difference is the seat's own, whatever those after it do
-with its work.
+with its work. Seats of one name in the runs of a study are one seat, whose blocks are data sets if these are enough.
 """
 
 from __future__ import annotations
@@ -11,21 +11,23 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
 
 from labmates.budgets.money import show_dollars
 from labmates.errors import UsageError
 from labmates.records.events import ScoreEvent
-from labmates.records.run import RunRecord
+from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
 from labmates.stats.domains import SHARE, Domain
 from labmates.stats.figures import GREY, Drawing, error_bars, new_figure
 from labmates.stats.intervals import LEVEL, Estimate, notes
-from labmates.stats.paired import Pair, difference
+from labmates.stats.paired import FEWEST_TOLD, Pair, difference
 from labmates.stats.tables import Column, P, Table
-from labmates.studies.continuations import Continuations
+from labmates.studies.continuations import Continuations, SettingsOf
 from labmates.studies.fork import Branch, branch
-from labmates.studies.settings import RunSettings
+from labmates.util.grouping import grouped
+from labmates.workflows.analyses.matching import CONTINUATION
 from labmates.workflows.protocol.analysis import Result, TooFewRunsError
 from labmates.workflows.protocol.experiment import EXPERIMENTS
 
@@ -37,25 +39,36 @@ if TYPE_CHECKING:
 class Seat:
     """A seat of a run, done anew and as it handed over."""
 
+    origin: RunRecord
     name: str
     anew: Branch
     handed_over: Branch
 
 
-async def seats_of(store: Store, run: RunRecord, model: str | None, settings: RunSettings) -> list[Seat]:
-    """The seats of a run in the order of their work, to be done anew by a `model`, or by their own.
+async def seats_of(store: Store, name: str, model: str | None, settings: SettingsOf) -> list[Seat]:
+    """The seats of a run, or of the ended runs of a study, to be done anew by a `model`, or by their own.
 
     Raises
     ------
     UsageError
-        If the run has fewer than two seats, or a seat can't be done anew there.
+        If there is no such run or study, no run has two seats, or a seat can't be done anew there.
     """
+    of_study = [run for run in store.runs(study=name) if run.status in ENDED and run.origin is None]
+    made = [seat for run in of_study or [store.run(name)] for seat in await _of_run(store, run, model, settings)]
+    if not made:
+        runs = "the runs of the study" if of_study else "the run"
+        raise UsageError(f"{runs} '{name}' has fewer than two seats; blame compares seats")
+    return made
+
+
+async def _of_run(store: Store, run: RunRecord, model: str | None, settings: SettingsOf) -> list[Seat]:
+    """Its seats in the order of their work; none if it has one."""
     events = store.events(run.id)
     calls = [(number, event) for number, event in enumerate(events) if event.type == "llm_call" and event.agent]
     seats = list(dict.fromkeys(event.agent for _, event in calls))
     if len(seats) < 2:
-        raise UsageError(f"the run '{run.id}' has fewer than two seats; blame compares seats")
-    make = partial(branch, store, run.id, settings=settings)
+        return []
+    make = partial(branch, store, run.id, settings=settings(run.settings))
     made = []
     for name in seats:
         first, call = next((number, event) for number, event in calls if event.agent == name)
@@ -63,7 +76,7 @@ async def seats_of(store: Store, run: RunRecord, model: str | None, settings: Ru
         # The next call, where the seat that makes it is done anew, too.
         after = next((number for number, _ in calls if number > last), len(events))
         changes = None if model in (None, call.model) else {f"model.{name}": model}
-        made.append(Seat(name, await make(at=first, changes=changes), await make(at=after, changes=None)))
+        made.append(Seat(run, name, await make(at=first, changes=changes), await make(at=after, changes=None)))
     return made
 
 
@@ -72,61 +85,71 @@ def branches_of(seats: Sequence[Seat]) -> list[Branch]:
     return [side for seat in seats for side in (seat.anew, seat.handed_over)]
 
 
-def blamed(store: Store, run: RunRecord, seats: Sequence[Seat], forks: Continuations) -> Result:
+def blamed(store: Store, seats: Sequence[Seat], forks: Continuations) -> Result:
     """What the continuations of seats tell: how much of the lost credit comes back, by seat and by finding.
 
     Raises
     ------
     TooFewRunsError
-        If the run, or all continuations of a seat, lack the primary outcome.
+        If no run, or no continuation of a seat, has the primary outcome.
     """
     ended = forks.ended()
-    experiment = EXPERIMENTS.get(run.kind)
+    runs = list({seat.origin.id: seat.origin for seat in seats}.values())
+    experiment = EXPERIMENTS.get(runs[0].kind)
     metric = experiment.primary
-    if metric not in run.metrics:
-        raise TooFewRunsError(f"the run '{run.id}' has no {metric}")
-    domain, costs = experiment.domain_of(metric, [run, *ended]), store.costs([each.id for each in ended])
-    credits = _credits(store, [run, *ended])
-    level = 1 - (1 - LEVEL) / len(seats)
+    by_name = grouped((seat.name, seat) for seat in seats if metric in seat.origin.metrics)
+    if not by_name:
+        raise TooFewRunsError(f"the run '{runs[0].id}' has no {metric}")
+    domain, costs = experiment.domain_of(metric, [*runs, *ended]), store.costs([each.id for each in ended])
+    credits = _credits(store, [*runs, *ended])
+    level = 1 - (1 - LEVEL) / len(by_name)
+    unit = "data set" if len({run.data_set for run in runs}) >= FEWEST_TOLD else CONTINUATION
 
     def is_usable(each: RunRecord) -> bool:
         return bool(each.metrics.get(experiment.usable, 1))
 
-    def back(seat: Seat, values: Mapping[str, float], domain: Domain) -> Estimate | None:
+    def pairs_of(seat: Seat, values: Mapping[str, float]) -> Iterator[Pair]:
         anew, handed_over = (
             {each.continuation: each for each in ended if side.has(each) and each.id in values}
             for side in (seat.anew, seat.handed_over)
         )
-        pairs = [
-            Pair("", number, "", values[one.id] - values[other.id], all(map(is_usable, (one, other))))
-            for number, one in anew.items()
-            if (other := handed_over.get(number))
-        ]
+        task, data = seat.origin.data_set
+        for number, one in anew.items():
+            if other := handed_over.get(number):
+                block = f"{seat.origin.id}#{number}" if unit == CONTINUATION else data
+                usable = all(map(is_usable, (one, other)))
+                yield Pair(task, block, "", values[one.id] - values[other.id], usable)
+
+    def back(some: Sequence[Seat], values: Mapping[str, float], domain: Domain) -> Estimate | None:
+        pairs = [pair for seat in some for pair in pairs_of(seat, values)]
         if not pairs:
             return None
         shown = difference(pairs, domain.difference(), (), level)
-        return replace(shown, p=None if shown.p is None else min(1.0, shown.p * len(seats)))
+        return replace(shown, p=None if shown.p is None else min(1.0, shown.p * len(by_name)))
 
     values = {each.id: each.metrics[metric] for each in ended if metric in each.metrics}
     rows, details = [], []
-    for seat in seats:
-        if (shown := back(seat, values, domain)) is None:
-            raise TooFewRunsError(f"no continuation of the seat {seat.name} has the metric {metric}")
-        lost = domain.high - run.metrics[metric]
+    for name, some in by_name.items():
+        if (shown := back(some, values, domain)) is None:
+            raise TooFewRunsError(f"no continuation of the seat {name} has the metric {metric}")
+        lost = domain.high - fmean(seat.origin.metrics[metric] for seat in some)
         share = shown.value / lost if 0 < lost < math.inf else None
-        spent = sum(costs[each.id] for each in ended if seat.anew.has(each) or seat.handed_over.has(each))
-        row = {"seat": seat.name, "event": seat.anew.run.taken_over, "share": share, "dollars": spent / 1e6}
-        rows.append((shown, {**row, **shown.row("back"), "p": shown.p}))
-        for finding, credit in credits[run.id].items():
+        sides = [side for seat in some for side in (seat.anew, seat.handed_over)]
+        spent = sum(costs[each.id] for each in ended if any(side.has(each) for side in sides))
+        row = {"seat": name, "runs": len(some), "event": some[0].anew.run.taken_over, "share": share}
+        rows.append((shown, {**row, "dollars": spent / 1e6, **shown.row("back"), "p": shown.p}))
+        found = grouped(item for seat in some for item in credits[seat.origin.id].items())
+        for finding, credit in ((finding, fmean(each)) for finding, each in found.items()):
+            having = [seat for seat in some if finding in credits[seat.origin.id]]
             of_runs = {each.id: credits[each.id].get(finding, 0.0) for each in ended}
-            if credit < 1 and (part := back(seat, of_runs, SHARE)) is not None and part.value:
-                details.append({"finding": finding, "credit": credit, "seat": seat.name, **part.row("back")})
+            if credit < 1 and (part := back(having, of_runs, SHARE)) is not None and part.value:
+                details.append({"finding": finding, "credit": credit, "seat": name, **part.row("back")})
     rows.sort(key=lambda each: -each[0].value)
     details.sort(key=lambda each: (each["finding"], -each["back"]))
     estimates, cells = [each for each, _ in rows], [row for _, row in rows]
     columns = [
         Column("seat"),
-        Column("event", "repeated from event"),
+        Column("event", "repeated from event") if len(runs) == 1 else Column("runs"),
         _BACK,
         Column("share", "of the lost", form=".0%"),
     ]
@@ -134,11 +157,16 @@ def blamed(store: Store, run: RunRecord, seats: Sequence[Seat], forks: Continuat
     title = f"Regained {metric}, each seat's work repeated"
     tables = [Table("blame", title, columns, cells, notes(estimates))]
     if details:
-        columns = [Column("finding", once=True), Column("credit", "credit of the run"), Column("seat"), _BACK]
+        columns = [
+            Column("finding", once=True),
+            Column("credit", "credit of the run" if len(runs) == 1 else "mean credit"),
+            Column("seat"),
+            _BACK,
+        ]
         tables.append(Table("findings", "Credit regained by finding", columns, details))
     alt = f"Regained {metric} for each seat, with intervals; the table has the numbers."
     drawing = Drawing("blame", f"Regained {metric} by seat", alt, partial(_figure, estimates, cells, metric))
-    return Result(tables, [drawing], list(_sentences(estimates, cells, metric, sum(costs.values()))))
+    return Result(tables, [drawing], list(_sentences(estimates, cells, metric, unit, sum(costs.values()))))
 
 
 _BACK: Final = Column("back", "regained", form="+.3f", shows="both")
@@ -153,13 +181,13 @@ def _credits(store: Store, runs: Sequence[RunRecord]) -> dict[str, dict[str, flo
 
 
 def _sentences(
-    estimates: Sequence[Estimate], rows: Sequence[Mapping[str, Any]], metric: str, spent: int
+    estimates: Sequence[Estimate], rows: Sequence[Mapping[str, Any]], metric: str, unit: str, spent: int
 ) -> Iterator[str]:
     shown, row = estimates[0], rows[0]
     low, high = shown.low, shown.high
     ends = "" if low is None or high is None else f" [{low:+.2f}, {high:+.2f}]"
     share = "" if row["share"] is None else f", {row['share']:.0%} of what was lost"
-    size = f"{shown.value:+.2f}{ends} in {metric}{share}, {shown.n} continuation{'s' * (shown.n > 1)}"
+    size = f"{shown.value:+.2f}{ends} in {metric}{share}, {shown.n} {unit}{'s' * (shown.n > 1)}"
     if low is not None and low > 0:
         yield f"{row['seat']} lost the most: repeating its work regains {size}."
     else:

@@ -22,6 +22,7 @@ from labmates.records.studies import ended_replicates, study_counts
 from labmates.stats.domains import COUNT
 from labmates.stats.intervals import FEWEST_OF_LOGS, interval
 from labmates.stats.power import detectable_difference
+from labmates.studies.needs import Design, Need, check, parameter_of
 from labmates.studies.spec import StudySpec, each_condition, full_catalog
 from labmates.studies.study import Bound, Charged
 from labmates.util.bounded_yaml import Source
@@ -69,6 +70,7 @@ class Detectable:
     spread: float  # standard deviation among runs of equal conditions and data, the largest of the tasks
     measured: bool  # whether the spread comes from runs in the store, not from the kind's assumption
     difference: float | None
+    needs: tuple[Need, ...] = ()  # what finds a given difference, if asked
 
 
 @dataclass(frozen=True)
@@ -102,15 +104,11 @@ class Plan:
             for plan in self.models
         ]
         amounts = {"cap": _money(self.cap), "spent": format_dollars(self.spent)}
-        return (
-            asdict(self)
-            | amounts
-            | {
-                "models": models,
-                "detectable": list(map(asdict, self.detectable)),
-                "powers": list(map(asdict, self.powers)),
-            }
-        )
+        more = {"models": models, "detectable": [], "powers": list(map(asdict, self.powers))}
+        for each in self.detectable:
+            needs = [asdict(need) | {"dollars": _money(need.dollars)} for need in each.needs]
+            more["detectable"].append(asdict(each) | {"needs": needs})
+        return asdict(self) | amounts | more
 
 
 def _money(amount: int | None) -> str | None:
@@ -127,11 +125,21 @@ def _end(models: Sequence[ModelPlan], name: str) -> int | None:
     return round(total + (reach if name == "high_dollars" else -reach))
 
 
-def make_plan(spec: StudySpec, store: Store | None, source: Source | None = None) -> Plan:
+def make_plan(
+    spec: StudySpec,
+    store: Store | None,
+    source: Source | None = None,
+    *,
+    compared: str | None = None,
+    difference: float | None = None,
+) -> Plan:
     """The plan of a study, with measurements from runs of its kind in the `store`; `source` gives errors their line.
 
-    Raises `UsageError` if a combination of parameters is not a condition, or there are far too many.
+    `compared` is ``compare PARAMETER``, of which alone power is planned, and what it needs to find a `difference`.
+    Raises `UsageError` if a combination of parameters is not a condition, there are far too many, or `compared` is not
+    what the study compares.
     """
+    parameter = None if compared is None else parameter_of(compared)
     runs: list[RunRecord] = []
     done: set[tuple[str, int]] = set()
     spent = 0
@@ -160,16 +168,24 @@ def make_plan(spec: StudySpec, store: Store | None, source: Source | None = None
             values = condition.model_dump(mode="json")
             planned.append(RunRecord(key, spec.kind, key, 0, 0, values, condition.models()))
     runs_in_all = number * spec.replicates
+    needs = list(by_model.values())
+    left = sum(each.runs for each in needs)
+    price = sum(each.plan().dollars for each in needs) / left * runs_in_all if left else 0.0
+    few = planned if number <= _MOST_COMPARED else []
+    detectable = tuple(_detectable(spec, ended, few, parameter, difference, price)) if few else ()
+    if parameter is not None and not detectable:
+        check(parameter, varying(observed(few, {})) if few else ())
+        raise UsageError(f"--for: nothing tells the spread of {EXPERIMENTS.get(spec.kind).primary}, or no runs pair")
     return Plan(
         name=spec.name,
         conditions=number,
         replicates=spec.replicates,
         runs=runs_in_all,
-        done=runs_in_all - sum(needs.runs for needs in by_model.values()),
+        done=runs_in_all - left,
         cap=spec.cap,
         spent=spent,
-        models=tuple(needs.plan() for needs in by_model.values()),
-        detectable=tuple(_detectable(spec, ended, planned)) if number <= _MOST_COMPARED else (),
+        models=tuple(each.plan() for each in needs),
+        detectable=detectable,
         powers=tuple(tests(conditions, spec.replicates)) if (tests := EXPERIMENTS.get(spec.kind).powers) else (),
     )
 
@@ -318,8 +334,15 @@ def expected_bill(condition: Condition, expected: Estimate, charged: Charged) ->
     return bill if credits <= condition.pool else bill * condition.pool // credits
 
 
-def _detectable(spec: StudySpec, ended: Sequence[RunRecord], planned: Sequence[RunRecord]) -> Iterable[Detectable]:
-    """What a comparison of each parameter would tell, by its own design and verdict."""
+def _detectable(
+    spec: StudySpec,
+    ended: Sequence[RunRecord],
+    planned: Sequence[RunRecord],
+    parameter: str | None,
+    difference: float | None,
+    price: float,
+) -> Iterable[Detectable]:
+    """What a comparison of each parameter, or of one, would tell, by its own design and verdict."""
     experiment = EXPERIMENTS.get(spec.kind)
     metric = experiment.primary
     everything = observed(planned, {})
@@ -330,6 +353,8 @@ def _detectable(spec: StudySpec, ended: Sequence[RunRecord], planned: Sequence[R
         if (spread := _spread([run for run in runs if metric in run.metrics], metric)) is not None
     }
     for name in varying(everything):
+        if parameter not in (None, name):
+            continue
         factor = factor_of(name, everything)
         matches = [Matched.of(factor, *pair) for pair in combinations(factor.levels, 2)]
         paired = [match for match in matches if match.cells]
@@ -343,9 +368,13 @@ def _detectable(spec: StudySpec, ended: Sequence[RunRecord], planned: Sequence[R
         # Each side of a block is the mean of the conditions that share its data set.
         scale = math.sqrt(2 * number / len(match.cells))
         domain = experiment.domain_of(metric, planned).difference()
-        found = detectable_difference(tuple(scale * spread for spread in known), spec.replicates, domain, len(paired))
+        wide = tuple(scale * spread for spread in known)
+        found = detectable_difference(wide, spec.replicates, domain, len(paired))
+        models = 0 if name == "model" else len({key[2] for key in match.cells})
+        design = Design(wide, spec.replicates, models, domain, len(paired), price)
+        needs = () if difference is None else tuple(design.needed(difference))
         sets = len(known) * spec.replicates
-        yield Detectable(name, metric, sets, len(paired), max(known), measured.keys() >= spreads.keys(), found)
+        yield Detectable(name, metric, sets, len(paired), max(known), measured.keys() >= spreads.keys(), found, needs)
 
 
 def _spread(runs: Sequence[RunRecord], metric: str) -> float | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -35,3 +37,16 @@ def test_a_fault_of_chance_is_told_by_a_second_attempt_of_each_seat(tmp_path: Pa
     with sabotaged(tmp_path, 1, "cho", "waste", once=True) as run:
         found = labmates.blame(run.id, replicates=4, store=run.store)
     assert found.table("blame").rows[0]["seat"] == "cho"
+
+
+def test_the_seats_of_a_study_s_runs_are_told_together(tmp_path: Path) -> None:
+    with sabotaged(tmp_path, 3, "ben", "drop") as run, sabotaged(tmp_path, 3, "ben", "drop") as other:
+        with closing(sqlite3.connect(tmp_path / "runs.db")) as database, database:
+            database.execute("UPDATE runs SET study = 'chain', replicate = id = ?", [other.id])
+        found = labmates.blame("chain", model="scripted:honest", replicates=3, store=run.store)
+    assert run.id != other.id
+    first, *_ = found.table("blame").rows
+    assert (first["seat"], first["runs"], first["back_n"]) == ("ben", 2, 6)
+    assert first["back_low"] > 0
+    assert {row["seat"] for row in found.table("blame").rows} == {*SEATS}
+    assert "6 continuations" in found.verdict[0]

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from labmates.errors import UsageError
 from labmates.records.run import RunRecord, Usage
 from labmates.records.store import Store
 from labmates.studies.plan import make_plan
@@ -216,3 +217,32 @@ def test_a_study_is_planned_and_entered_as_its_conditions_say(store_url: str, mo
         1007490560,
         9328000,
     )
+
+
+def test_a_given_difference_needs_so_many_seeds_tasks_or_models() -> None:
+    plan = make_plan(study(replicates=6), None, compared="compare visibility", difference=0.03)
+    [planned] = plan.detectable
+    assert planned.parameter == "visibility"
+    seeds, tasks, models = planned.needs
+    assert [(each.what, each.has) for each in planned.needs] == [("seeds", 6), ("tasks", 1), ("models", 2)]
+    [enough] = make_plan(study(replicates=seeds.needs), None, compared="compare visibility").detectable
+    [fewer] = make_plan(study(replicates=(seeds.needs or 0) - 1), None, compared="compare visibility").detectable
+    assert (enough.difference or 1) <= 0.03 < (fewer.difference or 1)
+    assert tasks.needs is not None
+    assert tasks.needs * 6 == pytest.approx(seeds.needs, abs=6)
+    assert models.needs is None or models.needs > 2
+    assert seeds.dollars == pytest.approx(plan.total().dollars * (seeds.needs or 0) / 6, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("compared", "says"),
+    [
+        ("visibility", "--for takes 'compare PARAMETER'"),
+        ("compare", "--for takes 'compare PARAMETER'"),
+        ("compare visiblity", "Did you mean 'visibility'"),
+        ("compare organisation", "unknown parameter that this study compares 'organisation'"),
+    ],
+)
+def test_a_comparison_that_the_study_does_not_make_is_refused(compared: str, says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        make_plan(study(), None, compared=compared)

@@ -19,6 +19,7 @@ from labmates.stats.intervals import LEVEL, Estimate, notes
 from labmates.stats.multiplicity import holm
 from labmates.stats.paired import FEWEST, Pair, blocks, difference, is_settled, more_blocks
 from labmates.stats.tables import Column, P, Table
+from labmates.util.display_names import references_first
 from labmates.util.grouping import grouped
 from labmates.workflows.analyses.matching import (
     CONTINUATION,
@@ -247,7 +248,10 @@ def _factors(runs: Runs, everything: Sequence[Observed], params: CompareParams) 
         return
     for name in params.by or varying(everything):
         if name != PLAYER:
-            yield factor_of(name, everything)
+            # What is varied usually comes after what it is varied from.
+            factor = factor_of(name, everything)
+            levels = {level.name: level for level in factor.levels}
+            yield replace(factor, levels=[levels[each] for each in references_first(levels)[::-1]])
     of_players = players(runs, everything) if PLAYER in (params.by or (PLAYER,)) else []
     if len({each.settings[PLAYER] for each in of_players}) > 1:
         yield factor_of(PLAYER, of_players)

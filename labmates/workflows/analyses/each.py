@@ -30,7 +30,7 @@ def compared_each(runs: Runs, params: CompareParams) -> Result:
     if not ended:
         raise TooFewRunsError("none of these runs has ended")
     [by], each = params.by, params.each
-    values = [level.name for level in factor_of(each, observed(ended, {})).levels][::-1]
+    values = [level.name for level in factor_of(each, observed(ended, {})).levels]
     if len(values) < 2:
         raise TooFewRunsError(
             f"all of these runs have {params.each} {values[0]}; ask: labmates compare --by {params.by[0]}"

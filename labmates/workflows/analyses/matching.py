@@ -19,7 +19,7 @@ from typing import Any, Final
 from labmates.errors import UsageError, unknown_name
 from labmates.records.run import RunRecord
 from labmates.stats.paired import FEWEST, FEWEST_TOLD, Pair
-from labmates.util.display_names import references_first
+from labmates.util.display_names import is_reference
 from labmates.util.grouping import grouped, varying_columns
 from labmates.workflows.protocol.analysis import Runs, TooFewRunsError
 from labmates.workflows.protocol.experiment import EXPERIMENTS, flat_condition
@@ -244,7 +244,7 @@ def varying(observations: Sequence[Observed]) -> list[str]:
 
 
 def factor_of(parameter: str, observations: Sequence[Observed]) -> Factor:
-    """The levels of a parameter: of two, the second is subtracted, the reference or else the earlier one in the study.
+    """The levels of a parameter, in order of appearance, references last: they are subtracted.
 
     Raises
     ------
@@ -260,8 +260,7 @@ def factor_of(parameter: str, observations: Sequence[Observed]) -> Factor:
         return ", ".join(settings.get(name, NONE) for name in compared)
 
     groups = grouped((value(each.settings), each) for each in observations)
-    # What is varied usually comes after what it is varied from.
-    ordered = references_first(groups)[::-1]
+    ordered = sorted(groups, key=is_reference)
     return Factor(parameter, [Level(name, groups[name]) for name in ordered], frozenset(compared))
 
 
