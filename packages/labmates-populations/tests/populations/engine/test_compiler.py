@@ -182,7 +182,9 @@ def test_a_set_and_a_hash_hold_nothing_that_is_ordered_by_addresses() -> None:
     bodies = ["x = set([history])", "x = set()\nx.add((1, history))", "x = set()\nx.update([self.game_description])",
               "x = set([float('nan')])", "x = hash((0, math.nan))", "x = hash(history)"]  # fmt: skip
     with Workers(processes=1) as workers:
-        loaded = workers.load("test.py", HEAD + "".join(map(strategy, bodies)))
+        loaded = workers.load(
+            "test.py", HEAD + "".join(strategy(body, name=f"Strategy_SELFISH_{n}") for n, body in enumerate(bodies))
+        )
         results = workers.play(
             [Batch(make_repeated("public-goods", 3, 2), np.full((1, 3), one.index), seed=0) for one in loaded]
         )
