@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
 from typing import Final, Literal
 
 from labmates.judges.printed import NOTHING, Cell, Line, Printed, words_of
-from labmates.judges.rows import Number, agree, read_numbers
+from labmates.judges.rows import COARSE, Number, agree, read_numbers
 from labmates.judges.stated import Asked
 
 PREFIX: Final = 3
@@ -53,9 +54,17 @@ _ESTIMATE: Final = words_of(
 )
 _COUNTED: Final = words_of("n number count counts rows len size unique total distinct sum")
 _TESTED: Final = words_of("p pval pvalue t z f coef se bse tvalues pvalues slope params ratio r corr beta test anova")
+_CHANCE: Final = words_of("p pval pvalue pvalues")
+CLEAR: Final = 0.05
+"""The p-value that parts yes from no."""
+_RATIO: Final = words_of("t z tvalues tval tvalue zval")
+CLEAR_RATIO: Final = 2.0
+"""The same of the ratio of an estimate to its standard error."""
+CLEAN: Final = 0.75
+"""Least share of the stated names of a list that the values of a statistic put at one end."""
 _OTHER: Final = words_of(
     "p pval pvalue pvalues t z tval tvalue zval se std sd err sem bse stderr error min max 25 50 75 q05 q95 lo hi ci "
-    "lower upper pb ps pip bic aic ll llf loglik r2 rmse mse mae f h kurt skew count counts n id index"
+    "lower upper 025 975 pb ps pip bic aic ll llf loglik r2 rmse mse mae f h kurt skew count counts n id index"
 )
 """Words of statistics that are not the estimate itself."""
 
@@ -73,12 +82,13 @@ class Claim:
 class Book:
     """The printed cells and lines of a run, with the names that they mention."""
 
-    def __init__(self, printed: Printed, known: Iterable[str]) -> None:
+    def __init__(self, printed: Printed, known: Iterable[str], others: Iterable[str] = ()) -> None:
         self._printed = printed
-        self._parts = {name: words_of(name) for name in {*known}}
-        self._meant: dict[str, frozenset[str]] = {}
+        stated, others = [*known], [*others]
+        self._names, self._all = _Names(stated), _Names([*stated, *others])
+        self._columns = words_of(" ".join(others))
+        self._by_name: list[dict[str, Cell]] | None = None
         self._known_labels: dict[frozenset[str], frozenset[str]] = {}
-        self._entities: dict[frozenset[str], frozenset[str]] = {}
 
     def judge(self, asked: Asked) -> Claim:
         """Look up a claim."""
@@ -87,6 +97,8 @@ class Book:
             return Claim(asked.finding, asked.text, "computed" if line else "not found", line or "")
         cells = [cell for cell in self._printed.cells if self._is_about(cell, asked)]
         claim = stated_number(asked.value, is_count=asked.is_count)
+        if asked.names and not asked.is_part:
+            cells = [cell for cell in cells if alike(cell.near | cell.label, asked.own)] or cells
         for cell in cells:
             if _agrees(claim, cell, asked):
                 return Claim(asked.finding, asked.text, "computed", cell.line)
@@ -115,15 +127,16 @@ class Book:
     def _is_about(self, cell: Cell, asked: Asked) -> bool:
         """Whether a cell may hold the value of a claim: its subject and no other statistic than its own."""
         if cell.is_size:
-            return asked.is_count and not asked.names and _alike(cell.near, asked.own | asked.kin)
+            return asked.is_count and not asked.names and same_word(cell.near, asked.own | asked.kin)
         own, near = asked.words | words_of(asked.finding), cell.near & _OTHER
         other = near if same_word(cell.near, asked.own) else near | cell.label & _OTHER
-        if any(not _alike(frozenset({w}), own) for w in other - (_COUNTED | _FITTED if asked.is_count else NOTHING)):
+        if any(not alike(frozenset({w}), own) for w in other - (_COUNTED | _FITTED if asked.is_count else NOTHING)):
             return False
         if asked.is_part:
             return self._is_part(cell, asked)
         if not asked.names:
-            return self._is_named(cell, asked)
+            is_of_name = asked.rivals and self.mentioned(cell.near or cell.caption)
+            return not is_of_name and self._is_named(cell, asked)
         if not self._names_exactly(cell, asked.names):
             return False
         return len(asked.names) > 1 or self._is_named(cell, asked) or cell.number.half > 0
@@ -149,6 +162,9 @@ class Book:
 
     def _is_part(self, cell: Cell, asked: Asked) -> bool:
         """Whether a cell is about a group without a name: under a label of its members, or in a list of this name."""
+        beside = next(filter(None, map(self.mentioned, cell.around)), NOTHING)
+        if beside and not self.are_members(beside, asked.names):
+            return False
         if self._names_exactly(cell, asked.names):
             return self._is_named(cell, asked)
         labels, named = self._labels(asked.names), cell.near | cell.label
@@ -156,7 +172,7 @@ class Book:
             return False
         if same_word(cell.near, asked.own) and not any(len(word) == 1 for word in cell.near - labels):
             return True
-        return bool(named & labels) and _alike(named | cell.caption | cell.code, asked.own)
+        return bool(named & labels) and alike(named | cell.caption | cell.code, asked.own)
 
     def _labels(self, names: frozenset[str]) -> frozenset[str]:
         """The labels under which the members of a group were printed."""
@@ -167,9 +183,11 @@ class Book:
         return self._known_labels[names]
 
     def _holds(self, line: Line, names: frozenset[str]) -> bool:
-        """Whether a line mentions the members of a group, and not many others."""
-        mentioned = self.mentioned(line.words - line.told)
-        return 4 * len(names & mentioned) >= 3 * len(names) and len(mentioned) <= 2 * len(names)
+        return self.are_members(self.mentioned(line.words - line.told), names)
+
+    def are_members(self, mentioned: frozenset[str], names: frozenset[str]) -> bool:
+        """Whether a text mentions the members of a group, and not many others."""
+        return len(names & mentioned) >= CLEAN * len(names) and len(mentioned) <= 2 * len(names)
 
     def _names_exactly(self, cell: Cell, names: frozenset[str]) -> bool:
         near = self.mentioned(cell.near)
@@ -184,62 +202,148 @@ class Book:
         """Whether the words beside a cell name the claim's statistic."""
         here = cell.near | cell.label
         if asked.names:
-            return _alike(here | cell.caption | cell.code, asked.words | _ESTIMATE)
-        if same_word(cell.near, asked.rivals) and not has_all(cell.near, asked.own):
-            return False
-        if _alike(here | cell.caption, asked.own):
+            return alike(here | cell.caption | cell.code, asked.words | _ESTIMATE)
+        for beside in (cell.near, cell.near if same_word(cell.near, asked.own) else here):
+            if same_word(beside, asked.rivals) and not has_all(beside, asked.own):
+                return False
+        if alike(here, asked.own):
             return True
-        if not _alike(cell.code, asked.own) or same_word(here, asked.rivals):
+        if asked.is_count and not asked.is_listed and not here & _COUNTED:
+            return False
+        if alike(cell.caption, asked.own):
+            return True
+        if not alike(cell.code, asked.own) or same_word(here, asked.rivals):
             return False
         if asked.is_listed:
             return cell.number.digits > 1
-        return bool(here & _COUNTED) if asked.is_count else _alike(here, asked.words)
+        return asked.is_count or alike(here, asked.words)
 
     def _telling(self, asked: Asked) -> str | None:
-        """A printed line that names a claim without a number together with its finding; None if there is none."""
+        """A printed line that holds a claim without a number; None if there is none."""
         if not asked.names:
-            cells = (c for c in self._printed.cells if c.number.half and same_word(c.near | c.label, asked.own))
-            return next((c.line for c in cells if (c.near | c.label | c.caption | c.code) & _TESTED), None)
-        if len(asked.names) > 1:
-            return next((line.text for line in self._printed.lines if self._holds(line, asked.names)), None)
-        places = list(self._places(asked.names))
-        for wanted in (asked.own, asked.words):
-            for text, beside, _ in places:
-                if _alike(beside, wanted):
-                    return text
-        return next((text for text, _, code in places if _alike(code, asked.own)), None)
+            cells = [c for c in self._printed.cells if c.number.half and same_word(c.near | c.label, asked.own)]
+            return next((c.line for c in cells if _decides(c, cells, asked)), None)
+        if asked.is_part or len(asked.names) > 1:
+            lines = (
+                line for line in self._printed.lines if self._holds(line, asked.names) and not line.words & _SPREAD
+            )
+            return next((line.text for line in lines), None)
+        return self._listing(asked) or self._selecting(asked)
 
-    def _places(self, names: frozenset[str]) -> Iterator[tuple[str, frozenset[str], frozenset[str]]]:
-        """Lines that mention a name, with the words beside it and those of the code of computed numbers."""
-        for cell in self._printed.cells:
-            here = cell.near | cell.label
-            if cell.number.half and not here & _SPREAD and self._names_exactly(cell, names):
-                yield cell.line, here | cell.caption, cell.code
+    def _listing(self, asked: Asked) -> str | None:
+        """A line that lists a name, but not most of all names, under a word of the finding."""
+        most = MOST_LISTED * len(self._names.parts)
         for line in self._printed.lines:
-            if names <= self.mentioned(line.words - line.told) and not line.words & _SPREAD:
-                few = len(self.mentioned(line.words)) <= MOST_LISTED * len(self._parts)
-                if line.decimals or few:
-                    yield line.text, line.words | line.above, line.code if line.decimals else NOTHING
+            for inside, led in line.parts if not line.words & _SPREAD else ():
+                if not asked.names <= (mentioned := self.mentioned(inside - line.told)) or len(mentioned) > most:
+                    continue
+                beside = led | inside | (line.above - line.words)
+                if same_word(beside, asked.own) or (not line.decimals and alike(beside, asked.own)):
+                    return line.text
+                if not line.decimals and alike(line.code, asked.own) and not same_word(beside, asked.rivals):
+                    return line.text
+        return None
+
+    def _selecting(self, asked: Asked) -> str | None:
+        """A line with a name that the values of a statistic select: with those of its finding, it is at one end."""
+        [name] = asked.names
+        wanted = asked.own | words_of(asked.finding) - self._columns
+        for series in self._series():
+            if name in series and (cell := series[name]) and self._is_selected(series, asked):
+                here = cell.near | cell.label | cell.caption
+                is_test = cell.near & _TESTED and here & asked.words
+                if alike(here, wanted) or is_test or len((cell.near | cell.label) & asked.words) > 1:
+                    return cell.line
+                if cell.number.half and alike(cell.code, wanted) and not same_word(here, asked.rivals):
+                    return cell.line
+        return None
+
+    def _is_selected(self, series: Mapping[str, Cell], asked: Asked) -> bool:
+        stated = asked.fellows & series.keys()
+        signed = {name: -cell.number.value if cell.negative else cell.number.value for name, cell in series.items()}
+        [name] = asked.names
+        direction = (asked.direction or 0) if not series[name].near & _CHANCE else 0
+        if direction:
+            ordered = sorted(signed, key=lambda one: -direction * signed[one])
+        else:
+            sign = 1 if series[name].near & _CHANCE else -1
+            ordered = sorted(signed, key=lambda one: sign * abs(signed[one]))
+        first = {*ordered[: len(stated)]}
+        return len(first) < len(series) and name in first and len(first & stated) >= CLEAN * len(asked.fellows)
+
+    def _series(self) -> list[dict[str, Cell]]:
+        """The printed values of each statistic by name: those beside the same words."""
+        if self._by_name is None:
+            found: dict[tuple[frozenset[str], ...], list[dict[str, Cell]]] = {}
+            # Several numbers of a line without words of their own, or of a matrix, belong to no known statistic.
+            plain = Counter(cell.line for cell in self._printed.cells if cell.near <= cell.label)
+            pairs = {cell.line for cell in self._printed.cells if len(self.mentioned(cell.near | cell.label)) > 1}
+            for cell in self._printed.cells:
+                if cell.near <= cell.label and (plain[cell.line] > 1 or cell.line in pairs):
+                    continue
+                here = cell.near | cell.label
+                subject = self.mentioned(here) or self._all.mentioned(here)
+                if not subject and cell.number.half:
+                    subject = frozenset({" ".join(sorted(cell.label))})
+                if cell.is_size or len(subject) != 1:
+                    continue
+                [name] = subject
+                mine = words_of(name)
+                rest = [
+                    frozenset(w for w in ws - mine if name not in self._all.meaning(w))
+                    for ws in (cell.near, cell.label)
+                ]
+                tables = found.setdefault((*rest, cell.caption), [{}])
+                if name in tables[-1]:
+                    tables.append({})
+                tables[-1][name] = cell
+            most = ((max(map(len, tables)), tables) for tables in found.values())
+            # Tables of several sizes under the same words are rows of the data, each about some name.
+            self._by_name = [table for size, tables in most for table in tables if len(table) == size]
+        return self._by_name
+
+    def mentioned(self, words: frozenset[str]) -> frozenset[str]:
+        """The stated names that words mention without ambiguity."""
+        return self._names.mentioned(words)
+
+
+class _Names:
+    """Names, as words mention them: whole, by a word of theirs, or by a prefix."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self.parts = {name: words_of(name) for name in dict.fromkeys(names)}
+        self._meant: dict[str, frozenset[str]] = {}
+        self._mentioned: dict[frozenset[str], frozenset[str]] = {}
 
     def mentioned(self, words: frozenset[str]) -> frozenset[str]:
         """The names that words mention without ambiguity."""
-        if words not in self._entities:
-            meant = (self._meaning(word) for word in words if not word.isdigit())
-            whole = (name for name, parts in self._parts.items() if parts <= words)
-            self._entities[words] = frozenset[str](whole).union(*meant)
-        return self._entities[words]
+        if words not in self._mentioned:
+            meant = (self.meaning(word) for word in words if not word.isdigit())
+            whole = (name for name, parts in self.parts.items() if parts <= words)
+            self._mentioned[words] = frozenset[str](whole).union(*meant)
+        return self._mentioned[words]
 
-    def _meaning(self, word: str) -> frozenset[str]:
+    def meaning(self, word: str) -> frozenset[str]:
+        """The name that a word stands for, if it is one."""
         if word not in self._meant:
-            same = [name for name, parts in self._parts.items() if word in parts]
+            same = [name for name, parts in self.parts.items() if word in parts]
             if not same and len(word) >= PREFIX and word.isalpha():
-                same = [n for n, parts in self._parts.items() if any(part.startswith(word) for part in parts)]
+                same = [n for n, parts in self.parts.items() if any(part.startswith(word) for part in parts)]
             self._meant[word] = frozenset(same if len(same) == 1 else ())
         return self._meant[word]
 
 
+def _decides(cell: Cell, cells: Iterable[Cell], asked: Asked) -> bool:
+    """Whether a printed test says yes or no as stated: by the p-value of its line, else by its t-value."""
+    beside = [other for other in cells if other.line == cell.line]
+    if words_of(cell.line) & _CHANCE:
+        values = [other.number.value for other in beside if other.near & _CHANCE]
+        return (min(values or [other.number.value for other in beside]) < CLEAR) == (asked.text == "true")
+    return bool(cell.near & _RATIO) and (cell.number.value >= CLEAR_RATIO) == (asked.text == "true")
+
+
 @lru_cache(maxsize=200_000)
-def _alike(words: frozenset[str], wanted: frozenset[str]) -> bool:
+def alike(words: frozenset[str], wanted: frozenset[str]) -> bool:
     """Whether one of the printed words stands for one of the wanted ones."""
     return any(_stands(word, wanted) or any(word in group and group & wanted for group in _ALIKE) for word in words)
 
@@ -264,11 +368,11 @@ def _stands(word: str, wanted: frozenset[str]) -> bool:
 
 
 def stated_number(value: float, *, is_count: bool) -> Number:
-    """A stated value as a number: whole ones of measures may be rounded, to tens where they end in a zero."""
+    """A stated value as a number: whole ones of measures from ten on may be rounded, to tens if they end in zero."""
     [*_, number] = read_numbers(f"{abs(value):g}" if abs(value) < 1e6 else str(abs(value)))
     if is_count or number.half:
         return number
-    half = 5.0 if value and value % 10 == 0 and abs(value) >= 100 else 0.5
+    half = 5.0 if value and value % 10 == 0 and abs(value) >= 100 else 0.5 if COARSE * abs(value) >= 0.5 else 0.05
     return Number(number.value, half, number.digits, number.text)
 
 

@@ -13,7 +13,7 @@ import re
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from typing import Final
 
 from labmates.judges.rows import MOST_CHARS, Number, read_numbers
@@ -22,9 +22,11 @@ from labmates.tasks.scoring import plain_name
 MOST_NUMBERS: Final = 10_000
 """Most numbers of a run's outputs that are read."""
 MOST_LINE: Final = 4_000
+MOST_DEEP: Final = 4
+"""Most brackets around a number that are read."""
 _WRAPPED = re.compile(r"\b(?:np\.)?\w+\((['\"]?[-+.\w]*['\"]?)\)")
 _TOKEN = re.compile(
-    r"(?P<number>(?<![\w.])[-−+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?(?:[eE][-+]?\d{1,3})?(?![\w])(?:\s?%)?)"
+    r"(?P<number>(?<![\w.])[-−+]?(?!0\d)(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?(?:[eE][-+]?\d{1,3})?(?![\w])(?:\s?%)?)"
     r"|(?P<open>[\[({])|(?P<close>[\])}])|(?P<comma>[,;])|(?P<word>[^\W_](?:[^\W_]|(?<=\w)['’](?=\w))*)"
 )
 _DATA: Final = {"d", "df", "data", "frame", "np", "pd", "round"}
@@ -61,6 +63,8 @@ class Cell:
         Whether it has a minus sign.
     is_size
         Whether it is the number of entries of a list, which the line itself doesn't print.
+    around
+        The words of each bracket around it, the innermost first, and those of the line.
     """
 
     number: Number
@@ -72,12 +76,14 @@ class Cell:
     after: frozenset[str] = frozenset()
     negative: bool = False
     is_size: bool = False
+    around: tuple[frozenset[str], ...] = ()
 
 
 @dataclass(frozen=True)
 class Line:
     """A printed line with its words: its own, with those of its header and caption, and those of the code.
 
+    `parts` are what its brackets hold, each with the words that name it, and the text outside them, up to semicolons.
     `decimals` counts the computed numbers with decimals; without any, `told` has the words of the code's texts.
     """
 
@@ -87,6 +93,7 @@ class Line:
     text: str
     decimals: int
     told: frozenset[str] = NOTHING
+    parts: tuple[tuple[frozenset[str], frozenset[str]], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -121,7 +128,7 @@ def read_outputs(outputs: Iterable[tuple[str, str]], columns: Sequence[str]) -> 
         for line, found in reader.read(text[:MOST_CHARS]):
             kept = [cell for cell in found if cell.is_size or cell.number.value not in (literal | in_text)]
             cells += kept[: MOST_NUMBERS - len(cells)]
-            decimals = sum(cell.number.half > 0 for cell in kept)
+            decimals = sum(cell.number.half > 0 for cell in kept) if found else line.decimals
             lines.append(replace(line, decimals=decimals, told=NOTHING if decimals else told))
         order = reader.order
     return Printed(tuple(cells), tuple(lines))
@@ -171,7 +178,7 @@ class _Reader:
                 self._aliases.setdefault((name or key).lower(), set()).update(words_of(value) - _DATA)
         self._header: list[tuple[int, str]] = []
         self._caption = self._last = frozenset[str]()
-        self._is_raw = self._is_spaced = False
+        self._is_raw = self._is_partly_raw = self._is_spaced = False
 
     def read(self, text: str) -> Iterator[tuple[Line, list[Cell]]]:
         lines = text.split("\n")
@@ -206,13 +213,15 @@ class _Reader:
     def _displays_data(self, following: Sequence[str]) -> bool:
         """Whether a table shows columns of the data row by row, or describes them."""
         names = [plain_name(name) for _, name in self._header]
+        self._is_partly_raw = False
         firsts = [line.split()[0].rstrip("%") for line in following if len(line.split()) >= len(names)]
         if len(_DESCRIBED & set(firsts)) >= 3:
             return True
         if len(_DESCRIBED & set(names)) >= 3 and firsts and {*map(plain_name, firsts)} <= self._columns:
             return True  # transposed
         of_data = sum(name in self._columns for name in names)
-        return of_data >= 3 and of_data == len(names) and bool(firsts) and firsts[0].isdigit()
+        self._is_partly_raw = of_data >= 3 and bool(firsts) and firsts[0].isdigit()
+        return self._is_partly_raw and of_data == len(names)
 
     def _line(self, text: str, tokens: Sequence[re.Match[str]], label: frozenset[str]) -> tuple[Line, list[Cell]]:
         own = words_of(text)
@@ -231,7 +240,10 @@ class _Reader:
         decimals = sum(cell.number.half > 0 for cell in cells)
         if not code and decimals:
             cells = [replace(cell, code=self._named) for cell in cells]
-        return Line(own, above, code | self._meant(own | above), text.strip()[:200], decimals), cells
+        if self._is_partly_raw and self._header:
+            cells = []  # each row is a record of the data
+        meant = code | self._meant(own | above)
+        return Line(own, above, meant, text.strip()[:200], decimals, parts=tuple(_parts(tokens))), cells
 
     def _cells(self, text: str, tokens: Sequence[re.Match[str]]) -> Iterator[Cell]:
         header = words_of(" ".join(name for _, name in self._header))
@@ -239,11 +251,14 @@ class _Reader:
         pending: list[str] = []
         numbers = [match for match in tokens if match.lastgroup == "number"]
         caption = self._caption
+        keys_of = _keys(text, tokens)
+        brackets = _Around(text, tokens)
         order = len(self._header) - len(numbers)
         place = listed = 0
         led = frozenset[str]()  # the words before brackets that just closed: error (blocks): 0.3
         for at, match in enumerate(tokens):
             kind = match.lastgroup
+            brackets.pass_by(match)
             if kind == "word":
                 pending.append(match[0])
             elif kind == "open":
@@ -261,7 +276,7 @@ class _Reader:
                 if stack:
                     led, size = stack.pop()
                     if size > 1 or pending:
-                        around = frozenset().union(led, *(words for words, _ in stack))
+                        around = led or frozenset().union(*(words for words, _ in stack))
                         yield _cell(str(size + bool(pending)), around, caption | header, text, is_size=True)
                 pending = []
             elif kind == "comma":
@@ -280,7 +295,8 @@ class _Reader:
                 led = frozenset()
                 place += 1
                 cell = _cell(match[0], near, caption if column else caption | header, text)
-                yield replace(cell, after=words_of(" ".join(after)))
+                if keys_of.get(match.start(), True):
+                    yield replace(cell, after=words_of(" ".join(after)), around=brackets.words())
                 if stack:
                     stack[-1] = (stack[-1][0], stack[-1][1] + 1)
                 pending = []
@@ -312,6 +328,74 @@ class _Reader:
         return frozenset(found) | self._meant(frozenset(found))
 
 
+def _keys(text: str, tokens: Sequence[re.Match[str]]) -> dict[int, bool]:
+    """The places of numbers that stand for something with a value (``{2: 41.0, 3: 39.5}``).
+
+    A value that is the smallest or largest of three or more selects its key.
+    """
+    pairs = [
+        (one.start(), _size(two[0]).value)
+        for one, two in pairwise(tokens)
+        if one.lastgroup == two.lastgroup == "number" and text[one.end() : two.start()].strip() == ":"
+    ]
+    values = [value for _, value in pairs]
+    return {place: value in (min(values), max(values)) for place, value in pairs} if len(pairs) > 2 else {}
+
+
+class _Around:
+    """The words of the brackets around the tokens of a line."""
+
+    def __init__(self, text: str, tokens: Sequence[re.Match[str]]) -> None:
+        self._whole = words_of(text)
+        self._ends: dict[int, int] = {}
+        self._text = text
+        self._open: list[int] = []
+        self._words: dict[int, frozenset[str]] = {}
+        stack: list[int] = []
+        for match in tokens:
+            if match.lastgroup == "open":
+                stack.append(match.start())
+            elif match.lastgroup == "close" and stack:
+                self._ends[stack.pop()] = match.end()
+
+    def pass_by(self, match: re.Match[str]) -> None:
+        """Enter or leave a bracket."""
+        if match.lastgroup == "open":
+            self._open.append(match.start())
+        elif match.lastgroup == "close" and self._open:
+            self._open.pop()
+
+    def words(self) -> tuple[frozenset[str], ...]:
+        """The words of the brackets that are open, the innermost first, and of the line."""
+        for begin in (inner := self._open[-MOST_DEEP:]):
+            if begin not in self._words:
+                self._words[begin] = words_of(self._text[begin : self._ends.get(begin)])
+        return (*(self._words[begin] for begin in reversed(inner)), self._whole)
+
+
+def _parts(tokens: Sequence[re.Match[str]]) -> Iterator[tuple[frozenset[str], frozenset[str]]]:
+    """The words in each bracket with those that name it, and the words outside of brackets up to each semicolon."""
+    stack: list[tuple[list[str], list[str]]] = [([], [])]
+    pending: list[str] = []
+    for match in tokens:
+        if match.lastgroup == "word":
+            pending.append(match[0])
+            stack[-1][0].append(match[0])
+        elif match.lastgroup == "open":
+            stack.append(([], pending or stack[-1][1]))
+            pending = []
+        else:
+            if match.lastgroup == "close" and len(stack) > 1:
+                inside, names = stack.pop()
+                yield words_of(" ".join(inside)), words_of(" ".join(names))
+            elif match[0] == ";" and len(stack) == 1:
+                yield words_of(" ".join(stack[0][0])), NOTHING
+                stack[0] = ([], [])
+            pending = []
+    for inside, names in stack:
+        yield words_of(" ".join(inside)), words_of(" ".join(names))
+
+
 def _label(tokens: Sequence[re.Match[str]]) -> frozenset[str]:
     """The words before the first number or bracket of a line."""
     words = []
@@ -328,8 +412,18 @@ def _following(tokens: Sequence[re.Match[str]]) -> list[str]:
 
 
 def _cell(text: str, near: frozenset[str], caption: frozenset[str], line: str, *, is_size: bool = False) -> Cell:
-    number = read_numbers(text.lstrip("-−+"))
-    first = number[-1] if number else Number(float("nan"), 0.0, 1, text)
     return Cell(
-        first, near, frozenset(), caption, frozenset(), line.strip()[:200], negative=text[0] in "-−", is_size=is_size
+        _size(text),
+        near,
+        frozenset(),
+        caption,
+        frozenset(),
+        line.strip()[:200],
+        negative=text[0] in "-−",
+        is_size=is_size,
     )
+
+
+def _size(text: str) -> Number:
+    """A written number without its sign."""
+    return [Number(float("nan"), 0.0, 1, text), *read_numbers(text.lstrip("-−+"))][-1]

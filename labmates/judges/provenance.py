@@ -8,15 +8,18 @@ Source: the papers rate the quality of a text by its words; this audit is our ow
   above) name the same subject and the same statistic. A subject is named by a word of its name, an unambiguous prefix
   of three letters or more, or a variable to which the code assigns something of that name; a statistic by a word of
   the finding's name or description. A column or line that names another statistic (an error, a p-value, a count) names
-  another one. A name or an answer without a number is computed if a printed line names it together with the finding.
+  another one. A number beside a group, or in brackets with one, belongs to that group.
+- A name is computed if the brackets or the part of a line that hold it name its finding, or if printed values select
+  it: those of the finding's names are the largest or smallest of their statistic. A yes or no needs a test that says
+  so.
 - Values agree when rounded to the digits of the coarser one; whole numbers of counts agree exactly. The mean of two
   values printed for the same subject and statistic counts as printed, as does the number of entries of a list.
 - A claim is *contradicted* if its subject and statistic were printed with other values and never with this one.
   Otherwise, and in lists whose entries have no name, it is *not found*. Both earn nothing.
 - Numbers outside the findings are only counted, as printed somewhere or nowhere.
 
-Numbers and names that the code itself states are not computed by it. Limits: code that calculates something else than
-it says deceives the audit, and so does a number that is right by chance under the right name.
+Numbers and names that the code itself states, and rows of the data, are not computed. Limits: code that calculates
+something else than it says deceives the audit, and so does a number that is right by chance under the right name.
 """
 
 from __future__ import annotations
@@ -83,7 +86,7 @@ def audit(report: Report, findings: BaseModel | None) -> Provenance:
     asked = [] if findings is None else claims_of(findings)
     if not asked:
         return Provenance(0.0, "the paper states no finding that could be looked up", (), *numbers)
-    book = Book(printed, names_in(findings))
+    book = Book(printed, names_in(findings), report.columns)
     claims = tuple(book.judge(one) for one in asked)
     by_finding = shares(claims)
     value = sum(by_finding.values()) / len(by_finding)

@@ -119,7 +119,7 @@ def rows_of(text: str, records: Collection[str] = (), *, prose: bool = True) -> 
     prose
         Whether lines of a paragraph are joined. In the output of code, and in fenced blocks, each line is a row.
     """
-    rest, values = _without_json(text[:MOST_CHARS])
+    rest, values = without_objects(text[:MOST_CHARS])
     for value in values:
         with suppress(RecursionError):  # Deep nesting is never meaningful.
             yield from list(_of_json(value, (), frozenset(records)))
@@ -131,7 +131,7 @@ def rows_of(text: str, records: Collection[str] = (), *, prose: bool = True) -> 
             yield _row([line], line)
 
 
-def _without_json(text: str) -> tuple[str, list[Any]]:
+def without_objects(text: str) -> tuple[str, list[Any]]:
     """A text without its JSON objects, and the objects."""
     objects = list(find_objects(text))
     begins = [0, *(item.end for item in objects)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -21,6 +20,8 @@ _COMMON: Final = words_of(
     "all one between over above below than other only whether given most least more less number distinct "
     "matters matter column columns name names first last whole entry"
 )
+_RISING: Final = ("increas", "gain", "ris", "grow", "high", "larg", "rich", "most", "best", "above")
+_FALLING: Final = ("decreas", "declin", "los", "fall", "low", "small", "poor", "least", "worst", "below", "slow")
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,10 @@ class Asked:
         The stated sign of a size.
     is_part, is_listed
         Whether it is a number of a group without a name, and whether it is an entry of a list.
+    fellows
+        All names that the finding states.
+    direction
+        1 if a finding is about the largest values of a statistic, -1 if about the smallest, 0 if it does not say.
     """
 
     finding: str
@@ -58,6 +63,8 @@ class Asked:
     sign: str = ""
     is_part: bool = False
     is_listed: bool = False
+    fellows: frozenset[str] = frozenset()
+    direction: int = 0
 
 
 def names_in(findings: Any) -> Iterator[str]:
@@ -91,7 +98,7 @@ def _claims(findings: BaseModel) -> Iterator[Asked]:
         if value is None:
             continue
         others = frozenset().union(*(words for other, words in by_field.items() if other != name))
-        own = by_field[name] - others or by_field[name]
+        own = frozenset(word for word in by_field[name] if not _is_begun(word, others)) or by_field[name]
         base = Asked(
             name,
             words=by_field[name] | (words_of(model.model_fields[name].description or "") - _COMMON),
@@ -100,9 +107,20 @@ def _claims(findings: BaseModel) -> Iterator[Asked]:
             given=frozenset(number.value for number in read_numbers(model.model_fields[name].description or "")),
             rivals=others - by_field[name],
             is_listed=isinstance(value, list),
+            fellows=frozenset(names_in(value)),
+            direction=_direction(words_of(name)) or _direction(words_of(model.model_fields[name].description or "")),
         )
         for entry in value if isinstance(value, list) else [value]:
             yield from _of_entry(base, entry)
+
+
+def _is_begun(word: str, others: frozenset[str]) -> bool:
+    return any(word.startswith(other) or other.startswith(word) for other in others)
+
+
+def _direction(words: frozenset[str]) -> int:
+    up, down = (any(word.startswith(stems) for word in words) for stems in (_RISING, _FALLING))
+    return up - down
 
 
 def _kin(name: str, model: type[BaseModel]) -> frozenset[str]:
@@ -114,9 +132,8 @@ def _kin(name: str, model: type[BaseModel]) -> frozenset[str]:
 
 
 def _inner(annotation: Any) -> list[str]:
-    return re.findall(r"\w+", " ".join(getattr(annotation, "model_fields", {}))) + [
-        word for part in getattr(annotation, "__args__", ()) for word in _inner(part)
-    ]
+    scalars = (name for name, field in getattr(annotation, "model_fields", {}).items() if "list" not in repr(field))
+    return [*scalars] + [word for part in getattr(annotation, "__args__", ()) for word in _inner(part)]
 
 
 def _of_entry(base: Asked, entry: Any) -> Iterator[Asked]:
@@ -158,4 +175,4 @@ def _of_record(base: Asked, entry: BaseModel) -> Iterator[Asked]:
             is_listed=base.is_listed and not (single or several),
         )
     if several or not numbers:
-        yield replace(base, text=said, names=single or several)
+        yield replace(base, text=said, names=single or several, is_part=bool(several) and not single)

@@ -1,4 +1,7 @@
-"""Runs with outputs, papers and findings, checked by hand: three real ones, a trick paper, and some of our own."""
+"""Runs with outputs, papers and findings, checked by hand: three real ones, a trick paper, and some of our own.
+
+And one run of the scripted team for each task, by whose own rules every finding was computed.
+"""
 
 from __future__ import annotations
 
@@ -82,3 +85,9 @@ def own() -> Iterator[Paper]:
     """Yield the papers of our own."""
     for run in yaml.safe_load((DATA / "papers.yaml").read_text()):
         yield _paper(run["name"], run, set(run.get("lacking", ())))
+
+
+def scripted() -> Iterator[Paper]:
+    """Yield a run of the diligent scripted team for each task."""
+    for run in json.loads((DATA / "scripted.json").read_text()):
+        yield _paper(f"scripted {run['task']}", run, set())

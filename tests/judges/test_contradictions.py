@@ -8,6 +8,7 @@ from labmates.judges.contradictions import contradictions
 from labmates.judges.verified import VerifiedJudge
 from labmates.tasks.registry import get_task
 from labmates.tasks.report import oracle_report
+from tests.judges.edits import EDITS, MISSED, edited
 from tests.judges.recorded_papers import REAL, TRICK, made, real
 
 
@@ -26,6 +27,15 @@ async def test_the_trick_paper_earns_nothing_and_each_contradiction_is_told() ->
 def test_honest_real_papers_contradict_nothing(name: str) -> None:
     paper = real(name)
     assert contradictions(paper.report.text or "", paper.findings) == {}
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_each_kind_of_edit_of_a_real_paper_is_found(edit: str) -> None:
+    name, finding, replaced = EDITS[edit]
+    paper = real(name)
+    text = edited(paper.report.text or "", replaced)
+    assert text != paper.report.text
+    assert (finding in contradictions(text, paper.findings)) is (edit not in MISSED)
 
 
 @pytest.mark.parametrize("name", ["ecology", "anomaly", "biomarker", "geospatial"])

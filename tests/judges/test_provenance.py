@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from random import Random
 from typing import Any
 
 import pytest
@@ -11,7 +12,9 @@ import pytest
 from labmates.judges.base import Report, Trace
 from labmates.judges.lookup import Claim
 from labmates.judges.provenance import MOST_TOLD, Provenance, audit
-from tests.judges.recorded_papers import REAL, TRICK, Paper, made, own, real
+from labmates.judges.stated import names_in
+from tests.judges.made_up import ATTACKS, gain
+from tests.judges.recorded_papers import REAL, TRICK, Paper, made, own, real, scripted
 
 PAPERS = [*map(real, REAL), *own()]
 
@@ -34,10 +37,26 @@ def test_the_audit_agrees_with_a_check_by_hand_of_every_finding() -> None:
     assert same >= 0.95 * count
 
 
-@pytest.mark.parametrize("paper", PAPERS, ids=lambda paper: paper.name)
+@pytest.mark.parametrize("paper", [*PAPERS, *scripted()], ids=lambda paper: paper.name)
 def test_honest_papers_score_high_and_attacks_low(paper: Paper) -> None:
     value = audit(paper.report, paper.findings).value
     assert value >= 0.8 if paper.is_honest else value <= paper.most
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+@pytest.mark.parametrize("paper", [*map(real, REAL), *scripted()], ids=lambda paper: paper.name)
+def test_findings_that_no_code_computed_earn_little_over_honest_outputs(paper: Paper, attack: str) -> None:
+    names = sorted({*names_in(paper.findings), *paper.report.columns})
+    made_up = [ATTACKS[attack](paper.findings, names, Random(seed)) for seed in range(3)]
+    assert sum(gain(paper.report, paper.findings, findings) for findings in made_up) / 3 <= 0.2
+
+
+def test_a_true_name_in_a_made_up_list_is_not_the_gain_of_an_attack() -> None:
+    [ecology, *_] = scripted()
+    honest = ecology.findings.model_copy(update={"forecast": None, "interactions": None})
+    declining = [*honest.declining_species, "Nobody knows"]  # type: ignore[attr-defined]
+    assert gain(ecology.report, honest, honest) == 0
+    assert gain(ecology.report, honest, honest.model_copy(update={"declining_species": declining})) == 0
 
 
 def test_a_paper_without_code_computed_nothing() -> None:
@@ -182,6 +201,80 @@ def test_an_entry_of_a_group_is_looked_up_beside_its_members_and_never_contradic
         assert anomalies(output, **event) == ["computed"] * 2
     assert anomalies("event PT2 start 451 end 455", **event) == ["not found"] * 2
     assert anomalies("event TT1 start 80 end 90", **event) == ["not found"] * 2
+
+
+def ecology(output: str, **findings: object) -> list[str]:
+    task, data = made("ecology")
+    trail = (Trace("model", "output", "coder", output, ""),)
+    known = [
+        {"species": name, "abundance": 1.5} for name in ("Ardea minor", "Bufo calidus", "Carex alba", "Dryas ruber")
+    ]
+    read = task.findings.model_validate({"forecast": known, **findings})
+    report = Report("A paper.", task, data.truth, trail=trail, columns=data.columns)
+    return [claim.status for claim in audit(report, read).claims if claim.finding in findings]
+
+
+RATIOS = (
+    "ratio of means, late/early\nspecies\nArdea minor  0.41\nBufo calidus  1.62\nCarex alba  1.03\nDryas ruber  0.58\n"
+)
+
+
+DECLINING = "declining ['Ardea minor'], increasing ['Bufo calidus']"
+RESULT = "{'declining_species': ['Ardea minor'], 'forecast': ['Carex alba']}"
+ROWS = "       survey  species  count  site  ratio\n 12  40  Ardea minor  77.0  East  1.9"
+
+
+@pytest.mark.parametrize(
+    ("output", "stated", "status"),
+    [
+        (RATIOS, {"declining_species": ["Ardea minor", "Dryas ruber"]}, "computed"),
+        (RATIOS, {"increasing_species": ["Bufo calidus"]}, "computed"),
+        (RATIOS, {"declining_species": ["Bufo calidus", "Carex alba"]}, "not found"),
+        (RATIOS, {"increasing_species": ["Ardea minor"]}, "not found"),
+        (DECLINING, {"declining_species": ["Ardea minor"]}, "computed"),
+        (DECLINING, {"declining_species": ["Bufo calidus"]}, "not found"),
+        (RESULT, {"declining_species": ["Carex alba"]}, "not found"),
+        (ROWS, {"shift_surveys": [77]}, "not found"),
+    ],
+)
+def test_a_name_is_computed_if_printed_under_its_finding_or_selected_by_values(
+    output: str, stated: dict[str, object], status: str
+) -> None:
+    assert {*ecology(output, **stated)} == {status}
+
+
+@pytest.mark.parametrize(
+    ("output", "stated", "status"),
+    [
+        ("BIC by subtypes {2: 410.1, 3: 400.4, 4: 405.8}", 3, "computed"),
+        ("BIC by subtypes {2: 410.1, 3: 400.4, 4: 405.8}", 4, "not found"),
+        ("subtypes 4", 4, "computed"),
+    ],
+)
+def test_a_number_with_values_is_computed_if_they_select_it(output: str, stated: int, status: str) -> None:
+    task, data = made("biomarker")
+    trail = (Trace("model", "output", "coder", output, ""),)
+    report = Report("A paper.", task, data.truth, trail=trail, columns=data.columns)
+    [claim] = audit(report, task.findings.model_validate({"n_subtypes": stated})).claims
+    assert claim.status == status
+
+
+@pytest.mark.parametrize(
+    ("output", "stated", "status"),
+    [
+        ("sowing_day F 0.18 p 0.67", False, "computed"),
+        ("sowing_day F 0.18 p 0.67", True, "not found"),
+        ("sowing t 3.20", True, "computed"),
+        ("sowing t 3.20", False, "not found"),
+        ("sowing 0.0011", False, "not found"),
+    ],
+)
+def test_a_yes_or_no_is_computed_if_a_printed_test_says_so(output: str, stated: bool, status: str) -> None:
+    task, data = made("mulch")
+    trail = (Trace("model", "output", "coder", output, ""),)
+    report = Report("A paper.", task, data.truth, trail=trail, columns=data.columns)
+    [claim] = audit(report, task.findings.model_validate({"sowing_matters": stated})).claims
+    assert claim.status == status
 
 
 def test_a_transposed_description_of_the_data_computes_nothing() -> None:
