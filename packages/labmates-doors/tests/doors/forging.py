@@ -22,6 +22,7 @@ from labmates.records.store import Store
 from labmates.workflows.protocol.experiment import EXPERIMENTS
 from labmates_doors.bundles.checking import Checked
 from labmates_doors.bundles.container import MANIFEST, MEMBERS, RUNS, TABLES, encode, opened, pack, sha256, write_lines
+from labmates_doors.bundles.parameters import dotted, leaves
 from labmates_doors.bundles.rows import enter_lines
 from labmates_doors.bundles.tables import tables_of
 from tests.support.tampering import other, other_json
@@ -53,15 +54,22 @@ def flipped(path: Path, target: Path, draw: random.Random) -> Edit:
 
 def forged(path: Path, target: Path, draw: random.Random) -> Edit:
     """Write a bundle of which one value differs; all digests, keys, counts and tables are made anew to fit it."""
-    with opened(path) as bundle, tempfile.TemporaryDirectory() as name:
+    with opened(path) as bundle:
         manifest, tables = json.loads(json.dumps(bundle.manifest)), json.loads(json.dumps(bundle.tables))
         lines: list[Line] = [json.loads(line) for line in bundle.lines()]
         edit = None
         while edit is None:
             part = draw.choices([*PARTS], [*PARTS.values()])[0]
             edit = _EDITS[part](manifest, tables, lines, draw)
+        forge(manifest, tables, lines, target, computes=edit.part not in ("manifest", "tables"))
+        return edit
+
+
+def forge(manifest: Any, tables: Any, lines: list[Line], target: Path, *, computes: bool = True) -> None:
+    """Write a bundle of edited members, with digests, and if asked keys, counts and tables, made anew."""
+    with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        if edit.part not in ("manifest", "tables"):
+        if computes:
             seal(manifest, lines)
             _compute(manifest, tables, lines, folder / "runs.db")
         write_lines(folder / RUNS, map(encode, lines))
@@ -70,7 +78,6 @@ def forged(path: Path, target: Path, draw: random.Random) -> Edit:
         (folder / MANIFEST).write_text(encode(manifest, readable=True))
         assert all((folder / member).exists() for member in MEMBERS)
         pack(folder, target)
-        return edit
 
 
 def _event(_manifest: Any, _tables: Any, lines: list[Line], draw: random.Random) -> Edit | None:
@@ -125,7 +132,14 @@ def _column(_manifest: Any, _tables: Any, lines: list[Line], draw: random.Random
     column = draw.choice([name for name in run if name not in _DIGESTS])
     before = run[column]
     run[column] = _other(before, draw)
-    return Edit("columns", column, f"{before} → {run[column]}"[:300])
+    field = f"condition {_differs(before, run[column])}" if column == "condition" else column
+    return Edit("columns", field, f"{before} → {run[column]}"[:300])
+
+
+def _differs(before: Any, after: Any) -> str:
+    """The parameters that differ."""
+    one, other = ({dotted(path): repr(value) for path, value in leaves(data)} for data in (before, after))
+    return "+".join(sorted({name for name, _ in one.items() ^ other.items()}))
 
 
 def _table(_manifest: Any, tables: Any, _lines: list[Line], draw: random.Random) -> Edit | None:
@@ -224,7 +238,7 @@ _SERVER = "reply|finish|faults|notes|attempts|seconds|estimated|cached|raw|reaso
 RESTING = re.compile(
     rf"events (\w+\.(at|seconds)|llm_call\.({_SERVER})|judge_call\.\w+|label\.\w+|error\.\w+|environment\.\w+)"
     r"|texts (|.*(llm_call|judge_call)\.(reply|raw|reasoning).*)"
-    r"|columns (condition|id|started|seconds|attempt|most|settings|version|made|sandbox|error)"
+    r"|columns (id|started|seconds|attempt|most|settings|version|made|sandbox|error)"
     r"|manifest (code|environment|study|labmates)"
     r"|seals metrics"
 )
@@ -238,4 +252,6 @@ def rests(edit: Edit, checked: Checked) -> bool:
     """Whether the check says that only a published digest can tell of an edit."""
     field = f"{edit.part} {edit.field}"
     counted = any("prints something else now" in note for note in checked.notes)
+    if edit.field.startswith("condition "):
+        return edit.field.removeprefix("condition ") in checked.unshown
     return bool(RESTING.fullmatch(field) or (counted and _OF_CODE.fullmatch(field)))
