@@ -87,8 +87,7 @@ class Seats:
 
     def most_input(self, seat: Seat, price: Price) -> int | None:
         """The tokens of a prompt that the seat's money can pay, spent by calls in flight or not; None if it is free."""
-        left = min(self._left(seat), self.ledger.remaining)
-        return left * MICRO // price.input if price.input else None
+        return self._left(seat) * MICRO // price.input if price.input else None
 
     def refusal(self, seat: Seat, needed: int) -> RefusedRequestError:
         """The error of a call that needs `needed` micro-dollars: whose purse can't pay it, and what is left."""

@@ -21,12 +21,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage
 
+from labmates.budgets.ledger import InsufficientFundsError
 from labmates.budgets.prices import Price
 from labmates.budgets.tokens import Usage
 from labmates.models.entries import Access
 from labmates.models.failures import BrokenReplyError
 from labmates.models.reply import Reply, ToolCall
-from labmates_doors.gateway import calls, connections, passing
+from labmates_doors.gateway import calls, connections, passing, state
 from labmates_doors.gateway.seats import Seats
 from labmates_doors.protocols import PROTOCOLS
 from labmates_doors.protocols.base import Protocol, RefusedRequestError, parsed_request
@@ -69,6 +70,19 @@ def test_a_seats_money_for_prompts_includes_what_its_calls_in_flight_hold() -> N
     price = Price(input="1")  # a micro-dollar a token
     assert [seats.most_input(seat, price) for seat in seats.by_name.values()] == [100, 40]
     assert seats.most_input(seats.by_name["a"], Price(input="0")) is None
+
+
+def test_a_seat_that_spent_more_than_its_limit_has_nothing_left_and_takes_nothing_of_others() -> None:
+    seats = Seats(100, {"a": 40, "b": None})
+    over, other = seats.by_name["a"], seats.by_name["b"]
+    seats.ledger.settle(over.reserve(30, "m")._ended(), 60)
+    assert (seats.ledger.left(over.share), over.available, other.available) == (0, 0, 40)
+    price = Price(input="1")
+    assert (seats.most_input(over, price), seats.most_input(other, price)) == (0, 40)
+    assert str(seats.refusal(over, 7)).startswith("the limit of the seat a can't pay this call: $0 are left")
+    with pytest.raises(InsufficientFundsError):
+        over.reserve(1, "m")
+    assert "the shared budget" in str(seats.refusal(other, 50))
 
 
 def test_a_chat_completion_is_passed_on_and_charged_at_its_true_usage() -> None:
@@ -361,6 +375,42 @@ def test_idle_and_half_connections_keep_nobody_out(monkeypatch: pytest.MonkeyPat
         late.settimeout(60)
         with suppress(ConnectionResetError):
             assert late.recv(1) == b""
+
+
+def test_half_requests_and_drips_end_and_slow_answers_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HEAD_SECONDS", "BODY_SECONDS"):
+        monkeypatch.setattr(connections, name, 1.0)
+    slow = Answer(usage=USAGE, delay=2.0)
+    with OpenAIServer(slow) as server, served(openai_upstream(server.base_url)) as gateway, ExitStack() as stack:
+        connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=60)
+        connection.request("POST", CHAT, json.dumps(ASKED), {"Authorization": f"Bearer {gateway.key()}"})
+        assert connection.getresponse().read()  # after more than the time of a request
+        half = f"POST {CHAT} HTTP/1.1\r\nhost: x\r\nx-api-key: {gateway.key()}\r\n".encode()
+        new = socket.create_connection(("127.0.0.1", gateway.port), timeout=60)
+        for opened, sent in ((new, half + b"content-length: 9\r\n\r\n{"), (connection.sock, half)):
+            stack.enter_context(opened).sendall(sent)
+            with suppress(ConnectionResetError):
+                assert opened.recv(1) == b""
+        drip = stack.enter_context(socket.create_connection(("127.0.0.1", gateway.port), timeout=0.2))
+        letters = iter(half + b"x" * 200)
+        with suppress(ConnectionError):
+            while True:
+                drip.sendall(bytes([next(letters)]))
+                with suppress(TimeoutError):
+                    assert drip.recv(1) == b""
+                    break
+
+
+def test_a_request_beyond_the_limit_of_bytes_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(state, "MOST_BYTES", 3_000)
+    body = json.dumps(ASKED).encode()
+    with OpenAIServer(Answer(usage=USAGE)) as server, served(openai_upstream(server.base_url)) as gateway:
+        headers = {"x-api-key": gateway.key()}
+        for content in (body, iter([body[:2_000], body[2_000:]])):
+            refused = httpx2.post(gateway.url + CHAT, content=content, headers=headers)
+            assert (refused.status_code, "longer than 3,000 bytes" in refused.text) == (413, True)
+        assert gateway.ask(CHAT, {**ASKED, "messages": QUESTION})[0] == 200
+    assert len(server.requests) == 1
 
 
 async def test_a_reply_is_read_up_to_what_its_limit_can_fill() -> None:
