@@ -119,6 +119,17 @@ def test_models_apart_by_more_than_noise_have_ranks_of_their_own() -> None:
     assert summary.each[0].method == "bootstrap of runs"
 
 
+def test_pooled_ranks_tie_within_a_share_of_the_payoffs_range() -> None:
+    rng = np.random.default_rng(4)
+    for apart, ends in ((5e-7, (1, 2)), (1e-2, (1, 1))):
+        first = np.array([[3.0] * 3, [3.0 - apart] * 3, [1.0] * 3])
+        runs = [first + rng.normal(0, 0.01) for _ in range(6)]
+        for unit in (1.0, 1e-7):
+            rank = pooled_ratings([run * unit for run in runs])["rank"]
+            assert (rank[0].low, rank[0].high) == ends
+            assert rank[0].value == sum(ends) / 2
+
+
 def test_runs_of_many_cells_share_their_variances() -> None:
     rng = np.random.default_rng(3)
     cells = [
