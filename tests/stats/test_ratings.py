@@ -19,7 +19,7 @@ from labmates.stats.deviation import TIE, deviation_gains, deviation_ratings, ra
 from labmates.stats.domains import Domain
 from labmates.stats.intervals import EQUAL
 from labmates.stats.metagame import Array, mean_payoffs, metagame
-from labmates.stats.pooled_ratings import pooled_ratings
+from labmates.stats.pooled_ratings import mean_rank, pooled_ratings
 from labmates.stats.ratings import ALL_GAMES, Cell, Scale, rate, summarise
 from labmates.stats.replicator import AT_REST, replicator_dynamics
 from labmates.workflows.dilemmas.payoff_files import read_cells
@@ -128,6 +128,13 @@ def test_pooled_ranks_tie_within_a_share_of_the_payoffs_range() -> None:
             rank = pooled_ratings([run * unit for run in runs])["rank"]
             assert (rank[0].low, rank[0].high) == ends
             assert rank[0].value == sum(ends) / 2
+
+
+def test_a_mean_rank_over_games_has_as_many_runs_as_the_game_with_fewest() -> None:
+    found = mean_rank(
+        [Estimate(1.0, None, 1.0, 2.0, 5), Estimate(2.0, None, 1.0, 3.0, 3), Estimate(3.0, None, 3.0, 3.0, 4)]
+    )
+    assert (found.value, found.low, found.high, found.n) == (2.0, 5 / 3, 8 / 3, 3)
 
 
 def test_runs_of_many_cells_share_their_variances() -> None:
