@@ -17,7 +17,7 @@ from labmates.errors import UsageError
 from labmates.mechanisms.repetition import discount_weights
 from labmates.stats.deviation import TIE, deviation_gains, deviation_ratings, ranks
 from labmates.stats.domains import Domain
-from labmates.stats.intervals import EQUAL
+from labmates.stats.intervals import EQUAL, Estimate
 from labmates.stats.metagame import Array, mean_payoffs, metagame
 from labmates.stats.pooled_ratings import mean_rank, pooled_ratings
 from labmates.stats.ratings import ALL_GAMES, Cell, Scale, rate, summarise
