@@ -19,7 +19,7 @@ _BREAK = re.compile(r"(?<=[.!?])\s+|\n+")
 _GAPS = ",\N{NO-BREAK SPACE}\N{THIN SPACE}\N{NARROW NO-BREAK SPACE}"
 _GAP = re.compile(f"[{_GAPS}]")
 _GROUPED = rf"\d{{1,3}}(?:[{_GAPS}]\d{{3}}){{1,2}}"
-_NUMBER = re.compile(rf"(?<![\w.])(?:({_GROUPED})|\d{{1,9}})(\.\d{{1,9}})?(?![\w]|\.\d)")
+_NUMBER = re.compile(rf"(?<![\w.])([-\u2212])?((?:({_GROUPED})|\d{{1,9}})(\.\d{{1,9}})?)(?![\w]|\.\d)")
 
 
 @lru_cache(maxsize=8)  # all rules of a report read the same text
@@ -71,27 +71,34 @@ def says_number(
 ) -> Callable[[str], bool]:
     """A rule: a sentence with the pattern has a number within `tolerance` of one of the `values`.
 
+    A negative value may be told by its size ("falls by 2.5"), a positive one not with a minus.
+
     Parameters
     ----------
     whole
-        Whether only whole numbers count, as for numbered things.
+        Whether only whole numbers count, as for numbered things, which have no sign.
     """
     compiled = re.compile(pattern, re.IGNORECASE)
 
     def holds(text: str) -> bool:
         for sentence in sentences(text):
             matches = _NUMBER.finditer(sentence) if compiled.search(sentence) else ()
-            written = {match[0]: match for match in matches if not (whole and match[2])}
-            numbers = [number for match in written.values() for number in _readings(match)]
-            if len(written) <= MOST_NUMBERS and any(abs(n - v) <= tolerance for n in numbers for v in values):
+            written = {match[0]: match for match in matches if not (whole and match[4])}
+            numbers = [number for match in written.values() for number in _readings(match, signed=not whole)]
+            if len(written) <= MOST_NUMBERS and any(
+                abs(number - value) <= tolerance or (value < 0 and abs(number + value) <= tolerance)
+                for number in numbers
+                for value in values
+            ):
                 return True
         return False
 
     return holds
 
 
-def _readings(match: re.Match[str]) -> Iterator[float]:
+def _readings(match: re.Match[str], *, signed: bool) -> Iterator[float]:
     """The possible readings of a written number: "45,102" may be one number or two."""
-    yield float(_GAP.sub("", match[0]))
-    if match[1]:
-        yield from map(float, _GAP.split(match[0]))
+    sign = -1 if signed and match[1] else 1
+    yield sign * float(_GAP.sub("", match[2]))
+    if match[3]:
+        yield from map(float, _GAP.split(match[2]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +15,7 @@ from labmates.errors import UsageError
 from labmates.tasks.base import Task, accuracy
 from labmates.tasks.conformance import check_task
 from labmates.tasks.conformance.leaks import held_answers
-from labmates.tasks.registry import load_task
+from labmates.tasks.registry import TASKS, load_task
 from labmates.tasks.schema import findings_example
 from labmates.tasks.table import read_answers, read_table
 from labmates.workflows.protocol.experiment import make_condition
@@ -178,3 +179,14 @@ def test_a_difficulty_that_changes_nothing_is_refused(springs: Task[Any, Any], m
     monkeypatch.setattr("labmates.tasks.registry.get_task", lambda _: springs)
     with pytest.raises(UsageError, match="difficulty: has no effect on the task springs, which has one data set"):
         make_condition("science", {"task": "springs", "difficulty": "hard", "model": "scripted:diligent"})
+
+
+def test_a_run_is_shown_without_a_seed_of_its_data_and_with_numbers_as_written(
+    springs: Task[Any, Any], labmates: Labmates, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(TASKS._loaded, "springs", type(springs))
+    run = ("run", "science", "--task", "springs", "--model", "scripted:hasty", "--solo")
+    assert labmates(*run).code == 0
+    done = labmates("show", "last")
+    assert "data set of the seed" not in done.out
+    assert re.search(r"creep +– +0 +0\.00", done.out)

@@ -51,6 +51,22 @@ def test_a_measured_number_may_have_decimals_and_groups(text: str, holds: bool) 
 
 
 @pytest.mark.parametrize(
+    ("text", "value", "holds"),
+    [
+        ("The slope is -2.5.", -2.5, True),
+        ("The slope is \N{MINUS SIGN}2.5 a second.", -2.5, True),
+        ("By its slope, it falls by 2.5 a second.", -2.5, True),
+        ("The slope is -2.5.", 2.5, False),
+        ("The slope is within 1-2.5.", 2.5, True),
+        ("The slope is -0.01.", 0.0, True),
+        ("The slope is -3.", -2.5, False),
+    ],
+)
+def test_a_negative_number_is_told_with_its_sign_or_as_a_size(text: str, value: float, holds: bool) -> None:
+    assert says_number(r"\bslope\b", [value], 0.02, whole=False)(text) is holds
+
+
+@pytest.mark.parametrize(
     ("text", "holds"),
     [
         ("A regime shift begins at survey 75.", True),
@@ -62,6 +78,7 @@ def test_a_measured_number_may_have_decimals_and_groups(text: str, holds: bool) 
         ("A regime shift begins. Survey 75 was wet.", False),
         ("The regime shift is at 75.5 of something.", False),
         ("A regime shift at " + " ".join(map(str, range(60, 90))), False),
+        ("The regime shift -75- is large.", True),
     ],
 )
 def test_a_number_is_told_near_its_subject_but_not_in_a_list_of_all(text: str, holds: bool) -> None:

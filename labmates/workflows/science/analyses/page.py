@@ -136,5 +136,7 @@ def _shown(value: object) -> str:
 
 
 def _entry(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.12g}"
     parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
     return as_text(value) if parts is None else ", ".join(map(_entry, parts))

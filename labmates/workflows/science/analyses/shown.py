@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from labmates.budgets.money import show_dollars
 from labmates.records.reading import RunReader
 from labmates.stats.tables import Column, Table
+from labmates.tasks.registry import get_task
 from labmates.util.seeds import derive
 from labmates.workflows.science.analyses.fates import science_condition
 from labmates.workflows.science.analyses.page import Finding, findings, provenance, verified
@@ -62,9 +63,11 @@ def _seats(reader: RunReader, condition: ScienceCondition) -> Table:
         }
         for seat, team in seats.items()
     ]
-    seed = derive(reader.run.seed, "dataset")
-    salt = " and a private salt" if reader.run.settings.get("salt") else ""
-    notes = [f"{condition.task.capitalize()}, {condition.difficulty}: data set of the seed {seed}{salt}."]
+    notes = []
+    if not get_task(condition.task).is_fixed:
+        seed = derive(reader.run.seed, "dataset")
+        salt = " and a private salt" if reader.run.settings.get("salt") else ""
+        notes = [f"{condition.task.capitalize()}, {condition.difficulty}: data set of the seed {seed}{salt}."]
     arm = f", arm {condition.arm}" if condition.arm != "team" else ""
     title = f"Seats: organisation {condition.organisation.name}, evidence {condition.evidence}{arm}"
     return Table("seats", title, None, rows, notes)
