@@ -47,18 +47,17 @@ class Section:
         """The content as a tuple."""
         return self.body if isinstance(self.body, tuple) else (self.body,)
 
-    @property
-    def html(self) -> Markup:
-        """The content as markup."""
-        return Markup("").join(map(body_html, self.bodies))
+    def html(self, prefix: str = "") -> Markup:
+        """The content as markup; `prefix` keeps its fragments apart from those of another run on the page."""
+        return Markup("").join(body_html(body, prefix) for body in self.bodies)
 
 
-def body_html(body: Body) -> Markup:
+def body_html(body: Body, prefix: str = "") -> Markup:
     """A text, a table, a figure or code as markup; a figure needs the extra ``plots``."""
     if isinstance(body, Markup):
         return body
     if isinstance(body, Table):
-        return render("table.html", table=body)
+        return render("table.html", table=body, prefix=prefix)
     if isinstance(body, str):
         return tag("p", body)
     if isinstance(body, Code):

@@ -121,7 +121,7 @@ def _of_runs(
     made: list[tuple[str, Callable[[], object]]] = []
     if experiment.page is not None:
         page, reader = experiment.page, Readers(store).open(first.id)
-        made.append(("the page", lambda: [section.html for section in page(reader, Links())]))
+        made.append(("the page", lambda: [section.html() for section in page(reader, Links())]))
     analyses, _ = shown_analyses(experiment.name)
     made += [(f"the analysis '{shown.name}'", _analysed(store, shown, [first, second])) for shown in analyses]
     for what, make in made:

@@ -120,7 +120,7 @@ class Computed:
         try:
             # Figures are drawn here, where an error can still be shown.
             result = analysis.shown(store, runs)
-            sections = [replace(section, body=section.html) for section in _of_result(result)]
+            sections = [replace(section, body=section.html()) for section in _of_result(result)]
         except TooFewRunsError as error:
             return _reason("These runs have no result", str(error))
         except Exception as error:

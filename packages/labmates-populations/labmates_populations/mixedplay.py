@@ -197,8 +197,9 @@ def _record(
     """Record the payoffs and moves of the last round."""
     number = played.actions.shape[1]
     for group, (actions, paid) in enumerate(zip(played.actions[:, -1], played.payoffs[:, -1], strict=True)):
-        names = [f"{group + 1}.{seat + 1}" for seat in range(condition.group_size)]
         coded = [arena.population.names[int(index)] for index in strategies[group]]
+        players = [*[""] * condition.chats, *coded]
+        names = [f"{group + 1}.{seat + 1} {player}".rstrip() for seat, player in enumerate(players)]
         services.recorder.once(
             PayoffEvent(
                 step=f"{group + 1}/{number}/payoffs",

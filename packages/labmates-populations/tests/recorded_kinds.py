@@ -38,7 +38,7 @@ KINDS: Mapping[str, OtherKind] = {
             "groups": 1,
             **population(folder),
         },
-        told="Strategy_COLLECTIVE|chat cooperation|payoff",
+        told="one:Strategy_|chat cooperation|Earnings of each player",
         forged={"metrics": "error_rate"},
         field="metrics.error_rate",
     ),
