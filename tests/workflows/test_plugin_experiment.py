@@ -78,7 +78,7 @@ def test_its_analysis_is_a_part_of_reports_and_a_function(example: ModuleType, t
 def test_sections_are_texts_tables_and_figures_without_any_markup() -> None:
     table = Table("t", "Some table", None, [{"who": "<b>", "n": 1}], ["A note."])
     drawing = Drawing("d", "A figure", "It shows <i>nothing</i>.", lambda: new_figure(2, 2)[0])
-    html = Section("a", "A", ("Less < more.", table, drawing, Markup("<hr>"))).html
+    html = Section("a", "A", ("Less < more.", table, drawing, Markup("<hr>"))).html()
     for part in ("<p>Less &lt; more.</p>", "&lt;b&gt;", "A note.", 'src="data:image/svg+xml;base64,', "<hr>"):
         assert part in html
     assert "<i>" not in html
