@@ -282,6 +282,8 @@ class _Check:
 
     async def _replay_fault(self, run: RunRecord, left: Counter[str]) -> tuple[str, bool]:
         """What is wrong with a run, and whether that is certain; empty if nothing is."""
+        if run.kind != self._manifest.study.spec.get("kind"):
+            return "its kind is not that of the study", True
         if run.kind not in EXPERIMENTS:
             return f"no experiment '{run.kind}' is installed here", False
         is_same = {REPLAY, f"kind {run.kind}"} <= self._same

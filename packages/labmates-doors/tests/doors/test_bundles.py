@@ -395,7 +395,14 @@ async def test_runs_of_an_experiment_that_is_not_installed_can_not_be_checked(bu
             line["run"]["kind"] = "theirs"
         seal(manifest, lines)
 
-    checked = await check(rewritten(bundle, tmp_path / "x.zip", elsewhere))
+    def declared(manifest: Any, tables: Any, lines: list[Any]) -> None:
+        manifest["study"]["spec"]["kind"] = "theirs"
+        elsewhere(manifest, tables, lines)
+
+    (tmp_path / "first").mkdir()
+    checked = await check(rewritten(bundle, tmp_path / "first" / "x.zip", elsewhere))
+    assert any("its kind is not that of the study" in fault for fault in checked.faults), checked.faults
+    checked = await check(rewritten(bundle, tmp_path / "x.zip", declared))
     assert checked.faults == []
     assert "unknown kind 'theirs'" in checked.unchecked[0]
     assert "no experiment 'theirs' is installed here" in checked.unchecked[1]
