@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, get_args, get_origin
 
 from pydantic import BaseModel
 
@@ -132,8 +132,13 @@ def _kin(name: str, model: type[BaseModel]) -> frozenset[str]:
 
 
 def _inner(annotation: Any) -> list[str]:
-    scalars = (name for name, field in getattr(annotation, "model_fields", {}).items() if "list" not in repr(field))
-    return [*scalars] + [word for part in getattr(annotation, "__args__", ()) for word in _inner(part)]
+    fields = getattr(annotation, "model_fields", {}).items()
+    scalars = [name for name, field in fields if not _has_list(field.annotation)]
+    return scalars + [word for part in getattr(annotation, "__args__", ()) for word in _inner(part)]
+
+
+def _has_list(annotation: Any) -> bool:
+    return get_origin(annotation) is list or any(map(_has_list, get_args(annotation)))
 
 
 def _of_entry(base: Asked, entry: Any) -> Iterator[Asked]:

@@ -54,10 +54,14 @@ async def seats_of(store: Store, name: str, model: str | None, settings: Setting
         If there is no such run or study, no run has two seats, or a seat can't be done anew there.
     """
     of_study = [run for run in store.runs(study=name) if run.status in ENDED and run.origin is None]
-    made = [seat for run in of_study or [store.run(name)] for seat in await _of_run(store, run, model, settings)]
+    try:
+        runs = of_study or [store.run(name)]
+    except UsageError as error:
+        raise UsageError(f"{error}, nor a study of that name with ended runs") from None
+    made = [seat for run in runs for seat in await _of_run(store, run, model, settings)]
     if not made:
-        runs = "the runs of the study" if of_study else "the run"
-        raise UsageError(f"{runs} '{name}' has fewer than two seats; blame compares seats")
+        what = "each run of the study" if of_study else "the run"
+        raise UsageError(f"{what} '{name}' has fewer than two seats; blame compares seats")
     return made
 
 

@@ -84,4 +84,4 @@ def check(parameter: str, compared: Sequence[str]) -> None:
     if not compared:
         raise UsageError("--for: no comparison of this study can be planned: nothing varies, or no spread is known")
     if parameter not in compared:
-        raise unknown_name("parameter that this study compares", parameter, compared)
+        raise unknown_name("compared parameter", parameter, compared)

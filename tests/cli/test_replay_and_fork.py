@@ -161,7 +161,7 @@ def test_wrong_input_is_told_clearly_and_exits_with_2(labmates: Labmates, store:
         (["fork", run.id, "--at", "3", "--set", "model=openai:gpt-5"], "OPENAI_API_KEY"),
         (["fork", run.id, "--at", "30", "--set", "budget=0.001"], "are spent there already"),
         (["fork", run.id, "--at", "100", "--set", "max_turns=1"], "is invalid at event"),
-        (["blame", "nope"], "there is no run 'nope'"),
+        (["blame", "nope"], "nor a study of that name with ended runs"),
         (["blame", run.id, "--cap", "much"], "the cap: 'much' is not a dollar amount"),
         (["blame", run.id, "--with", "scripted:nobody"], "unknown scripted baseline 'nobody'"),
         (["show", "nope", "--events"], "there is no run 'nope'"),

@@ -240,7 +240,7 @@ def test_a_given_difference_needs_so_many_seeds_tasks_or_models() -> None:
         ("visibility", "--for takes 'compare PARAMETER'"),
         ("compare", "--for takes 'compare PARAMETER'"),
         ("compare visiblity", "Did you mean 'visibility'"),
-        ("compare organisation", "unknown parameter that this study compares 'organisation'"),
+        ("compare organisation", "unknown compared parameter 'organisation'"),
     ],
 )
 def test_a_comparison_that_the_study_does_not_make_is_refused(compared: str, says: str) -> None:

@@ -243,7 +243,7 @@ class Experiment(Generic[C]):
         What models got against each other in its completed runs, for ratings; the second argument keeps models of which
         too many decisions failed.
     powers
-        The power of its own tests, from the conditions of a study and the number of replicates of each.
+        Computes the power of the experiment's own tests from a study's conditions and its replicates.
     described
         A condition's JSON data without the parameters that have no effect in it.
     """

@@ -1,4 +1,4 @@
-"""Chat models and strategies in one group: both see the moves of all, and a run is told again from its record."""
+"""Chat models and strategies in one group: each sees all moves, and a run replays from its record."""
 
 from __future__ import annotations
 
