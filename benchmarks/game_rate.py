@@ -24,6 +24,7 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from benchmarks.call_rate import CAP, clients, serve
 from benchmarks.duels import LATENCY_SECONDS, Waiting
 from labmates.budgets.tokens import text_of
+from labmates.games.registry import own_games
 from labmates.models.options import ModelOptions
 from labmates.models.scripted import BASELINES
 from labmates.models.scripted.base import Draft, Heard
@@ -31,7 +32,6 @@ from labmates.records.store import Store
 from labmates.studies.runs import new_runs
 from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings
-from labmates.workflows.games.profiling import profile_games
 from labmates.workflows.protocol.experiment import make_condition
 
 _KEY = re.compile(r'"(\w+)": …')
@@ -75,7 +75,7 @@ def rate(model: str, simulations: int, base_url: str | None = None) -> tuple[flo
     """Return calls a second, and seconds of processor time a call, of the simulations of all games."""
     options = ModelOptions(base_url=base_url, max_concurrent_calls=CAP)
     settings = RunSettings(models=options, max_concurrent_runs=AT_ONCE)
-    conditions = [make_condition("game", {"game": name, "model": model}) for name in profile_games()]
+    conditions = [make_condition("game", {"game": name, "model": model}) for name in own_games()]
     # Long games first, as a profile has them: what is left at the end is short.
     runs = [run for one in conditions for run in new_runs(one, seed=0, replicates=simulations, settings=settings)]
     with tempfile.TemporaryDirectory() as folder:

@@ -41,7 +41,7 @@ def test_the_page_on_python_lists_exactly_what_is_public() -> None:
 def test_shells_complete_what_is_public() -> None:
     brought = {name for name in VERBS.names() if getattr(VERBS.get(name).command.target, "function", None)}
     assert set(dir(labmates)) == {*labmates.__all__, *brought}
-    assert {"analyze", "load", "profile", "run", "study"} <= set(dir(labmates))
+    assert {"analyze", "load", "replay", "run", "study"} <= set(dir(labmates))
 
 
 def test_a_notebook_shows_an_error_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:

@@ -69,18 +69,17 @@ def notebook(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Notebook]:
         manager.shutdown_kernel(now=True)
 
 
-def test_a_cell_runs_profiles_forks_and_replays(notebook: Notebook) -> None:
+def test_a_cell_runs_forks_and_replays(notebook: Notebook) -> None:
     cell = notebook.run(
         "import labmates\n"
         "game = {'game': 'o-ring', 'model': 'scripted:random', 'group_size': 3}\n"
         "runs = labmates.run('game', **game, replicates=2, progress=True)\n"
-        "[profile] = labmates.profile(['scripted:random'], games=['o-ring'], simulations=1)\n"
         "fork = labmates.fork(runs[0].id, at=4, changes={'repair_turns': 5})\n"
         "same = labmates.replay(runs[0].id).is_same\n"
-        "print([run.status for run in [*runs, fork]], profile.model, same)"
+        "print([run.status for run in [*runs, fork]], same)"
     )
     assert cell.error is None
-    assert cell.printed["stdout"] == "['completed', 'completed', 'completed'] scripted:random True\n"
+    assert cell.printed["stdout"] == "['completed', 'completed', 'completed'] True\n"
     assert cell.printed["stderr"].count(": completed, 18 calls, ") == 2
     assert "Warning" not in cell.printed["stderr"]
 

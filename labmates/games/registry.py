@@ -40,3 +40,8 @@ def _game(game: type[Game], /, **rules: Any) -> Game:
 @lru_cache(maxsize=256, typed=True)
 def _cached(game: type[Game], /, **rules: Any) -> Game:
     return game(**rules)
+
+
+def own_games() -> list[str]:
+    """The names of the games of this project, without those of other packages."""
+    return [name for name in GAMES.names() if GAMES.is_own(name)]

@@ -17,12 +17,11 @@ from labmates.agents.players.base import Disposition
 from labmates.agents.players.colleague import Colleague, colleague
 from labmates.errors import UsageError
 from labmates.games.references import references
-from labmates.games.registry import make_game
+from labmates.games.registry import make_game, own_games
 from labmates.models.names import parse_model
 from labmates.models.scripted import BASELINES, describe
 from labmates.models.scripted.base import Draft, Heard
 from labmates.workflows.games.players import Situation, play
-from labmates.workflows.games.profiling import profile_games
 from labmates.workflows.science.baselines.diligent import Diligent
 from tests.support.lab_orders import with_facts
 
@@ -59,7 +58,7 @@ def lab(order: str, effort: float, seed: int = 0) -> Draft:
     return colleague(f"generosity={effort}/care={effort}")().compose(heard(order, seed))
 
 
-@pytest.mark.parametrize("name", profile_games())
+@pytest.mark.parametrize("name", own_games())
 @settings(max_examples=30)
 @given(mine=DISPOSITIONS, seed=st.integers(0, 99), data=st.data())
 def test_whatever_the_disposition_each_decision_is_one_that_the_game_allows(
@@ -76,7 +75,7 @@ def test_whatever_the_disposition_each_decision_is_one_that_the_game_allows(
     assert play(replace(said, stage="deliberation"), mine, random.Random(seed)).startswith("I am going to play {")
 
 
-@pytest.mark.parametrize("name", profile_games())
+@pytest.mark.parametrize("name", own_games())
 def test_full_disposition_plays_the_best_and_none_the_secure_play(name: str) -> None:
     plays = references(make_game(name))
     for mine, wanted in ((EXACT, plays.optimum), (replace(EXACT, generosity=0, trust=0), plays.nash)):

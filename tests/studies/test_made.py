@@ -111,7 +111,7 @@ def test_a_study_goes_on_with_other_rules_only_if_told_and_everything_says_so(
     file.write_text(STUDY.replace("N", "1"))
     assert labmates("study", "run", "mixed.yaml").code == 0
     rules = {"report": ["report", "mixed", "--out", "r.html"], "compare": ["compare", "--by", "framing"]}
-    rules |= {"analyze": ["analyze", "profiles"]}
+    rules |= {"analyze": ["analyze", "contrasts"]}
     remade(monkeypatch)
     file.write_text(STUDY.replace("N", "2"))
     refused = labmates("study", "run", "mixed.yaml")

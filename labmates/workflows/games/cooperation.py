@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from labmates.errors import UsageError
+from labmates.games.registry import make_game
+from labmates.stats.domains import COUNT, Domain
 
 if TYPE_CHECKING:
     from labmates.games.base import Array, Game
     from labmates.games.references import References
-
-AXES: Final = {
-    "cooperation": "cooperation (0: equilibrium, 1: social optimum)",
-    "efficiency": "efficiency (0: equilibrium, 1: social optimum)",
-    "pareto_proximity": "Pareto proximity (0: social optimum, 1: equilibrium)",
-}
-"""Axis labels of these metrics, with their direction."""
 
 
 def cooperation(game: Game, history: Array, proximity: float) -> float:
@@ -72,3 +70,19 @@ def efficiency(welfare: float, plays: References) -> float | None:
     if optimum == nash:
         return None
     return 1.0 - min(1.0, max(0.0, (optimum - welfare) / (optimum - nash)))
+
+
+def game_of(condition: Mapping[str, Any]) -> Game:
+    """The game with the rules of a condition, given as plain data."""
+    sizes = {name: condition[name] for name in ("group_size", "groups", "rounds") if name in condition}
+    return make_game(condition["game"], {**condition.get("rules", {}), **sizes})
+
+
+def level_domain(condition: Mapping[str, Any]) -> Domain:
+    """The domain of a game's primary metric under a condition; unbounded above if the game is unknown."""
+    try:
+        game = game_of(condition)
+    except (KeyError, UsageError):
+        return COUNT
+    [primary] = [quantity for quantity in game.quantities if quantity.name == game.primary]
+    return Domain(primary.low, primary.high)

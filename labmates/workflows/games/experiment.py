@@ -11,7 +11,7 @@ METRICS = (
     Metric(
         "level",
         "mean of the primary decision, in the game's own unit",
-        lazy("labmates.workflows.games.profiles:level_domain"),
+        lazy("labmates.workflows.games.cooperation:level_domain"),
         headline=True,
         same_as="cooperation",
     ),

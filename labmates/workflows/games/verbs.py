@@ -1,4 +1,4 @@
-"""``labmates games`` and ``labmates profile``."""
+"""``labmates games``."""
 
 from __future__ import annotations
 
@@ -6,4 +6,3 @@ from labmates.registry import lazy
 from labmates.workflows.protocol.verb import Verb
 
 GAMES = Verb("List the behavioural games, or show or check one.", lazy("labmates.workflows.games.catalog:COMMAND"))
-PROFILE = Verb("Measure models' play in the behavioural games.", lazy("labmates.workflows.games.profiling:PROFILE"))

@@ -18,7 +18,7 @@ from labmates.budgets.tokens import text_of
 from labmates.errors import LabmatesError, UsageError
 from labmates.games.base import Array, Game, Quantity
 from labmates.games.conformance import check_game
-from labmates.games.registry import GAMES
+from labmates.games.registry import GAMES, own_games
 from labmates.models.scripted import BASELINES
 from labmates.models.scripted.base import Draft, Heard
 from labmates.records.events import (
@@ -36,7 +36,6 @@ from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings
 from labmates.workflows.games.experiment import GAME
 from labmates.workflows.games.outcome import _turned
-from labmates.workflows.games.profiling import profile_games
 from labmates.workflows.protocol.experiment import make_condition
 from tests.support.form_filler import FormFiller
 from tests.support.openai_server import Answer, Json, OpenAIServer, fault, serve_model
@@ -74,7 +73,7 @@ def answering(**answers: int) -> Callable[[Heard], Draft]:
     return answer
 
 
-@pytest.mark.parametrize("game", profile_games())
+@pytest.mark.parametrize("game", own_games())
 @pytest.mark.parametrize("more", [{}, {"framing": "alternate", "reasoning": "tom", "group_size": 3, "groups": 3}])
 async def test_the_best_play_has_cooperation_1_and_the_equilibrium_0(store: Store, game: str, more: Any) -> None:
     best = await play(store, game, "scripted:cooperate", **more)
@@ -167,7 +166,7 @@ async def test_the_fair_share_reaches_the_target_of_collective_risk(store: Store
     assert 100 <= run.metrics["level"] * 10 * 2 * size < 100 + 2 * size
 
 
-@pytest.mark.parametrize("game", profile_games())
+@pytest.mark.parametrize("game", own_games())
 async def test_random_and_conditional_players_play_every_game_without_a_fault(store: Store, game: str) -> None:
     more: dict[str, Any] = {"deliberation": True, "reasoning": "cot", "group_size": 3, "rounds": 2}
     run = await play(store, game, "scripted:random", model_for={"B": "scripted:conditional"}, **more)

@@ -15,10 +15,10 @@ from labmates.budgets.money import format_dollars, parse_dollars, show_dollars
 from labmates.errors import UsageError
 from labmates.models.names import parse_model
 from labmates.workflows.games.condition import GameCondition
-from labmates.workflows.games.profiling import FIXED, SIMULATIONS, profile
 from labmates.workflows.protocol.analysis import Result
 from labmates.workflows.protocol.command import Command
 from labmates_profiles.prediction.analysis import MaterialParams
+from labmates_profiles.profiling import FIXED, SIMULATIONS, profile
 
 if TYPE_CHECKING:
     from labmates.records.store import Store

@@ -9,7 +9,6 @@ from typing import Any
 
 from labmates.errors import UsageError
 from labmates.stats.tables import Column, Table
-from labmates.workflows.games.profiles import Profile, exclusion_notes
 from labmates_profiles.prediction import Form
 from labmates_profiles.prediction.design_matrix import Assembled, Choice, assemble, assemble_all
 from labmates_profiles.prediction.evidence import Evidence, evidence
@@ -18,6 +17,7 @@ from labmates_profiles.prediction.material import Material
 from labmates_profiles.prediction.screening import Standing, candidate, forecast, standing
 from labmates_profiles.prediction.sources import COMPARED, LeftOut, Level
 from labmates_profiles.prediction.usefulness import Forecast, Usefulness, usefulness
+from labmates_profiles.profiles import Profile, exclusion_notes
 
 BY_GAMES, BY_MEAN = "with games", "models' mean"
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 from labmates.stats.figures import new_figure
 from labmates.stats.multiplicity import mark
 from labmates.stats.tables import Column, Table
-from labmates.workflows.games.cooperation import AXES
 from labmates_profiles.bayes.covariates import PREFIX, Covariates
 from labmates_profiles.bayes.figures import draw_forest
 from labmates_profiles.bayes.importance import DRAWS
@@ -49,6 +48,12 @@ from labmates_profiles.proximity.prepare import Prepared, Question, prepare
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+AXES: Final = {
+    "cooperation": "cooperation (0: equilibrium, 1: social optimum)",
+    "efficiency": "efficiency (0: equilibrium, 1: social optimum)",
+    "pareto_proximity": "Pareto proximity (0: social optimum, 1: equilibrium)",
+}
+"""Axis labels of these metrics, with their direction."""
 PUBLISHED: Final[Mapping[str, float]] = {
     INTERCEPT: 0.853,
     "size": -0.051,

@@ -18,8 +18,8 @@ from labmates_profiles.curves import (
     variance_between,
 )
 from labmates_profiles.prediction.sources import read_levels
+from tests.profiles.test_profiles import record
 from tests.support.command_line import Labmates
-from tests.workflows.games.test_profiles import record
 
 
 def test_the_error_of_a_mean_is_that_of_the_formula() -> None:

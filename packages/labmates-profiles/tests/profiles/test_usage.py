@@ -9,7 +9,7 @@ import pytest
 from labmates.records.run import RunRecord, Usage
 from labmates_profiles.prediction.sources import USUAL
 from labmates_profiles.usage import ratio_tables, usage_table
-from tests.workflows.games.test_profiles import record
+from tests.profiles.test_profiles import record
 
 
 def simulation(model: str, game: str, replicate: int, tokens: int, seconds: float) -> RunRecord:

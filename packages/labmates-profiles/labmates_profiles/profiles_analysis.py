@@ -16,9 +16,9 @@ def profiles(runs: Runs, _params: Params) -> Result:
     play missing simulations too, use labmates profile. The second table shows, by game, the share of simulations and of
     models near the social optimum, compared with people.
     """
-    from labmates.workflows.games.profile_figures import profile_figure, profile_pages
-    from labmates.workflows.games.profiles import games_of, games_table, profiles_table
-    from labmates.workflows.games.profiles import profiles as profiles_of
+    from labmates_profiles.profile_figures import profile_figure, profile_pages
+    from labmates_profiles.profiles import games_of, games_table, profiles_table
+    from labmates_profiles.profiles import profiles as profiles_of
 
     records = runs.records("game")
     played = profiles_of(records, {})

@@ -1,4 +1,4 @@
-"""``labmates run game`` and ``profile``, as a user types them."""
+"""``labmates profile``, as a user types it."""
 
 from __future__ import annotations
 
@@ -7,52 +7,11 @@ from pathlib import Path
 import pytest
 
 from labmates.models.scripted.base import Draft, Heard
-from labmates.records.store import Store
 from tests.support.command_line import Labmates
 from tests.support.openai_server import OpenAIServer, fault
 from tests.support.puppet import puppet
 
 QUICK = ("--game", "o-ring", "--game", "weakest-link", "--group-size", "3")
-
-
-def test_a_game_is_run_shown_and_summed_up(labmates: Labmates) -> None:
-    ran = labmates(
-        "run", "game", "--game", "o-ring", "--model", "scripted:random", "--model-for", "B=scripted:cooperate",
-        "--group-size", "3", "--rule", "threshold=40", "--rounds", "2", "--replicates", "2",
-    )  # fmt: skip
-    assert ran.code == 0
-    assert "cooperation" in ran.out
-    assert "completeness" not in ran.out
-    [one, _] = Store(f"sqlite:///{labmates.folder}/labmates.db").runs()
-    assert one.condition["rules"]["threshold"] == 40
-    shown = labmates("show", one.id).out
-    assert "B/B1, round 2: decide: withdrawal" in shown
-    assert "payoffs, round 1: A1 " in shown
-    assert "success rate" in shown
-    assert "sandbox" not in shown
-    [record] = labmates("show", one.id, "--json").records
-    assert record["budget"] is None
-    assert record["sandbox"] is None
-    assert record["metrics"]["failed_decision_rate"] == 0
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("--game", "chess"), "--game: unknown game 'chess'"),
-        (("--game", "o-ring", "--rule", "threshold"), "--rule takes NAME=VALUE, not 'threshold'"),
-        (("--game", "o-ring", "--rule", "treshold=3"), "--rule: unknown key 'treshold'"),
-        (("--game", "o-ring", "--model-for", "C=scripted:random"), "unknown group or player 'C'"),
-        (("--game", "o-ring", "--groups", "0"), "--groups: must be at least 1"),
-        ((), "missing: --game"),
-        (("--game", "o-ring", "--sandbox", "docker"), "No such option '--sandbox'"),
-        (("--game", "o-ring", "--judge", "scripted:referee"), "No such option '--judge'"),
-    ],
-)
-def test_a_wrong_game_run_exits_with_2_and_says_why(labmates: Labmates, arguments: tuple[str, ...], said: str) -> None:
-    done = labmates("run", "game", "--model", "scripted:random", *arguments)
-    assert done.code == 2
-    assert said in done.err
 
 
 def test_a_profile_is_taken_reused_and_topped_up(labmates: Labmates) -> None:
@@ -75,6 +34,11 @@ def test_a_profile_is_taken_reused_and_topped_up(labmates: Labmates) -> None:
     seeded = labmates("profile", "scripted:random", *QUICK, "--simulations", "2", "--seed", "5")
     assert seeded.code == 2
     assert "with the seed 0; ask for the same one" in seeded.err
+
+
+def test_its_own_options_come_before_those_of_the_games(labmates: Labmates) -> None:
+    own = labmates("profile", "--help").out
+    assert own.index("--simulations") < own.index("Condition:") < own.index("--group-size") < own.index("Models:")
 
 
 def test_a_model_that_fails_too_often_is_marked_as_excluded(labmates: Labmates) -> None:

@@ -19,8 +19,8 @@ from labmates.workflows.protocol.command import Command
 
 if TYPE_CHECKING:
     from labmates.games.base import Game
-    from labmates.workflows.games.profiles import Profile
     from labmates.workflows.protocol.command import Lab
+    from labmates_profiles.profiles import Profile
 
 SIMULATIONS: Final = 20
 """Simulations of each game, sufficient according to the cooperative-profiles paper (section 4.3)."""
@@ -28,13 +28,6 @@ AT_ONCE: Final = 32
 """Parallel simulations; each has few calls in flight, and calls have a limit of their own."""
 FIXED: Final = ("game", "model", "model_for", "rounds", "rules")
 """The parameters that a profile sets."""
-
-
-def profile_games() -> list[str]:
-    """The games of a profile: the six built-in ones."""
-    from labmates.games.registry import GAMES
-
-    return [name for name in GAMES.names() if GAMES.is_own(name)]
 
 
 def profile(
@@ -58,11 +51,12 @@ def profile(
     UsageError
         If a model, a game or a number is invalid.
     """
-    from labmates.workflows.games.profiles import profiles
+    from labmates.games.registry import own_games
+    from labmates_profiles.profiles import profiles
 
     if simulations < 1:
         raise UsageError("simulations must be at least 1")
-    names = list(dict.fromkeys(games)) or profile_games()
+    names = list(dict.fromkeys(games)) or own_games()
     conditions = [_condition(lab, game, model) for model in dict.fromkeys(models) for game in names]
     runs = lab.play(conditions, simulations, seed=seed, at_once=AT_ONCE, part_of="the profile")
     return profiles(runs, lab.store.costs([run.id for run in runs]))
@@ -91,8 +85,8 @@ def profile_verb(lab: Lab, params: ProfileParams) -> Iterator[Result]:
     optimum), and the failed decisions. A game with more than 20 % failed decisions is excluded from a model's profile;
     the exit code is then 1, as for an invalid run. To compare with scripted baselines, name them as further models.
     """
-    from labmates.workflows.games.profile_figures import profile_figure, profile_pages
-    from labmates.workflows.games.profiles import exclusion_notes
+    from labmates_profiles.profile_figures import profile_figure, profile_pages
+    from labmates_profiles.profiles import exclusion_notes
 
     measured = profile(lab, params.models, games=params.games, simulations=params.simulations, seed=params.seed)
     if not measured:
@@ -127,7 +121,7 @@ def _json(profile: Profile) -> dict[str, Any]:
 def _played_table(profiles: Sequence[Profile], games: Mapping[tuple[str, str], Game]) -> Table:
     """Profiles with the reference plays of their games and their usage."""
     from labmates.games.references import references_or_none
-    from labmates.workflows.games.profiles import profiles_table
+    from labmates_profiles.profiles import profiles_table
 
     table = profiles_table(profiles)
     played = [game for each in profiles for game in each.games]

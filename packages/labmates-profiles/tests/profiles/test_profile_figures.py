@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from labmates.errors import UsageError
+from labmates.games.registry import own_games
 from labmates.stats.figures import check_figure, new_figure, paged, save_figure
-from labmates.workflows.games.profile_figures import profile_figure, profile_pages
-from labmates.workflows.games.profiles import games_of, profiles
-from labmates.workflows.games.profiling import profile_games
-from tests.workflows.games.test_profiles import record
+from labmates_profiles.profile_figures import profile_figure, profile_pages
+from labmates_profiles.profiles import games_of, profiles
+from tests.profiles.test_profiles import record
 
 GAMES = ("o-ring", "common-pool")
 
@@ -86,9 +86,7 @@ def test_a_game_under_other_rules_has_a_panel_of_its_own() -> None:
 
 @pytest.mark.parametrize(("models", "sizes", "pages"), [(12, 1, [6]), (7, 2, [4, 4, 4]), (20, 2, [2] * 6)])
 def test_profiles_of_many_games_continue_on_further_pages(models: int, sizes: int, pages: list[int]) -> None:
-    played = [
-        record(f"m:model-{m}", game, i, level=2.0) for m in range(models) for game in profile_games() for i in (0, 1)
-    ]
+    played = [record(f"m:model-{m}", game, i, level=2.0) for m in range(models) for game in own_games() for i in (0, 1)]
     runs = [
         replace(run, key=f"{run.key}-{size}", condition={**run.condition, "group_size": size})
         for run in played

@@ -1,4 +1,4 @@
-"""Proximity and profiles: what the numbers are, and what they are not."""
+"""Profiles: what the numbers are, and what they are not."""
 
 from __future__ import annotations
 
@@ -6,16 +6,11 @@ import math
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from labmates.games.references import references
-from labmates.games.registry import make_game
 from labmates.records.run import RunRecord, Usage
 from labmates.stats.validity import MOST_FAILED
-from labmates.workflows.games.cooperation import efficiency, pareto_proximity
-from labmates.workflows.games.profile_figures import profile_figure
-from labmates.workflows.games.profiles import games_of, games_table, profiles, profiles_table
+from labmates_profiles.profile_figures import profile_figure
+from labmates_profiles.profiles import games_of, games_table, profiles, profiles_table
 
 
 def record(model: str, game: str, replicate: int, **metrics: float) -> RunRecord:
@@ -32,33 +27,6 @@ def record(model: str, game: str, replicate: int, **metrics: float) -> RunRecord
         usage=Usage(30, 1000, 50),
         seconds=2.0,
     )
-
-
-def test_proximity_of_the_paper_counts_actions_and_ours_what_comes_of_them() -> None:
-    plays = references(make_game("collective-risk"))
-    assert pareto_proximity(1.0, plays) == 0
-    assert pareto_proximity(0.0, plays) == 1
-    assert pareto_proximity(2.1, plays) == 1, "an over-contributor counts as one who gives nothing"
-    assert pareto_proximity(0.5, plays) == 0.5
-    assert efficiency(90.0, plays) == 1
-    assert efficiency(50.0, plays) == 0
-    assert efficiency(79.0, plays) == pytest.approx(0.725), "what 2.1 in each round brings"
-    assert efficiency(20.0, plays) == 0
-    assert efficiency(95.0, plays) == 1
-
-
-def test_proximity_is_not_defined_where_the_best_play_is_the_equilibrium() -> None:
-    plays = references(make_game("o-ring", {"group_size": 10}))
-    assert pareto_proximity(3.0, plays) is None
-    assert efficiency(3.0, plays) is None
-
-
-@given(st.floats(-1e3, 1e3), st.sampled_from(["weakest-link", "common-pool", "public-goods", "o-ring"]))
-def test_proximities_lie_between_0_and_1(value: float, game: str) -> None:
-    plays = references(make_game(game))
-    for found in (pareto_proximity(value, plays), efficiency(value, plays)):
-        assert found is not None
-        assert 0 <= found <= 1
 
 
 def test_a_profile_has_means_standard_errors_and_costs_of_each_game() -> None:

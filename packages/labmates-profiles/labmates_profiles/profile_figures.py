@@ -13,7 +13,7 @@ from labmates.games.base import Game
 from labmates.games.references import references_or_none
 from labmates.models.roster import traits_of
 from labmates.stats.figures import COLOURS, GREY, LEGEND_ROW, MARKERS, new_figure
-from labmates.workflows.games.profiles import GameProfile, Profile
+from labmates_profiles.profiles import GameProfile, Profile
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -13,11 +13,12 @@ from labmates.errors import UsageError
 from labmates.games.base import Game
 from labmates.games.registry import make_game
 from labmates.records.run import ENDED, RunRecord
-from labmates.stats.domains import COUNT, SHARE, Domain
+from labmates.stats.domains import SHARE, Domain
 from labmates.stats.intervals import Estimate, mean, notes
 from labmates.stats.tables import Column, Table
 from labmates.stats.validity import MOST_FAILED
 from labmates.util.display_names import labels_apart
+from labmates.workflows.games.cooperation import game_of, level_domain
 
 _OF_MODELS = frozenset({"model", "model_for", "game", "prices"})
 METRICS = ("level", "cooperation", "efficiency")
@@ -129,11 +130,6 @@ def _used(runs: Iterable[RunRecord]) -> list[RunRecord]:
     return [run for run in runs if run.status in ENDED and len(run.models) == 1]
 
 
-def _game_of(condition: Mapping[str, Any]) -> Game:
-    sizes = {name: condition[name] for name in ("group_size", "groups", "rounds") if name in condition}
-    return make_game(condition["game"], {**condition.get("rules", {}), **sizes})
-
-
 def _settings(runs: Iterable[RunRecord]) -> dict[str, str]:
     """A label of each condition, by its key: its differences from others of the same game, besides models."""
     of_game: dict[str, dict[str, Mapping[str, Any]]] = defaultdict(dict)
@@ -218,7 +214,7 @@ def games_of(runs: Iterable[RunRecord]) -> dict[tuple[str, str], Game]:
         key = settings[run.key], run.condition["game"]
         if key not in games:
             with suppress(UsageError):
-                games[key] = _game_of(run.condition)
+                games[key] = game_of(run.condition)
     return games
 
 
@@ -230,16 +226,6 @@ def exclusion_notes(profile: Profile) -> list[str]:
         for game in profile.games
         if game.excluded
     ]
-
-
-def level_domain(condition: Mapping[str, Any]) -> Domain:
-    """The domain of a game's primary metric under a condition; unbounded above if the game is unknown."""
-    try:
-        game = _game_of(condition)
-    except (KeyError, UsageError):
-        return COUNT
-    [primary] = [quantity for quantity in game.quantities if quantity.name == game.primary]
-    return Domain(primary.low, primary.high)
 
 
 def _of_game(game: str, runs: list[RunRecord], costs: Mapping[str, int]) -> GameProfile:
