@@ -55,7 +55,7 @@ def test_the_check_imports_no_other_experiment() -> None:
     code = (
         "import sys; import labmates.workflows.science.verbs.check; "
         "print(*(name for name in sys.modules if name.startswith('labmates.workflows.') and name.split('.')[2] in "
-        "('dilemmas', 'games', 'populations', 'studio', 'tournament')))"
+        "('dilemmas', 'games', 'populations', 'tournament')))"
     )
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert loaded.stdout == "\n"

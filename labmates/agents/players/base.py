@@ -14,9 +14,9 @@ from functools import partial
 from typing import Any, ClassVar, Final
 
 from labmates.errors import UsageError
-from labmates.games.iterated.library import check_playable, library_action, library_names, unknown_strategy
 from labmates.games.iterated.match import Action, Payoffs, Round
 from labmates.games.iterated.strategies import IN_PRISONERS_DILEMMA
+from labmates.models.scripted import BASELINES
 from labmates.models.scripted.base import Draft, Heard, ScriptedModel
 from labmates.registry import Registry
 
@@ -25,10 +25,6 @@ Strategy = Callable[[Any, random.Random], str]
 Chooses = Callable[[Sequence[Round], Payoffs, float, int], Action]
 """Takes the rounds of an iterated prisoner's dilemma (own action first), its payoffs, its number of rounds (infinity if
 unknown) and a seed, and returns the next action. Raises `StrategyError` if there is none."""
-LIBRARY: Final = "axelrod/"
-"""How the names of baselines begin that are strategies of the library axelrod."""
-CODE: Final = "code/"
-"""How the names of baselines begin that are strategies written as code."""
 
 
 class StrategyError(Exception):
@@ -118,6 +114,7 @@ class Player(ScriptedModel):
 
     baseline: ClassVar[str]
     chooses: ClassVar[Chooses | None] = None
+    checks: ClassVar[Callable[[Payoffs], None] | None] = None
 
     def compose(self, heard: Heard) -> Draft:
         """Reply of the strategy."""
@@ -132,31 +129,18 @@ class Player(ScriptedModel):
             return Draft(f"My strategy has failed: {error}")
 
 
-def player(baseline: str, about: str, chooses: partial[Action] | None = None) -> type[Player]:
-    """The player that follows the strategies called `baseline`, or the one that chooses so."""
-    made = {"__doc__": about, "baseline": baseline, "description": about, "chooses": chooses}
-    return type("".join(re.findall(r"[^\W_]+", baseline.title())), (Player,), made)
+def player(
+    baseline: str, about: str, chooses: partial[Action] | None = None, checks: partial[None] | None = None
+) -> type[Player]:
+    """The player that follows the strategies called `baseline`, or the one that chooses so.
 
-
-def library_player(name: str) -> type[Player]:
-    """The player that follows the strategy `name`.
-
-    Raises
-    ------
-    UsageError
-        If the library has none of that name.
-    MissingExtraError
-        If the library is not installed.
+    Parameters
+    ----------
+    checks
+        Raises a `UsageError` for payoffs with which it can't play.
     """
-    if name not in library_names():
-        raise unknown_strategy(name)
-    return player(
-        f"{LIBRARY}{name}", f"Plays as the strategy {name} of the library axelrod does.", partial(_choose, name)
-    )
-
-
-def _choose(name: str, rounds: Sequence[Round], payoffs: Payoffs, length: float, seed: int) -> Action:
-    return library_action(name, rounds, payoffs=payoffs, length=length, seed=seed)
+    made = {"__doc__": about, "baseline": baseline, "description": about, "chooses": chooses, "checks": checks}
+    return type("".join(re.findall(r"[^\W_]+", baseline.title())), (Player,), made)
 
 
 def check_player(baseline: str, payoffs: Payoffs) -> None:
@@ -165,9 +149,9 @@ def check_player(baseline: str, payoffs: Payoffs) -> None:
     Raises
     ------
     UsageError
-        If it is one of the library's that can't, or needs a prisoner's dilemma.
+        If it can't, or needs a prisoner's dilemma.
     """
     if baseline in IN_PRISONERS_DILEMMA and payoffs.game != "prisoner's dilemma":
         raise UsageError(f"scripted:{baseline} needs a prisoner's dilemma, not a game of {payoffs.game}")
-    if baseline.startswith(LIBRARY):
-        check_playable(baseline.removeprefix(LIBRARY), payoffs)
+    if (checks := getattr(BASELINES.get(baseline), "checks", None)) is not None:
+        checks(payoffs)

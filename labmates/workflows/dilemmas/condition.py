@@ -232,20 +232,21 @@ class DilemmaCondition(AblatedCondition):
             raise UsageError(f"{len(self.entrants)} models in games of {game.players} make too many matches")
 
     def _check_library(self, game: NormalForm) -> None:
-        """Check that strategies of axelrod and of files play a prisoner's dilemma without negotiations."""
-        from labmates.agents.players.base import CODE, LIBRARY, check_player
+        """Check that strategies of iterated games play a prisoner's dilemma without negotiations."""
+        from labmates.agents.players.base import check_player
         from labmates.games.iterated.match import Payoffs
         from labmates.games.normal_form import prisoners_payoffs
         from labmates.mechanisms.negotiation import Negotiation
+        from labmates.models.names import parse_model
+        from labmates.models.scripted import BASELINES
 
-        names = [model.removeprefix("scripted:") for model in self.models()]
-        for name in names:
-            if not name.startswith((LIBRARY, CODE)):
+        for model in map(parse_model, self.models()):
+            if not model.scripted or getattr(BASELINES.get(model.name), "chooses", None) is None:
                 continue
             payoffs = prisoners_payoffs(game)
             if payoffs is None or any(isinstance(mechanism, Negotiation) for mechanism in self.mechanisms()):
                 raise UsageError(
-                    f"'scripted:{name}' plays prisoner's dilemmas under none, repetition or reputation, not "
+                    f"'{model}' plays prisoner's dilemmas under none, repetition or reputation, not "
                     f"'{self.table.name}' under '{self.mechanism}'"
                 )
-            check_player(name, Payoffs(*payoffs))
+            check_player(model.name, Payoffs(*payoffs))

@@ -13,10 +13,11 @@ import re
 from collections.abc import Sequence
 from functools import cache, partial
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 
-from labmates.agents.players.base import CODE, Player, StrategyError, player
+from labmates.agents.players.base import Player, StrategyError, player
 from labmates.errors import UsageError
 from labmates.games.iterated.match import Action, Payoffs, Round
 from labmates_populations.engine.attitudes import falls_back_to_cooperation
@@ -24,6 +25,8 @@ from labmates_populations.engine.library import read_text
 from labmates_populations.engine.workers import Batch, Loaded, Workers
 from labmates_populations.repeated import MOST_ROUNDS, ByCount
 
+CODE: Final = "code/"
+"""How the names of these players begin."""
 _UNKNOWN_END = 200
 """Rounds announced to a strategy when the end is unknown: the maximum of a match under repetition."""
 

@@ -25,7 +25,6 @@ from labmates.studies.runs import stopped_run
 from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings
 from labmates.workflows.protocol.experiment import make_condition
-from labmates.workflows.protocol.studio import studio_graph
 from labmates.workflows.science.graph import graph, lab_graph
 from labmates.workflows.science.lab.condition import ScienceCondition
 from tests.support.children import run_child
@@ -269,13 +268,6 @@ async def test_judges_that_come_later_say_the_same(lab: Lab) -> None:
     assert [(s.judge, s.metric, s.value, s.details) for s in judged.added] == before
     [truth] = [details["truth"] for judge, metric, _, details in before if (judge, metric) == ("verified", "accuracy")]
     assert truth.keys() >= {"n_sensors", "events"}
-
-
-async def test_the_graph_for_studio_runs_any_organisation() -> None:
-    condition = {"task": "anomaly", "difficulty": "easy", "model": "scripted:silent", "solo": True}
-    result = await studio_graph("science").ainvoke({"condition": condition, "seed": 3})
-    assert result["status"] == "completed"
-    assert set(result["artifacts"]) == {"final_paper"}
 
 
 def test_the_graph_of_a_run_is_that_of_its_organisation() -> None:

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import get_args
@@ -12,8 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
-from labmates.errors import MissingExtraError
-from labmates.games.iterated import library
 from labmates.games.iterated.match import LABELS, Match, Payoffs, Round
 from labmates.games.iterated.questions import questions
 from labmates.games.iterated.strategies import STRATEGIES
@@ -191,13 +188,3 @@ def test_a_remark_on_an_earlier_reply_changes_nothing() -> None:
 
 def test_every_strategy_is_a_baseline_with_a_description() -> None:
     assert all(name in BASELINES and describe(name) for name in STRATEGIES)
-
-
-def test_without_the_library_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    library.library.cache_clear()
-    monkeypatch.setitem(sys.modules, "axelrod", None)
-    try:
-        with pytest.raises(MissingExtraError, match=r"labmates\[axelrod\]"):
-            library.library_action("TitForTat", [])
-    finally:
-        library.library.cache_clear()

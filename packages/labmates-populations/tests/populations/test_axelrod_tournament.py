@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from labmates.errors import UsageError
-from labmates.games.iterated.library import library
 from labmates.models.names import is_own_baseline, parse_model
 from labmates.models.scripted import describe
 from labmates.workflows.tournament.condition import TournamentCondition
+from labmates_populations.axelrod_players import library
 from tests.support.tournaments import arena as open_arena
 
 pytestmark = [pytest.mark.needs("axelrod"), pytest.mark.xdist_group("axelrod"), pytest.mark.timeout(600)]

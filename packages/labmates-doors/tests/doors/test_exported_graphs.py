@@ -17,6 +17,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from labmates.errors import UsageError
 from labmates.models.scripted.base import Draft, Heard
 from labmates.workflows.protocol.experiment import EXPERIMENTS
+from labmates_doors.studio import studio_graph
 from tests.support.approving import LAB, improving
 from tests.support.interrupting import CODE, working
 from tests.support.plugins import ROOT
@@ -108,3 +109,10 @@ async def test_what_a_person_has_to_approve_is_approved_in_an_exported_graph(tmp
 async def test_a_wrong_condition_is_told(name: str) -> None:
     with pytest.raises(UsageError, match="no_such_parameter"):
         await load(name).ainvoke({"condition": {**CONDITIONS[name], "no_such_parameter": 1}})
+
+
+async def test_the_graph_for_studio_runs_any_organisation() -> None:
+    condition = {"task": "anomaly", "difficulty": "easy", "model": "scripted:silent", "solo": True}
+    result = await studio_graph("science").ainvoke({"condition": condition, "seed": 3})
+    assert result["status"] == "completed"
+    assert set(result["artifacts"]) == {"final_paper"}

@@ -1,4 +1,4 @@
-"""Strategies of the library `axelrod`, as functions of the match so far.
+"""Strategies of the library `axelrod` as players, ``scripted:axelrod/TitForTat``: functions of the match so far.
 
 A strategy object of that library remembers its match. Here each call replays the match so far, so that callers keep
 only the moves. The library is imported on first use, since the import takes seconds.
@@ -14,13 +14,16 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
-from typing import Any, cast
+from functools import cache, partial
+from typing import Any, Final, cast
 
+from labmates.agents.players.base import Player, player
 from labmates.errors import MissingExtraError, UsageError
 from labmates.games.iterated.match import Action, Payoffs, Round
 from labmates.util.seeds import derive
 
+LIBRARY: Final = "axelrod/"
+"""How the names of these players begin."""
 _TRIES = 200
 """Maximum number of random states tried to reproduce a recorded move."""
 _CACHED = 256
@@ -56,6 +59,26 @@ def _sources_read_once() -> Iterator[None]:
 def library_names() -> tuple[str, ...]:
     """Names of the library's strategies, sorted, without those that break the rules of its tournaments."""
     return tuple(sorted(strategy.__name__ for strategy in library().strategies))
+
+
+def library_player(name: str) -> type[Player]:
+    """The player that follows the strategy `name`.
+
+    Raises
+    ------
+    UsageError
+        If the library has none of that name.
+    MissingExtraError
+        If the library is not installed.
+    """
+    if name not in library_names():
+        raise unknown_strategy(name)
+    about = f"Plays as the strategy {name} of the library axelrod does."
+    return player(f"{LIBRARY}{name}", about, partial(_choose, name), partial(check_playable, name))
+
+
+def _choose(name: str, rounds: Sequence[Round], payoffs: Payoffs, length: float, seed: int) -> Action:
+    return library_action(name, rounds, payoffs=payoffs, length=length, seed=seed)
 
 
 def library_action(

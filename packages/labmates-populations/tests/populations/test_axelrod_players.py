@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from functools import cache
 from itertools import combinations_with_replacement
 
 import pytest
 
-from labmates.errors import UsageError
-from labmates.games.iterated.library import check_playable, library, library_action, library_names
+from labmates.errors import MissingExtraError, UsageError
 from labmates.games.iterated.match import Action, Payoffs, Round, turned
 from labmates.games.iterated.strategies import STRATEGIES, generosity
+from labmates_populations.axelrod_players import check_playable, library, library_action, library_names
 
 pytestmark = [pytest.mark.needs("axelrod"), pytest.mark.xdist_group("axelrod"), pytest.mark.timeout(600)]
 
@@ -63,7 +64,7 @@ def test_the_library_has_its_240_strategies() -> None:
     assert len(playable()) >= 220
 
 
-@pytest.mark.slow("tests/games/iterated/test_library.py")
+@pytest.mark.slow("packages/labmates-populations/tests/populations/test_axelrod_players.py")
 def test_all_pairs_of_forty_strategies_move_as_in_the_librarys_own_match() -> None:
     costly = library().Classifiers["long_run_time"]
     names = [n for n in playable() if not is_stochastic(n) and not costly(getattr(library(), n)())]
@@ -134,3 +135,13 @@ def test_a_strategy_that_breaks_the_librarys_rules_is_not_offered() -> None:
 def test_payoffs_with_which_the_library_itself_fails_are_refused() -> None:
     with pytest.raises(UsageError, match="ZDExtort4 can't play with these payoffs"):
         check_playable("ZDExtort4", PAYOFFS)
+
+
+def test_without_the_library_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    library.cache_clear()
+    monkeypatch.setitem(sys.modules, "axelrod", None)
+    try:
+        with pytest.raises(MissingExtraError, match=r"labmates\[axelrod\]"):
+            library_action("TitForTat", [])
+    finally:
+        library.cache_clear()
