@@ -10,9 +10,7 @@ Other keys are ignored.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, model_validator
@@ -102,19 +100,6 @@ def read_cells(path: Path) -> list[Cell]:
     with explaining(head=f"{path} is not a file of payoffs:\n"):
         file = _File.model_validate_json(text)
     return [_cell(cell, tuple(cell.models or file.models or ()), file.conventions, path) for cell in file.cells]
-
-
-def cell_of(data: Mapping[str, Any], path: Path) -> Cell:
-    """A cell from JSON data in the form of a file of payoffs; `path` is their source.
-
-    Raises
-    ------
-    UsageError
-        If the data are invalid, or some models never met.
-    """
-    with explaining():
-        cell = _Cell.model_validate(data)
-    return _cell(cell, tuple(cell.models or ()), _Conventions(), path)
 
 
 def _cell(cell: _Cell, models: tuple[str, ...], conventions: _Conventions, path: Path) -> Cell:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -27,10 +27,9 @@ from labmates.mechanisms.registry import make_mechanisms
 from labmates.mechanisms.repetition import discount_weights
 from labmates.stats.deviation import ranks
 from labmates.stats.domains import Domain
-from labmates.stats.metagame import Array
+from labmates.stats.metagame import Array, metagame
 from labmates.stats.ratings import Cell, Evolution, Rated, rate
 from labmates.util.grouping import grouped
-from labmates.workflows.dilemmas.payoff_files import cell_of
 from labmates.workflows.dilemmas.records import Agreement, CrossPlay, Decided, Round, scale_of, shown_mechanism
 
 PAYOFFS: Final = "matchup_payoffs.json"
@@ -187,13 +186,12 @@ def _rated(path: Path, evolution: Evolution) -> Published:
     _, mechanism, name = _what(path)
     table = get_dilemma(name).game()
     low, high = float(table.table.min()), float(table.table.max())
-    of_payoffs = _of_agents if mechanism.startswith("Reputation") else _of_matches
-    names = {"run": path.parent.name, "mechanism": MECHANISMS[mechanism], "game": name}
-    cell = of_payoffs(_json(path / PAYOFFS), names)
+    payoffs_of = _of_agents if mechanism.startswith("Reputation") else _of_matches
+    models, payoffs = payoffs_of(_json(path / PAYOFFS))
     # Payments under a contract may leave the range of the game's table.
     domain = Domain(unit=high - low) if mechanism == "Contracting" else Domain(low, high)
-    cell = replace(cell, scale=scale_of(table) if name in DILEMMAS else None, domain=domain)
-    models = cell.models
+    scale = scale_of(table) if name in DILEMMAS else None
+    cell = Cell(path.parent.name, MECHANISMS[mechanism], name, models, payoffs, scale, domain=domain)
     rated = rate(cell, evolution)
     values = {
         rating: values_of_file
@@ -205,31 +203,26 @@ def _rated(path: Path, evolution: Evolution) -> Published:
     return Published(path, rated, values)
 
 
-def _of_matches(played: Mapping[str, Any], names: Mapping[str, str]) -> Cell:
-    matches = [_match(match) for match in played["profile"]]
-    models = sorted({agent for agents, _ in matches for agent in agents})
-    matchups = [
-        {"seats": [models.index(agent) for agent in agents], "rounds": rounds}
-        for agents, every in matches
-        for rounds in every
+def _of_matches(played: Mapping[str, Any]) -> tuple[tuple[str, ...], Array]:
+    """The models, and their payoffs in the metagame of all repetitions of their matches."""
+    matches = [(list(map(_agent, match["players"])), match["payoffs"]) for match in played["profile"]]
+    models = tuple(sorted({agent for agents, _ in matches for agent in agents}))
+    totals = [
+        ([models.index(agent) for agent in agents], _discounted(played, repetition).tolist())
+        for agents, repetitions in matches
+        for repetition in repetitions
     ]
-    data = {"models": models, "discount": float(played["discount"]), "matchups": matchups, **names}
-    return cell_of(data, Path(PAYOFFS))
+    return models, metagame(len(models), totals)
 
 
-def _of_agents(played: Mapping[str, Any], names: Mapping[str, str]) -> Cell:
-    """The mean of each model's agents, one for each seat of the game."""
-    agents = grouped((_agent(agent["player"]), list(map(float, agent["points"]))) for agent in played["profile"])
-    models = tuple(sorted(agents))
-    discount = float(played["discount"])
-    means = [np.mean([discount_weights(discount, len(points)) @ points for points in agents[name]]) for name in models]
-    return Cell(names["run"], names["mechanism"], names["game"], models, np.array(means))
+def _of_agents(played: Mapping[str, Any]) -> tuple[tuple[str, ...], Array]:
+    """The models, and the mean payoff of each model's agents, one for each seat of the game."""
+    agents = grouped((_agent(agent["player"]), _discounted(played, agent["points"])) for agent in played["profile"])
+    return tuple(sorted(agents)), np.array([np.mean(agents[name]) for name in sorted(agents)])
 
 
-def _match(match: Mapping[str, Any]) -> tuple[list[str], list[list[list[float]]]]:
-    """The agents on the seats of a match, and the payoffs of each round of each repetition."""
-    payoffs = [[list(map(float, round_)) for round_ in repetition] for repetition in match["payoffs"]]
-    return list(map(_agent, match["players"])), payoffs
+def _discounted(played: Mapping[str, Any], rounds: Sequence[Any]) -> Array:
+    return np.asarray(discount_weights(float(played["discount"]), len(rounds)) @ np.array(rounds, dtype=float))
 
 
 def _play(path: Path) -> tuple[tuple[int, int, str], CrossPlay]:
