@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 from labmates.errors import UsageError
 from labmates.games.iterated.match import Action, Payoffs, Round
@@ -31,46 +31,6 @@ class StrategyError(Exception):
     """A strategy has failed to choose."""
 
 
-_MIDDLE: Final = 0.5
-
-
-@dataclass(frozen=True)
-class Disposition:
-    """Traits of a colleague, each in [0, 1].
-
-    Attributes
-    ----------
-    generosity
-        How far it goes from the secure play to the best one where others gain by that and it loses, as in a common
-        pool.
-    trust
-        Likewise where the best play is an equilibrium too, so that it only has to rely on the others, as in the
-        weakest link.
-    reciprocity
-        The weight of what its group did last in what it does next. With it come sanctions against those who do less
-        than others, and restraint where there are sanctions.
-    noise
-        Standard deviation of its decisions by chance, as a share of what may be decided on.
-    care
-        What its play doesn't show: half of its `effort`.
-    """
-
-    generosity: float = _MIDDLE
-    trust: float = _MIDDLE
-    reciprocity: float = _MIDDLE
-    noise: float = 0.1
-    care: float = _MIDDLE
-
-    @property
-    def effort(self) -> float:
-        """The probability that it takes trouble over a task, a remark or a section in the lab."""
-        return (self.generosity + self.care) / 2
-
-
-AsColleague = Callable[[Any, Heard, Disposition, random.Random], Draft]
-"""Takes a situation, what the baseline hears, its disposition and a source of chance."""
-
-
 @dataclass(frozen=True)
 class Family:
     """Players of one experiment.
@@ -84,14 +44,11 @@ class Family:
         By the name of the baseline.
     of_rounds
         Makes the strategy that chooses by the rounds of an iterated prisoner's dilemma; None where none is played.
-    as_colleague
-        What a baseline with a disposition does; None where a disposition means nothing.
     """
 
     read: Callable[[Heard], Any]
     strategies: Mapping[str, Strategy]
     of_rounds: Callable[[Chooses], Strategy] | None = None
-    as_colleague: AsColleague | None = None
 
     def strategy(self, baseline: str, chooses: Chooses | None = None) -> Strategy | None:
         """The strategy of a baseline, or the one that chooses so; None if it means nothing here."""

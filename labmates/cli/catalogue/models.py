@@ -32,7 +32,6 @@ def models(lab: Lab, _params: Params) -> Iterator[Result]:
     (vLLM, Ollama, llama.cpp) as openai:NAME?base_url=URL. labmates itself serves gguf:PATH, a model file. Named models
     are defined in models.yaml.
     """
-    from labmates.agents.players.colleague import PARAMETERS
     from labmates.models.entries import models_file, named_entries
     from labmates.models.gguf import WEIGHT_PACKAGES
     from labmates.models.roster import roster
@@ -53,7 +52,6 @@ def models(lab: Lab, _params: Params) -> Iterator[Result]:
         "Scripted baselines (offline, free)",
         _baselines(lab.warn),
         "  scripted:axelrod/NAME         Plays a strategy of the library axelrod (extra axelrod).",
-        "  scripted:colleague/NAME=VALUE/…  With other parameters: " + ", ".join(PARAMETERS) + ".",
     )
     yield described(
         "Model files, served on this machine (extra gguf; free, no key)",

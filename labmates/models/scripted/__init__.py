@@ -6,8 +6,6 @@ and are named as baselines wherever they appear. None replaces a language model'
 
 - ``referee`` rates reports by rules: a judge without a model.
 - ``gullible`` rates like ``referee``, but obeys ratings ordered in a report.
-- ``colleague`` plays the behavioural games and works in the lab by one disposition: a test case for predicting work
-  from play. ``colleague/generosity=0.8/care=0.2`` sets the disposition.
 
 Players of games are named by their strategy (``cooperate``, ``defect``, ``random`` and so on); see
 `labmates.agents.players`. ``axelrod/TitForTat`` and so on are strategies of the library axelrod.

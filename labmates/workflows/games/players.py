@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
-from labmates.agents.players.base import Disposition, Family
+from labmates.agents.players.base import Family
 from labmates.errors import LabmatesError
 from labmates.games.base import Decision, Game
 from labmates.games.collective_risk import CollectiveRisk
 from labmates.games.o_ring import ORing
 from labmates.games.references import references
 from labmates.games.registry import GAMES, make_game
-from labmates.models.scripted.base import Draft, Heard
+from labmates.models.scripted.base import Heard
 
 
 @dataclass(frozen=True)
@@ -163,32 +163,6 @@ def answer(situation: Situation, decision: Decision) -> str:
     return json.dumps({quantity.name: decided[quantity.name] for quantity in game.asked})
 
 
-def play(situation: Situation, mine: Disposition, chance: random.Random) -> str:
-    """The reply of a disposition."""
-    if situation.stage == "sanction":
-        guilty = less_cooperative(situation)
-        return json.dumps({name: int(name in guilty and chance.random() < mine.reciprocity) for name in situation.last})
-    game, plays = situation.game, references(situation.game)
-    lean = mine.trust if plays.optimum.level in plays.equilibria else mine.generosity
-    if game.sanction_limit:
-        lean += (1 - lean) * mine.reciprocity / 2
-    secure, best = (of_profile(situation, reference.profile) for reference in (plays.nash, plays.optimum))
-    wanted = [
-        low + lean * (high - low) + chance.gauss(0, mine.noise * (quantity.high - quantity.low))
-        for quantity, low, high in zip(game.quantities, secure, best, strict=True)
-    ]
-    if situation.last:
-        wanted = [
-            (1 - mine.reciprocity) * own + mine.reciprocity * sum(theirs) / len(theirs)
-            for own, theirs in zip(wanted, zip(*situation.last.values(), strict=True), strict=True)
-        ]
-    return answer(situation, nearest(game, wanted))
-
-
-def _as_colleague(situation: Situation, _heard: Heard, mine: Disposition, chance: random.Random) -> Draft:
-    return Draft(play(situation, mine, chance))
-
-
 FAMILY = Family(
     read,
     {
@@ -198,5 +172,4 @@ FAMILY = Family(
         "fair-share": _fair_share,
         "conditional": _conditional,
     },
-    as_colleague=_as_colleague,
 )

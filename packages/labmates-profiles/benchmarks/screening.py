@@ -3,7 +3,7 @@
     make -C packages/labmates-profiles bench NAME=screening ARGS="--studies 8 --json screening.json"
     make -C packages/labmates-profiles bench NAME=screening ARGS="--studies 1 --turns 8 --runs 4"  # code: 10 x slower
 
-Each study is real, from its commands to its store: colleagues (`labmates.agents.players.colleague`) with dispositions
+Each study is real, from its commands to its store: colleagues (`labmates_profiles.colleague`) with dispositions
 drawn by chance play games and work in the lab; then each is left out and predicted from how it plays. Half of what
 decides on their scores shows in their play, the other half does not. One more colleague, unlike all others, has
 to be said to lie far outside.

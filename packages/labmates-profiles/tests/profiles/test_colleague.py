@@ -13,16 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import HumanMessage, SystemMessage
 
-from labmates.agents.players.base import Disposition
-from labmates.agents.players.colleague import Colleague, colleague
 from labmates.errors import UsageError
 from labmates.games.references import references
 from labmates.games.registry import make_game, own_games
 from labmates.models.names import parse_model
 from labmates.models.scripted import BASELINES, describe
 from labmates.models.scripted.base import Draft, Heard
-from labmates.workflows.games.players import Situation, play
+from labmates.workflows.games.players import Situation
 from labmates.workflows.science.baselines.diligent import Diligent
+from labmates_profiles.colleague import Colleague, Disposition, colleague, play
 from tests.support.lab_orders import with_facts
 
 SHARE = st.floats(0, 1)
