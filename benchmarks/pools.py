@@ -71,6 +71,7 @@ class Bought:
     partial: int
     cut: int
     accuracy: float
+    exhausted: bool = False
 
 
 class Remembering:
@@ -125,11 +126,15 @@ class _Session:
 
 
 async def buy(
-    condition: ScienceCondition, seed: int, sandbox_pool: SandboxPool, folder: Path
+    condition: ScienceCondition,
+    seed: int,
+    sandbox_pool: SandboxPool,
+    folder: Path,
+    options: ModelOptions = ModelOptions(),  # noqa: B008 - frozen
 ) -> tuple[Bought, Recorder]:
     """Execute one run in memory and return what it came to."""
     recorder = Recorder(None, None)
-    async with ModelHub(ModelOptions()) as hub:
+    async with ModelHub(options) as hub:
         services = Services(
             hub=hub,
             sandbox_pool=sandbox_pool,
@@ -155,14 +160,15 @@ async def buy(
         partial=sum(event.partial for event in recorder.events if isinstance(event, ArtifactEvent)),
         cut=sum("cut" in event.faults for event in calls),
         accuracy=outcome.metrics.get("accuracy", 0.0),
+        exhausted=outcome.status == "exhausted",
     )
     assert bought.spent <= bought.pool, f"overdrawn: {bought}"
     return bought, recorder
 
 
-def pools(number: int) -> list[int]:
-    """Return so many pools from $0.02 to $1.00, in equal ratios, in micro-dollars."""
-    return [round(20_000 * 50 ** (n / (number - 1))) for n in range(number)]
+def pools(number: int, least: int = 20_000) -> list[int]:
+    """Return so many pools from `least`, $0.02, to $1.00, in equal ratios, in micro-dollars."""
+    return [round(least * (1_000_000 / least) ** (n / (number - 1))) for n in range(number)]
 
 
 def sweep(task: str, models: Sequence[str], seeds: Sequence[int], amounts: Sequence[int], plain: int) -> list[Bought]:

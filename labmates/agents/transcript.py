@@ -90,6 +90,11 @@ def append_line(message: BaseMessage, line: str) -> BaseMessage:
     return message.model_copy(update={"content": f"{text_of(message)}\n\n{line}"})
 
 
+def replace_line(message: BaseMessage, old: str, line: str) -> BaseMessage:
+    """The message with the line `old` at its end replaced."""
+    return append_line(message.model_copy(update={"content": text_of(message).removesuffix(old).rstrip()}), line)
+
+
 def with_persona(messages: Sequence[BaseMessage], text: str | None) -> list[BaseMessage]:
     """The transcript with a persona's text once, at the end of the system message, which begins with what all share."""
     if not text:

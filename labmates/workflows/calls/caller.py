@@ -62,8 +62,6 @@ class Terms:
         Price for charges.
     billed
         The provider's price; None if unknown.
-    counted
-        Whether the estimate of a call's input is enough to reserve: the price is the provider's, or the model scripted.
     output
         Output limit before funds lower it: the model's, else the condition's.
     window
@@ -74,7 +72,6 @@ class Terms:
 
     price: Price
     billed: Price | None
-    counted: bool
     output: int
     window: int | None
     context: int
@@ -292,22 +289,20 @@ class Caller:
         if speaker.model not in self._terms:
             # Answers in place of a model cost nothing and have no length limit.
             self._terms[speaker.model] = (
-                Terms(FREE, billed=FREE, counted=True, output=self.max_output_tokens, window=None, context=sys.maxsize)
+                Terms(FREE, billed=FREE, output=self.max_output_tokens, window=None, context=sys.maxsize)
                 if speaker.is_outside
                 else self._model_terms(speaker.model)
             )
         return self._terms[speaker.model]
 
     def _model_terms(self, model: str) -> Terms:
-        name = parse_model(model)
-        settings = name.settings
+        settings = parse_model(model).settings
         known = self.hub.context(model)
         given = settings.context_tokens or self.context_tokens
         billed, listed = self.hub.price(model), self.prices.of(model)
         return Terms(
             price=listed if self.lowers_limit or billed is None else billed,
             billed=billed,
-            counted=billed is not None or name.scripted,
             output=settings.max_output_tokens or self.max_output_tokens,
             window=given or known,
             context=given or min(known or CONTEXT_TOKENS, CONTEXT_TOKENS),
@@ -316,8 +311,8 @@ class Caller:
     def _affordable(self, call: Call) -> Call:
         """The call with an affordable output limit, stated in the transcript if necessary.
 
-        A pool of credits reserves an estimate of the prompt's tokens where a bound of money stands behind it, by the
-        provider's price, or there is no provider; all else reserves an upper limit.
+        A pool of credits reserves an estimate of the prompt's tokens, which learns from reports; a purse in money
+        reserves an upper limit. An upper limit for a pool would leave a third of a small one unspent.
         """
         terms = self._terms_of(call.speaker)
         wanted = call.limit or terms.output
@@ -339,8 +334,7 @@ class Caller:
 
     def _reserved(self, call: Call) -> int:
         """The input tokens to reserve for a call."""
-        counted = self.lowers_limit and self._terms_of(call.speaker).counted
-        return call.inputs if counted else token_bound(call.messages, call.tools)
+        return call.inputs if self.lowers_limit else token_bound(call.messages, call.tools)
 
     async def _paid(self, call: Call) -> Exchange:
         """Make a call: the meter reserves before each attempt, and the reply is charged and recorded."""

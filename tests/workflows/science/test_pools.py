@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import re
 import tempfile
-from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
+from benchmarks.budget_lines import false_lines, idle_purchases
 from benchmarks.pools import Bought, Remembering, buy, judge, pools, smallest_paper
 from labmates.agents.organisation_files import BUILT_IN
-from labmates.budgets.money import show_dollars
 from labmates.budgets.visibility import Visibility
-from labmates.records.events import ChargeEvent, LLMCallEvent, RequestEvent
+from labmates.models.options import ModelOptions
+from labmates.models.scripted import BASELINES
+from labmates.records.events import LLMCallEvent, RequestEvent
 from labmates.records.recorder import Recorder
 from labmates.sandboxes.choose import choose_backend
 from labmates.sandboxes.pool import SandboxPool
 from labmates.workflows.science.lab.condition import ScienceCondition
+from tests.support.openai_server import OpenAIServer, serve_model
 
 
 @pytest.fixture
@@ -35,69 +36,6 @@ async def bought(
         task="anomaly", difficulty="easy", model=f"scripted:{model}", budget=dollars, reserve=reserve
     )
     return (await buy(condition, 1, sandbox_pool, Path(tempfile.mkdtemp(dir=folder))))[0]
-
-
-def place_of(step: str) -> tuple[str, str]:
-    """The phase and the kind of a step, TEAM/PHASE/SEAT/KIND/…, whoever takes it."""
-    team, number, _, kind, *_ = step.split("/")
-    return f"{team}/{number}", kind
-
-
-def false_lines(recorder: Recorder, total: int) -> Iterator[str]:
-    """Lines about the budget that differ from the charges before their call."""
-    spent, began, own = Counter[str](), dict[tuple[str, str], Counter[str]](), Counter[str]()
-    for event in recorder.events:
-        if isinstance(event, ChargeEvent):
-            spent[event.team] += event.amount
-            own["/".join(event.step.split("/")[:4])] += event.amount
-        elif isinstance(event, LLMCallEvent):
-            before = began.setdefault(place_of(event.step), spent.copy())
-            text = str(recorder.bodies[event.messages[-1]]["content"])
-            since = own["/".join(event.step.split("/")[:4])]
-            whole, had, true = spent.total(), before.total(), tuple[str, ...]()
-            for line in re.findall("^Budget: .*", text, re.MULTILINE):
-                if share := re.search(r"Your share of this step was \$([\d.]+); \$([\d.]+) of it is left", line):
-                    limit, left = (round(float(amount) * 1e6) for amount in share.groups())
-                    true = (
-                        f"when this step began, {show_dollars(had)} of {show_dollars(total)} were spent",
-                        f"you have spent {show_dollars(since)} since",
-                    )
-                    near = abs(limit - since - left) <= 100 or left == 0 < since
-                elif " left" in line:
-                    true = (
-                        f"Budget: {show_dollars(whole)} of {show_dollars(total)} spent",
-                        f", {show_dollars(total - whole)} ({(total - whole) * 100 // total} %) left",
-                    )
-                    near = True
-                elif "before this step" in line:
-                    true = (f"spent {show_dollars(before[event.team])};", f"you have spent {show_dollars(since)} since")
-                    near = True
-                else:
-                    true, near = (f" spent {show_dollars(spent[event.team])}.",), True
-                if not (near and all(part in line for part in true)):
-                    yield f"{event.step}: {line}; true: {true}"
-
-
-def idle_purchases(recorder: Recorder) -> list[str]:
-    """Plans and bids after which nobody worked in their phase; a bid of 0 ends the bidding."""
-    calls = [event for event in recorder.events if isinstance(event, LLMCallEvent)]
-    places = [place_of(call.step) for call in calls]
-    return [
-        call.step
-        for at, (call, (phase, kind)) in enumerate(zip(calls, places, strict=True))
-        if kind in ("plan", "bid")
-        and (phase, "work") not in places[at:]
-        and not str(recorder.bodies[call.reply]["content"]).startswith("0: ")
-    ]
-
-
-def idle_requests(recorder: Recorder) -> Iterator[str]:
-    """Requests after which nobody of the team that was asked worked."""
-    for at, event in enumerate(recorder.events):
-        if isinstance(event, RequestEvent):
-            later = [call.step.split("/") for call in recorder.events[at:] if isinstance(call, LLMCallEvent)]
-            if not any((team, kind) == (event.to, "work") for team, _, _, kind, *_ in later):
-                yield event.step
 
 
 async def check_pools(
@@ -117,8 +55,7 @@ async def check_pools(
         one, recorder = await buy(condition, 0, sandbox_pool, Path(tempfile.mkdtemp(dir=folder)))
         assert one.paper, amount
         assert list(false_lines(recorder, amount)) == []
-        assert idle_purchases(recorder) == []
-        assert list(idle_requests(recorder)) == []
+        assert list(idle_purchases(recorder)) == []
         recorders.append(recorder)
     return recorders
 
@@ -141,6 +78,21 @@ async def test_lines_about_the_own_team_are_true_and_hidden_ones_are_not_there(
 async def test_a_request_is_bought_only_if_its_work_is(sandbox_pool: SandboxPool, tmp_path: Path) -> None:
     recorders = await check_pools(sandbox_pool, tmp_path, "pipeline", [150_000, 400_000], "wasteful")
     assert any(isinstance(event, RequestEvent) for recorder in recorders for event in recorder.events)
+
+
+async def test_what_a_server_without_a_price_reports_is_told_and_hardly_anything_of_the_pool_is_left(
+    sandbox_pool: SandboxPool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    with OpenAIServer(serve_model(BASELINES.get("talkative")(), latency=0)) as server:
+        options = ModelOptions(base_url=server.base_url)
+        for amount in (60_000, 130_000):
+            condition = ScienceCondition(
+                task="anomaly", difficulty="easy", model="openai:m", organisation="solo", budget=f"{amount / 1e6:.6f}"
+            )
+            one, recorder = await buy(condition, 0, sandbox_pool, Path(tempfile.mkdtemp(dir=tmp_path)), options)
+            assert list(false_lines(recorder, amount)) == []
+            assert amount - one.spent <= 0.05 * amount
 
 
 @pytest.mark.slow("tests/workflows/science/test_pools.py")

@@ -16,7 +16,7 @@ from labmates.agents.organisation_parts import REPORT, Seat
 from labmates.agents.prompts import render
 from labmates.agents.sections import sections_of
 from labmates.agents.tools import READ, STATE, TO_CLOSE, TO_WRITE, ToolError, WriteArtifact, check_arguments
-from labmates.agents.transcript import append_line
+from labmates.agents.transcript import append_line, replace_line
 from labmates.agents.workspace import Workspace, use_workspace
 from labmates.budgets.ledger import LEAST_OUTPUT_TOKENS
 from labmates.budgets.purse import Purse
@@ -96,7 +96,8 @@ class Author:
             await self._write(messages)
 
     async def _write(self, messages: list[BaseMessage]) -> None:
-        order, reads, repairs, pieces, most = messages, 0, 0, 0, self._ctx.condition.repair_turns
+        order, told, reads, repairs, pieces = messages, self._status(), 0, 0, 0
+        most = self._ctx.condition.repair_turns
         talk = self._conversation(messages)
         while True:
             asked = talk.messages
@@ -108,7 +109,8 @@ class Author:
             if reads < MOST_READS and _only_reads(reply):
                 self._keep()
                 *answers, last = self._answers(reply, problem)
-                talk.messages = order = [*asked, reply.message, *answers, append_line(last, self._status())]
+                told = self._status()
+                talk.messages = order = [*asked, reply.message, *answers, append_line(last, told)]
                 reads += 1
                 continue
             try:
@@ -129,7 +131,8 @@ class Author:
                     return
                 remark = "\n\n".join(filter(None, [problem, refusal]))
                 *rest, answer = sent_back(asked, reply, RefusedError(remark=remark))
-                talk.messages = order = [*rest, append_line(answer, self._status())]
+                told = self._status()
+                talk.messages = order = [*rest, append_line(answer, told)]
                 continue
             has_progressed = self._keep()
             problem = problem or self._faults_of_the_paper()
@@ -138,8 +141,8 @@ class Author:
             repairs, pieces = (repairs, pieces + 1) if has_progressed and not problem else (repairs + 1, pieces)
             if (self._is_complete and not problem) or pieces > MOST_PIECES or repairs > most:
                 return
-            # The remark lists the stated findings: the order stays short.
-            talk.messages = [*order[:-1], append_line(order[-1], self._remark(reply, problem))]
+            # The remark lists the stated findings: the order stays short. Its line about the budget would be outdated.
+            talk.messages = [*order[:-1], replace_line(order[-1], told, self._remark(reply, problem))]
 
     @property
     def _is_complete(self) -> bool:
