@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from labmates.util.safe_text import clean as clean
 
@@ -35,10 +35,22 @@ def make_streams_safe() -> None:
 
 @cache
 def out() -> Console:
-    """The console of standard output: as wide as the terminal or COLUMNS, else 80."""
+    """The console of standard output: as wide as the terminal or COLUMNS, else 80.
+
+    It raises `BrokenPipeError` when nobody reads on.
+    """
     from rich.console import Console
 
-    return Console(**_PLAIN)
+    class Output(Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError
+
+    return Output(**_PLAIN)
+
+
+def discard(stream: TextIO) -> None:
+    """Let the rest of a stream that nobody reads vanish."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def say(text: str, style: str | None = None) -> None:
@@ -55,10 +67,14 @@ def quote(text: str) -> None:
 
 @cache
 def err() -> Console:
-    """The console of standard error."""
+    """The console of standard error, on which work goes on when nobody reads."""
     from rich.console import Console
 
-    return Console(stderr=True, **_PLAIN, soft_wrap=not sys.stderr.isatty())
+    class Errors(Console):
+        def on_broken_pipe(self) -> None:
+            discard(sys.stderr)
+
+    return Errors(stderr=True, **_PLAIN, soft_wrap=not sys.stderr.isatty())
 
 
 def print_json(data: dict[str, Any]) -> None:

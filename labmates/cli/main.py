@@ -13,7 +13,7 @@ import click
 
 from labmates._version import __version__
 from labmates.cli.common import SuggestingGroup, refuse_repeated_options
-from labmates.cli.console import NO_ROOM, complain, make_streams_safe
+from labmates.cli.console import NO_ROOM, complain, discard, make_streams_safe
 from labmates.errors import LabmatesError, UsageError, without_password
 from labmates.registry import lazy, look_at_all
 from labmates.util.garbage import rare_collection
@@ -131,7 +131,7 @@ def run_command(arguments: Sequence[str] | None = None) -> int:
         complain(str(error))
         return 1
     except BrokenPipeError:
-        sys.stderr.close()
+        discard(sys.stdout)
         return 1
     except OSError as error:
         if error.errno not in NO_ROOM:

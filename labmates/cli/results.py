@@ -40,8 +40,12 @@ def present(results: Iterable[Result], values: Mapping[str, Any]) -> int:
     """
     tables: list[Table] = []
     figures = code = 0
+    unread: BrokenPipeError | None = None
     for result in results:
-        _show(result, as_json=values.get("as_json", False))
+        try:
+            _show(result, as_json=values.get("as_json", False))
+        except BrokenPipeError as error:  # as of "| head": the files are wanted all the same
+            unread = error
         tables += result.tables
         for drawing in result.figures:
             draw(drawing, values, first=not figures)
@@ -50,6 +54,8 @@ def present(results: Iterable[Result], values: Mapping[str, Any]) -> int:
             complain(result.fault)
             code = 1
     write_files(tables, values.get("files", ()))
+    if unread:
+        raise unread
     return code
 
 

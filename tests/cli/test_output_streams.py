@@ -5,17 +5,23 @@ from __future__ import annotations
 import contextlib
 import errno
 import io
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from matplotlib.figure import Figure
 
 from labmates.cli import console
-from labmates.cli.console import make_streams_safe
+from labmates.cli.console import discard, make_streams_safe
 from labmates.cli.main import run_command
 from labmates.cli.progress import Progress
+from labmates.cli.results import present
 from labmates.records.store import Store
+from labmates.stats.figures import Drawing
+from labmates.stats.tables import Column, Table
+from labmates.workflows.protocol.analysis import Result
 
 
 class Full(io.StringIO):
@@ -75,3 +81,25 @@ def test_a_log_without_room_ends_no_run(tmp_path: Path) -> None:
     with contextlib.redirect_stderr(Full(errno.EACCES)), pytest.raises(PermissionError):
         Progress(store, [], as_json=True).notify("half of it is done")
     store.close()
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_figures_and_tables_are_written_though_nobody_reads_the_output(tmp_path: Path, as_json: bool) -> None:
+    table = Table("points", "Points", [Column("x")], [{"x": 1}])
+    drawing = Drawing("points", "Points", "A point.", Figure)
+    values = {"plots": tmp_path, "format": "svg", "files": [tmp_path / "points.csv"], "as_json": as_json}
+    streams = contextlib.redirect_stdout, contextlib.redirect_stderr
+    with unread() as out, unread() as err, streams[0](out), streams[1](err), pytest.raises(BrokenPipeError):
+        present([Result([table], [drawing])], values)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["points.csv", "points.svg"]
+
+
+@contextlib.contextmanager
+def unread() -> Iterator[io.TextIOWrapper]:
+    """A pipe whose reader has left."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    stream = open(writing, "w", buffering=1, encoding="utf-8")  # noqa: PTH123, SIM115
+    yield stream
+    discard(stream)
+    stream.close()

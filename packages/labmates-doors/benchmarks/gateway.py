@@ -11,17 +11,16 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import multiprocessing
 import os
 import socket
 import tempfile
-import threading
 import time
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 import httpx2
 
@@ -37,6 +36,7 @@ from labmates_doors.gateway.upstream import Upstream
 from tests.support.openai_server import Answer, OpenAIServer, fault
 
 AT_ONCE = 32
+TURNS = 5
 CHAT, MESSAGES = "/v1/chat/completions", "/v1/messages"
 BODY = {"model": "m", "messages": [{"role": "user", "content": "What is a pool? " * 40}], "max_tokens": 500}
 PRICE = Price.model_validate({"input": "0.1", "output": "1"})
@@ -67,7 +67,10 @@ def main(calls: int, rounds: int) -> None:
 
 
 def attacks(calls: int) -> None:
-    """Print the median time of alice's calls alone, and during each attack, and the gateway's processor time."""
+    """Print how long alice's calls take alone and during each attack, in turns, and what the gateway works meanwhile.
+
+    Each attacker has a process. The gateway's processor time during a call is the wait that no further core shortens.
+    """
     context = multiprocessing.get_context("fork")
     ours, theirs = context.Pipe()
     echo = fault(400, {"error": {"message": f"invalid value: {'a' * 40_000}"}})
@@ -78,52 +81,52 @@ def attacks(calls: int) -> None:
         serving = context.Process(target=_serve, args=(server.port, folder, theirs), daemon=True)
         serving.start()
         port, key, poor = ours.recv()
-        url, large = (
-            f"http://127.0.0.1:{port}{CHAT}",
-            b'{"model":"m","messages":[],"x":[' + b"{}," * 9_300_000 + b"{}]}",
-        )
-
-        def flood() -> None:
-            with suppress(httpx2.TransportError):  # the answer may come before the request has ended
-                httpx2.post(url, content=large, headers={"authorization": f"Bearer {poor}"}, timeout=600)
-
-        def echoed() -> None:
-            body = BODY | {"tool_choice": "a" * 40_000}
-            httpx2.post(url, json=body, headers={"authorization": f"Bearer {key}"}, timeout=600)
-
-        idle: list[socket.socket] = []
-
-        def connect() -> None:
-            idle.append(socket.create_connection(("127.0.0.1", port)))
-
-        for name, attack, times in (
-            ("alone", None, 0),
-            ("28 MB", flood, 1),
-            ("echo", echoed, 1),
-            ("idle", connect, 1_000),
-        ):
-            before, stop = _processor_time(serving.pid), threading.Event()
-
-            def attacking(attack: Any = attack, times: int = times, stop: threading.Event = stop) -> None:
-                while attack and not stop.is_set():
-                    for _ in range(times):
-                        with suppress(OSError):
-                            attack()
-
-            thread = threading.Thread(target=attacking, daemon=True)
-            thread.start()
-            spans = []
-            for _ in range(calls):
-                began = time.perf_counter()
-                reply = httpx2.post(url, json=BODY, headers={"authorization": f"Bearer {key}"}, timeout=600)
-                assert reply.status_code == 200
-                spans.append(time.perf_counter() - began)
-            stop.set()
-            thread.join()
-            cost = _processor_time(serving.pid) - before
-            middle, most = 1000 * median(spans), 1000 * max(spans)
-            print(f"{name}: {middle:.0f} ms a call, at most {most:.0f}; gateway {cost:.2f} CPU s")
+        url = f"http://127.0.0.1:{port}{CHAT}"
+        attackers = {
+            "28 MB": (_post, (url, poor, b'{"model":"m","messages":[],"x":[' + b"{}," * 9_300_000 + b"{}]}")),
+            "echo": (_post, (url, key, json.dumps(BODY | {"tool_choice": "a" * 40_000}).encode())),
+            "idle": (_connect, (port,)),
+        }
+        for name, (attack, given) in attackers.items():
+            waits: dict[str, list[tuple[float, float]]] = {"alone": [], name: []}
+            for turn in range(2 * TURNS):
+                attacker = context.Process(target=attack, args=given, daemon=True)
+                if turn % 2:
+                    attacker.start()
+                    time.sleep(0.5)
+                for _ in range(calls // TURNS):
+                    began, before = time.perf_counter(), _nanoseconds(serving.pid)
+                    reply = httpx2.post(url, json=BODY, headers={"authorization": f"Bearer {key}"}, timeout=600)
+                    assert reply.status_code == 200
+                    worked = _nanoseconds(serving.pid) - before
+                    waits[name if turn % 2 else "alone"].append((time.perf_counter() - began, worked / 1e9))
+                if turn % 2:
+                    attacker.kill()
+                    attacker.join()
+            for at, what in enumerate(("a call", "of the gateway's processor")):
+                usual, attacked = (1000 * median(wait[at] for wait in waits[key]) for key in waits)
+                most = 1000 * max(wait[at] for wait in waits[name])
+                ratio = f"{attacked / usual:.2f} x"
+                print(f"{name}: {usual:.1f} ms {what} alone, {attacked:.1f} attacked ({ratio}), at most {most:.1f}")
         serving.terminate()
+
+
+def _post(url: str, key: str, body: bytes) -> None:
+    while True:
+        with suppress(httpx2.TransportError):  # the answer may come before the request has ended
+            httpx2.post(url, content=body, headers={"authorization": f"Bearer {key}"}, timeout=600)
+
+
+def _connect(port: int) -> None:
+    connections = []
+    while True:
+        with suppress(OSError):  # no more descriptors
+            connections.append(socket.create_connection(("127.0.0.1", port), timeout=1))
+
+
+def _nanoseconds(pid: int | None) -> int:
+    tasks = Path(f"/proc/{pid}/task").glob("*/schedstat")
+    return sum(int(task.read_text(encoding="ascii").split()[0]) for task in tasks)
 
 
 def _serve(port: int, folder: str, pipe: Connection) -> None:
