@@ -17,6 +17,7 @@ import os
 import socket
 import tempfile
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -82,7 +83,7 @@ def attacks(calls: int) -> None:
         serving.start()
         port, key, poor = ours.recv()
         url = f"http://127.0.0.1:{port}{CHAT}"
-        attackers = {
+        attackers: dict[str, tuple[Callable[..., None], tuple[object, ...]]] = {
             "28 MB": (_post, (url, poor, b'{"model":"m","messages":[],"x":[' + b"{}," * 9_300_000 + b"{}]}")),
             "echo": (_post, (url, key, json.dumps(BODY | {"tool_choice": "a" * 40_000}).encode())),
             "idle": (_connect, (port,)),
