@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from labmates.mechanisms.mediation import DELEGATE
 from labmates.stats.figures import GREY, look, new_figure
 from labmates.stats.ratings import ALL_GAMES
 
@@ -43,6 +44,8 @@ class Dots:
         ``NAME``.
     series
         The drawn values, with their labels in the legend.
+    xlabel
+        What the axis shows, without a word of intervals.
     """
 
     title: str
@@ -55,6 +58,9 @@ class Dots:
         """The figure, at most 9 inches high: many rows are set closer."""
         number = len(self.series)
         frame = 1.1 + 0.16 * number
+        lows = [_number(row.get(f"{key}_low")) for row in self.rows.values() for key in self.series]
+        has_intervals = not np.isnan(lows).all()
+        xlabel = self.xlabel + (", with 95 % intervals over runs" if has_intervals else "")
         height = min(MOST_HEIGHT, frame + (0.1 + 0.04 * number) * len(self.rows))
         figure, [ax] = new_figure(_WIDTH, height)
         for place, (key, label) in enumerate(self.series.items()):
@@ -77,11 +83,11 @@ class Dots:
         if self.xlim:
             ax.set_xlim(*self.xlim)
         if number == 1:
-            ax.set_xlabel(self.xlabel, fontsize=8)
+            ax.set_xlabel(xlabel, fontsize=8)
             return figure
         beside = max(1, int(_WIDTH / (0.5 + LETTER * max(map(len, self.series.values())))))
         style: Any = {"fontsize": 7, "title_fontsize": 8, "frameon": False}
-        figure.legend(title=self.xlabel, loc="outside lower center", ncols=beside, **style)
+        figure.legend(title=xlabel, loc="outside lower center", ncols=beside, **style)
         return figure
 
 
@@ -92,7 +98,8 @@ def _number(value: Any) -> float:
 def actions_dots(frame: pd.DataFrame, names: ActionNames = NO_NAMES) -> list[Dots]:
     """Probability of each action with its interval in each game, a row for each mechanism (and model).
 
-    Responses are drawn by game and mechanism, a row for each model and actions of co-players.
+    Of a game's two actions, the second is the rest. Responses are drawn by game and mechanism, a row for each model and
+    actions of co-players.
 
     Parameters
     ----------
@@ -112,8 +119,10 @@ def actions_dots(frame: pd.DataFrame, names: ActionNames = NO_NAMES) -> list[Dot
             ends = {f"{record['action']}_{end}": record[f"share_{end}"] for end in ("low", "high")}
             rows.setdefault(name, {}).update({record["action"]: record["share"], **ends})
         actions = {action: labels.get(action, action) for action in map(str, dict.fromkeys(of_game["action"]))}
-        label = "mean probability of the action, 95 % interval"
-        dots.append(Dots(", ".join(title), _sorted(rows), actions, label, _SHARES))
+        own = [action for action in actions if action != DELEGATE]
+        rest = f"; the rest is {actions.pop(own[1])}" if len(own) == 2 else ""
+        which = actions[own[0]] if len(actions) == 1 else "the action"
+        dots.append(Dots(", ".join(title), _sorted(rows), actions, f"mean probability of {which}{rest}", _SHARES))
     return dots
 
 
@@ -152,7 +161,7 @@ def shares_dots(frame: pd.DataFrame, columns: Mapping[str, str], title: str) -> 
     """
     drawn = {name: label for name, label in columns.items() if name in frame and frame[name].notna().any()}
     return [
-        Dots(f"{title}: {game}", _sorted(dict(_named(rows))), drawn, "share, 95 % interval", _SHARES)
+        Dots(f"{title}: {game}", _sorted(dict(_named(rows))), drawn, "share", _SHARES)
         for game, rows in frame.groupby("game", sort=False)
     ]
 
@@ -165,8 +174,8 @@ def _named(frame: pd.DataFrame) -> Iterable[tuple[str, dict[str, Any]]]:
 
 
 def _sorted(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
-    """Rows by mechanism, `none` first."""
-    return dict(sorted(rows.items(), key=lambda row: (row[0].partition(", ")[0] != "none", row[0])))
+    """Rows as they come, `none` first."""
+    return dict(sorted(rows.items(), key=lambda row: row[0].partition(", ")[0] != "none"))
 
 
 ALL: Final = "all games"
@@ -197,8 +206,6 @@ def ratings_dots(summaries: Sequence[Summary]) -> dict[str, Dots]:
     dots = {}
     for title, game in games.items():
         rows = {", ".join(row) if len(mechanisms) > 1 else row[1]: game[row] for row in sorted(game, key=order)}
-        xlabel = "payoff, 95 % interval over runs"
-        if title == ALL:
-            xlabel += ": 0 at full defection, 1 at full cooperation"
+        xlabel = "payoff: 0 at full defection, 1 at full cooperation" if title == ALL else "payoff"
         dots[title] = Dots(f"Ratings of models: {title}", rows, _RATINGS, xlabel)
     return dots

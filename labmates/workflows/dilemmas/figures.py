@@ -38,12 +38,13 @@ def payoffs_figure(cells: Sequence[Cell]) -> Figure:
     """Payoffs of each model against each other model, means over runs: a heat map, or one for each third player.
 
     Each cell has its 95 % interval over runs, if there are several, and in small print the payoffs of the co-players.
-    Colours range from full defection to full cooperation if the game has both. With more than three players, payoffs
-    are means over the further ones.
+    Colours range over all payoffs, and from full defection to full cooperation if the game has both. With more than
+    three players, payoffs are means over the further ones.
     """
     cell, tensor = cells[0], np.mean([run.payoffs for run in cells], axis=0)
     models, players = cell.models, tensor.ndim
-    low, high = (cell.scale.defect, cell.scale.cooperate) if cell.scale else (tensor.min(), tensor.max())
+    ends = [*tensor.flat, *((cell.scale.defect, cell.scale.cooperate) if cell.scale else ())]
+    low, high = min(ends), max(ends)
     low, high = (low, high) if high > low else (low - 0.5, low + 0.5)
     estimates = _estimates(cells)
     others = _others(estimates[0])
@@ -73,10 +74,11 @@ def payoffs_figure(cells: Sequence[Cell]) -> Figure:
             ax.set_title(f"third player: {models[place]}", fontsize=8)
     for ax in axes[len(panels) :]:
         ax.set_axis_off()
-    figure.colorbar(image, ax=axes, label="payoff of the row's model", extend="both")
+    figure.colorbar(image, ax=axes, label="payoff of the row's model")
     figure.suptitle(title, x=0.01, ha="left", fontweight="bold")
     if has_numbers:
-        figure.supxlabel("cells: payoff of the row's model, its 95 % interval, payoffs of the co-players", fontsize=7)
+        interval = " its 95 % interval," if len(cells) > 1 else ""
+        figure.supxlabel(f"cells: payoff of the row's model,{interval} payoffs of the co-players", fontsize=7)
     return figure
 
 

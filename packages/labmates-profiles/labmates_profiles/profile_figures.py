@@ -7,9 +7,9 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from textwrap import fill
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from labmates.games.base import Game
+from labmates.games.base import Game, Quantity
 from labmates.games.references import references_or_none
 from labmates.models.roster import traits_of
 from labmates.stats.figures import COLOURS, GREY, LEGEND_ROW, MARKERS, new_figure
@@ -42,10 +42,10 @@ def profile_figure(
 ) -> Figure:
     """Profiles, a panel for each game in its own unit (cooperative-profiles paper, Figure 2).
 
-    Models are ordered by family and size, followed by baselines. Dashed lines are the equilibrium and the social
-    optimum, with the range between them shaded; a dotted range is human play, where known. The colour of a point is its
-    family, the marker its place in the family, and its size grows with the logarithm of the model's size; bars are 95 %
-    intervals. A cross at the lower edge marks a game excluded from a model's profile.
+    Models are ordered by family and size, else as given, followed by baselines. Dashed lines are the equilibrium and
+    the social optimum, with the range between them shaded; a dotted range is human play, where known. The colour of a
+    point is its family, the marker its place in the family, and its size grows with the logarithm of the model's size;
+    bars are 95 % intervals. A cross at the lower edge marks a game excluded from a model's profile.
 
     Parameters
     ----------
@@ -63,14 +63,14 @@ def profile_figure(
     rows = -(-len(panels) // columns)
     width = max(min(max(_LEAST_WIDTH, 1.2 + 0.2 * most), _WIDTH / columns), 1.2 + _CROWDED * most) * columns
     beside = int(width / _LEGEND_ENTRY)
-    entries = 3 + len({point.family for point in points})
+    entries = 6 + len({point.family for point in points})
     height = _TALL[are_alike] * rows + 1.2 + LEGEND_ROW * -(-entries // beside)
     figure, axes = new_figure(width, height, rows=rows, columns=columns)
     for place, (panel, (game, title)) in enumerate(zip(axes, panels.items(), strict=False)):
         _draw_range(panel, game)
         _draw_points(panel, game, played[game])
         panel.set_title(title, fontsize=9)
-        panel.set_ylabel(game.primary)
+        panel.set_ylabel(_primary(game).about, fontsize=8)
         _name_points(panel, played[game], shown=not are_alike or place + columns >= len(panels))
         if len(panels) - columns <= place < (rows - 1) * columns:
             # Names extend into the empty place below, so that panels in the same row keep their height.
@@ -128,14 +128,16 @@ class _Point:
 def _points(profiles: Sequence[Profile]) -> list[_Point]:
     traits = traits_of({profile.model for profile in profiles})
 
-    def order(profile: Profile) -> tuple[bool, bool, str, float, str]:
+    models = list(dict.fromkeys(profile.model for profile in profiles))
+
+    def order(profile: Profile) -> tuple[bool, bool, str, float, int]:
         known = traits.get(profile.model)
         return (
             profile.model.startswith("scripted:"),
             not known,
             known.family if known else "",
             known.size if known else 0.0,
-            profile.name,
+            models.index(profile.model),
         )
 
     points: list[_Point] = []
@@ -160,22 +162,28 @@ def _draw_range(axes: Axes, game: Game) -> None:
             axes.axhspan(people.low, people.high, fill=False, edgecolor=GREY, linestyle=":", label="people")
     if plays := references_or_none(game):
         nash, best = float(plays.nash.level), float(plays.optimum.level)
-        axes.axhspan(min(nash, best), max(nash, best), color=_BEST, alpha=0.07, linewidth=0)
         axes.axhline(nash, color=_NASH, linestyle="--", linewidth=1, label="equilibrium")
         axes.axhline(best, color=_BEST, linestyle="--", linewidth=1, label="social optimum")
-    [primary] = [quantity for quantity in game.quantities if quantity.name == game.primary]
+        band: Any = {"color": _BEST, "alpha": 0.07, "linewidth": 0, "label": "between both"}
+        axes.axhspan(min(nash, best), max(nash, best), **band)
+    primary = _primary(game)
     room = 0.06 * (primary.high - primary.low)
     axes.set_ylim(primary.low - room, primary.high + room)
 
 
+def _primary(game: Game) -> Quantity:
+    return next(quantity for quantity in game.quantities if quantity.name == game.primary)
+
+
 def _draw_points(axes: Axes, game: Game, points: Sequence[_Point]) -> None:
     for place, point in enumerate(points):
-        axes.plot([], [], "d" if point.family == _BASELINES else "o", color=point.colour, label=point.family)
+        axes.plot([], [], linewidth=4, color=point.colour, label=point.family)
         [played] = [each for each in point.games if each.game == game.name]
         if played.excluded or played.level is None:
-            axes.plot(place, axes.get_ylim()[0], "x", color=point.colour, markersize=5, clip_on=False)
+            style: Any = {"color": point.colour, "markersize": 5, "clip_on": False, "label": "excluded"}
+            axes.plot(place, axes.get_ylim()[0], "x", **style)
             continue
-        axes.vlines(place, *played.level.ends(), color=point.colour, linewidth=1)
+        axes.vlines(place, *played.level.ends(), color=point.colour, linewidth=1, label="95 % interval")
         axes.plot(place, played.level.value, point.marker, color=point.colour, markersize=point.size, zorder=3)
 
 

@@ -28,7 +28,7 @@ from labmates.records.store import Store
 from labmates.stats.domains import SHARE
 from labmates.stats.figures import new_figure, save_figure, svg_text, write_numbers
 from labmates.stats.intervals import mean
-from labmates.stats.ratings import Cell, rate, summarise
+from labmates.stats.ratings import Cell, Scale, rate, summarise
 from labmates.stats.replicator import replicator_dynamics
 from labmates.workflows.dilemmas import dot_figures
 from labmates.workflows.dilemmas import figures as dilemma_figures
@@ -281,7 +281,9 @@ def test_responses_name_actions_alike_in_rows_and_legend(plays: list[CrossPlay])
     dots = dot_figures.actions_dots(dilemma_frames.responses_frame(plays), names)
     prisoners = next(each for each in dots if each.title.startswith("prisoners, "))
     rows = {row.partition(", after ")[2] for row in prisoners.rows}
-    assert {action for row in rows if row for action in row.split(" + ")} <= {*prisoners.series.values()}
+    assert {action for row in rows if row for action in row.split(" + ")} <= {*names["prisoners"].values()}
+    assert [*prisoners.series.values()] == ["A0 (cooperates)"]
+    assert prisoners.xlabel == "mean probability of A0 (cooperates); the rest is A1 (defects)"
     assert next(iter(prisoners.rows)).endswith(", (first round)")
 
 
@@ -333,9 +335,28 @@ def test_actions_of_figures_say_what_they_do_and_rows_are_in_order(plays: list[C
     dots = dot_figures.actions_dots(dilemma_frames.actions_frame(plays), names)
     figure = next(each for each in dots if each.title == "prisoners").figure()
     [drawn], [legend] = figure.axes, figure.legends
-    assert {"A0 (cooperates)", "A1 (defects)"} <= {text.get_text() for text in legend.get_texts()}
+    assert [text.get_text() for text in legend.get_texts()] == ["A0 (cooperates)", "delegate"]
+    assert legend.get_title().get_text() == "mean probability of the action; the rest is A1 (defects)", "one run each"
     rows = [label.get_text() for label in drawn.get_yticklabels()]
-    assert rows == sorted(rows, key=lambda row: row.replace("none", ""))
+    mechanisms = dict.fromkeys(play.mechanism for play in plays if play.game == "prisoners")
+    assert rows == [f"{mechanism}, {model}" for mechanism in mechanisms for model in plays[0].models]
+    frame = pd.DataFrame([{"mechanism": name, "game": "trust", "nash": 1.0} for name in ("gifts", "none", "contract")])
+    [dots] = dot_figures.shares_dots(frame, dot_figures.DESIGNS, "Designs")
+    assert [*dots.rows] == ["none", "gifts", "contract"]
+
+
+def test_figures_with_intervals_say_so() -> None:
+    shares = {"mechanism": "none", "game": "trust", "nash": 0.5}
+    frame = pd.DataFrame([{**shares, "nash_low": 0.2, "nash_high": 0.8}])
+    [axes] = dot_figures.shares_dots(frame, dot_figures.DESIGNS, "Designs")[0].figure().axes
+    assert axes.get_xlabel() == "share, with 95 % intervals over runs"
+
+
+def test_colours_of_payoffs_tell_all_payoffs_apart() -> None:
+    payoffs = np.array([[2.0, 0.0], [3.0, 1.0]])
+    cell = Cell("run", "none", "prisoners", ("a", "b"), payoffs, scale=Scale(defect=1.0, cooperate=2.0))
+    heat, _ = dilemma_figures.payoffs_figure([cell]).axes
+    assert heat.images[0].get_clim() == (0.0, 3.0)
 
 
 def test_equal_shares_do_not_cover_each_other() -> None:

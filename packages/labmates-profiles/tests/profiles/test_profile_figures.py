@@ -55,10 +55,13 @@ def test_each_game_has_a_panel_in_its_own_unit_with_models_by_family_and_size() 
     runs += [record("m:silent", "o-ring", 0, failed_decision_rate=1.0)]
     runs += [record("scripted:d", "o-ring", 0, level=0.0)]
 
-    ring, pool = profile_figure(profiles(runs, {}), games_of(runs)).axes
+    figure = profile_figure(profiles(runs, {}), games_of(runs))
+    ring, pool = figure.axes
+    [legend] = figure.legends
 
+    assert {"between both", "95 % interval", "excluded"} <= {text.get_text() for text in legend.get_texts()}
     assert [axes.get_title() for axes in (ring, pool)] == list(GAMES)
-    assert [axes.get_ylabel() for axes in (ring, pool)] == ["withdrawal", "extraction"]
+    assert [axes.get_ylabel() for axes in (ring, pool)] == ["what you withdraw", "what you take from the pool"]
     models_in_order = ["gemma-3-1b-it", "qwen3-4b", "qwen3-32b", "nobody"]
     assert [label.get_text() for label in pool.get_xticklabels()] == models_in_order
     assert [label.get_text() for label in ring.get_xticklabels()] == [*models_in_order, "silent", "d"]
@@ -66,7 +69,7 @@ def test_each_game_has_a_panel_in_its_own_unit_with_models_by_family_and_size() 
     assert [(line.get_xdata()[0], line.get_ydata()[0]) for line in drawn[:4]] == [(at, 3.0) for at in range(4)]
     assert drawn[0].get_color() != drawn[1].get_color() == drawn[2].get_color()
     assert drawn[1].get_markersize() < drawn[2].get_markersize()
-    assert drawn[4].get_marker() == "x"
+    assert (drawn[4].get_marker(), drawn[4].get_label()) == ("x", "excluded")
     heights: dict[str, Any] = {str(line.get_label()): line.get_ydata() for line in ring.lines}
     assert (heights["equilibrium"][0], heights["social optimum"][0]) == (0, 6)
 
