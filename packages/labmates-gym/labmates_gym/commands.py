@@ -84,6 +84,7 @@ def learn(lab: Lab, params: LearnParams) -> Iterator[Result]:
         (Table("learning", "Mean cooperation in episodes of training", columns, rows),),
         [figure],
         [f"the equilibrium is not reached: {', '.join(map(str, missed))}" if missed else "all reach their equilibrium"],
+        objects=rows,
     )
 
 

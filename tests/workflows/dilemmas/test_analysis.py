@@ -341,8 +341,8 @@ def test_actions_of_figures_say_what_they_do_and_rows_are_in_order(plays: list[C
     mechanisms = dict.fromkeys(play.mechanism for play in plays if play.game == "prisoners")
     assert rows == [f"{mechanism}, {model}" for mechanism in mechanisms for model in plays[0].models]
     frame = pd.DataFrame([{"mechanism": name, "game": "trust", "nash": 1.0} for name in ("gifts", "none", "contract")])
-    [dots] = dot_figures.shares_dots(frame, dot_figures.DESIGNS, "Designs")
-    assert [*dots.rows] == ["none", "gifts", "contract"]
+    [designs] = dot_figures.shares_dots(frame, dot_figures.DESIGNS, "Designs")
+    assert [*designs.rows] == ["none", "gifts", "contract"]
 
 
 def test_figures_with_intervals_say_so() -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
+from labmates.cli.main import run_command
 from labmates_gym.commands import NEAR
 from labmates_gym.learning import Lesson, Softmax, lessons
 from labmates_gym.parallel import LabmatesEnv
@@ -45,3 +48,10 @@ def test_a_policy_reaches_the_equilibrium(name: str, episodes: int) -> None:
     curve = lesson.learn(episodes, seed=1)
     assert abs(curve[:10].mean() - lesson.equilibrium) > NEAR
     assert curve[-40:].mean() == pytest.approx(lesson.equilibrium, abs=NEAR)
+
+
+def test_json_holds_each_curve_as_numbers(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("labmates_gym.learning.lessons", lambda: lessons()[:1])
+    assert run_command(["gym", "learn", "--episodes", "40", "--json"]) == 0
+    [learned] = map(json.loads, capsys.readouterr().out.splitlines())
+    assert [type(value) for value in learned["curve"]] == [float] * 40
