@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -62,13 +62,9 @@ def _is_installed(word: str) -> bool:
 def _digest(name: str) -> str:
     """The digest of a file or module; empty if there is none."""
     inner = name.replace(".", "/")
-    modules = (Path(base) / f"{inner}{end}" for base in _bases() for end in (".py", "/__init__.py"))
+    modules = (Path(base) / f"{inner}{end}" for base in (".", *sys.path) for end in (".py", "/__init__.py"))
     for path in (Path(name), *modules):
         if path.is_file():
             with path.open("rb") as file:
                 return hashlib.file_digest(file, "sha256").hexdigest()
     return ""
-
-
-def _bases() -> Iterable[str]:
-    return (".", *sys.path)

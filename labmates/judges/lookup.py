@@ -100,7 +100,7 @@ class Book:
         if asked.names and not asked.is_part:
             cells = [cell for cell in cells if alike(cell.near | cell.label, asked.own)] or cells
         for cell in cells:
-            if _agrees(claim, cell, asked):
+            if _has_sign(cell, asked) and agree(claim, cell.number):
                 return Claim(asked.finding, asked.text, "computed", cell.line)
         told = [cell for cell in cells if not cell.is_size and self._is_named(cell, asked)]
         if not asked.is_count and (
@@ -383,10 +383,6 @@ def is_like(cell: Cell, asked: Asked) -> bool:
 
 def _ratio(claim: Number, cell: Cell) -> float:
     return claim.value / cell.number.value if cell.number.value else 0.0
-
-
-def _agrees(claim: Number, cell: Cell, asked: Asked) -> bool:
-    return _has_sign(cell, asked) and agree(claim, cell.number)
 
 
 def _has_sign(cell: Cell, asked: Asked) -> bool:

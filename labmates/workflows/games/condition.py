@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from pydantic import Field, ValidationInfo, field_validator
 
 from labmates.models.catalog import ModelRef
+from labmates.workflows.play.condition import Reasoning
 from labmates.workflows.play.wordings import WordedCondition
 
 if TYPE_CHECKING:
     from labmates.games.base import Game
     from labmates.registry import Registry
-
-Reasoning = Literal["none", "cot", "tom"]
 
 
 class GameCondition(WordedCondition):
