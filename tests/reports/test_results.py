@@ -20,6 +20,7 @@ from labmates.reports.results import (
 )
 from labmates.reports.runs import usage_table
 from labmates.stats.domains import Domain
+from labmates.workflows.protocol.experiment import EXPERIMENTS
 
 
 def run(number: int, value: float | None, status: RunStatus = "completed", **condition: Any) -> RunRecord:
@@ -118,3 +119,8 @@ def test_a_wide_interval_does_not_squeeze_the_means_of_a_drawing() -> None:
     runs = [run(n, min(1.0, 0.999 + n / 1000), size=n // 2) for n in range(4)]
     kept = results_plot(cells(runs, ["score"]), "score", "T", Domain(0.0, 1.0))
     assert max(map(float, re.findall(r"<text x=[^>]*middle\">([\d.]+)<", kept))) <= 1.0
+
+
+def test_the_primary_outcome_of_each_experiment_is_its_first_headline() -> None:
+    kinds = [EXPERIMENTS.get(name) for name in EXPERIMENTS.names()]
+    assert {kind.name: kind.headline[0] for kind in kinds} == {kind.name: kind.primary for kind in kinds}

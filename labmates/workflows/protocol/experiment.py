@@ -353,9 +353,9 @@ class Experiment(Generic[C]):
 
     @property
     def headline(self) -> tuple[str, ...]:
-        """The metrics that tables of runs show."""
-        chosen = tuple(metric.name for metric in self.metrics if metric.headline)
-        return chosen or tuple(metric.name for metric in self.metrics[:3])
+        """The metrics that tables of runs show, the primary outcome first."""
+        chosen = [metric.name for metric in self.metrics if metric.headline]
+        return tuple(sorted(chosen or [metric.name for metric in self.metrics[:3]], key=self.primary.__ne__))
 
     @property
     def primaries(self) -> tuple[str, ...]:
