@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from labmates.cli.console import complain, err, notify
-from labmates.cli.interrupt import run_until_stopped
+from labmates.cli.console import complain, err, notify, run_until_stopped
 from labmates.cli.options import flag, flags_of, given, options_of
 from labmates.cli.results import chosen_runs
 from labmates.cli.summary import print_summary
@@ -101,8 +100,7 @@ def execute(
     `command`, with ``--resume``, resumes a run; by default ``labmates run KIND``. `part_of` names a larger work that
     prints its own summary and resumes the runs when it is repeated; None for separate runs.
     """
-    from labmates.cli.approval import can_ask
-    from labmates.cli.progress import Progress
+    from labmates.cli.progress import Progress, can_ask
     from labmates.studies.session import Session
     from labmates.workflows.calls.stop_signal import StopSignal
 

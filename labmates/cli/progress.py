@@ -1,15 +1,18 @@
-"""The progress display of runs: a live table on a terminal, plain lines elsewhere, JSON for scripts."""
+"""The progress of runs, as a live table, plain lines or JSON, and requests for approval in the terminal."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 from labmates.budgets.money import show_dollars
-from labmates.cli.approval import ask_in_terminal
 from labmates.cli.console import NO_ROOM, clean, err, notify, print_json
+from labmates.errors import LabmatesError
 from labmates.records.view import run_json
 from labmates.studies.progress import MOST_RUNS, Count, Lines, polled
 
@@ -126,3 +129,36 @@ async def following(store: Store, spec: StudySpec) -> AsyncIterator[Callable[[st
     else:
         async with polled(store, spec.name, _PLAIN_SECONDS, notify):
             yield notify
+
+
+def can_ask(runs: Sequence[RunRecord]) -> bool:
+    """Whether the user can be asked: for one run, at a terminal."""
+    return len(runs) == 1 and sys.stdin is not None and sys.stdin.isatty()
+
+
+async def ask_in_terminal(question: Question, notify: Callable[[str], None]) -> Answer:
+    """Show a question until it is answered.
+
+    Raises `LabmatesError` if standard input ends before the answer.
+    """
+    from labmates.workflows.people.approval import read_reply
+
+    notify(f"\n{question.heading}:\n\n{question.text}\n")
+    while True:
+        notify(question.how)
+        if (answer := read_reply(question, await _line())) is not None:
+            return answer
+
+
+async def _line() -> str:
+    """The next line of standard input; the wait can be cancelled."""
+    loop, readable = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(sys.stdin.fileno(), readable.set)
+    try:
+        await readable.wait()
+    finally:
+        loop.remove_reader(sys.stdin.fileno())
+    typed = os.read(sys.stdin.fileno(), 65_536)
+    if not typed:
+        raise LabmatesError("standard input ended before the answer")
+    return typed.decode(errors="replace")

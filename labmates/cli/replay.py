@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 import click
 
 from labmates.cli.common import json_option, store_option, verbose_option
-from labmates.cli.console import notify, print_json, quote, say
-from labmates.cli.interrupt import run_until_stopped
+from labmates.cli.console import notify, print_json, quote, run_until_stopped, say
 from labmates.studies.settings import RunSettings
 
 if TYPE_CHECKING:
-    from labmates.studies.differences import Difference
     from labmates.studies.replay import Replayed
+    from labmates.studies.rerun import Difference
 
 MOST_SHOWN = 5
 OTHER_CELLS = 3

@@ -9,9 +9,8 @@ import click
 from pydantic import BaseModel
 
 from labmates.cli.console import complain, print_json, say
-from labmates.cli.figures import draw
 from labmates.cli.options import flags_of, given
-from labmates.cli.tables import print_tables, write_files
+from labmates.cli.tables import draw, print_tables, write_files
 from labmates.errors import explaining
 from labmates.workflows.protocol.analysis import Result, Runs
 

@@ -113,7 +113,7 @@ def show(
     from labmates.cli.tables import print_tables
     from labmates.records.bodies import Bodies
     from labmates.records.events import LLMCallEvent
-    from labmates.records.run_files import newest_artifact
+    from labmates.records.reading import newest_artifact
     from labmates.records.store import Store
     from labmates.records.view import run_json
     from labmates.studies.judging import judging_usage

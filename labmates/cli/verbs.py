@@ -12,11 +12,10 @@ from typing import Any
 import click
 
 from labmates.cli.common import SectionedCommand, SuggestingGroup, choosing, json_option, store_option, verbose_option
-from labmates.cli.figures import figure_options
 from labmates.cli.lab import CommandLab, condition_sections
 from labmates.cli.options import condition_given, flag, flag_of_one, options_of, with_arguments_first
 from labmates.cli.results import parsed, present
-from labmates.cli.tables import out_option
+from labmates.cli.tables import figure_options, out_option
 from labmates.models.options import ModelOptions
 from labmates.workflows.protocol.analysis import Params
 from labmates.workflows.protocol.command import Command

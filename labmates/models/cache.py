@@ -20,7 +20,7 @@ from labmates.budgets.tokens import ATTACHED, Usage
 from labmates.models.attached import attached_to
 from labmates.models.normalise import resendable
 from labmates.models.reply import Reply, ToolCall
-from labmates.models.request import Request
+from labmates.models.sending import Request
 
 
 class CallCache(Protocol):

@@ -39,8 +39,7 @@ from labmates.models.options import ModelOptions
 from labmates.models.prefix import CACHE_FIELD
 from labmates.models.provider_words import COST, FILTERED, cost_of, finish_word, meaning_of_finish
 from labmates.models.redact import Redactor
-from labmates.models.request import Request, Send
-from labmates.models.sending import Attempt
+from labmates.models.sending import Attempt, Request, Send
 from labmates.util.seeds import derive
 
 LIMITS = ("max_tokens", "max_completion_tokens")

@@ -1,4 +1,4 @@
-"""Named entries of models: model, address, settings, price and limits.
+"""Named entries of models: model, address, settings, price and limits, and personas.
 
 Entries are in a file (``models.yaml``), in a study, or inline in a model's name. Settings change a model's replies, so
 they are part of its name in conditions; the connection (`Access`) is stored with the run's settings.
@@ -6,6 +6,7 @@ they are part of its name in conditions; the connection (`Access`) is stored wit
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from collections.abc import Mapping
@@ -19,9 +20,31 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from labmates.budgets.prices import Price
 from labmates.errors import UsageError, explain, telling
 from labmates.models.gguf import GGUF, named_weights
-from labmates.models.personas import MOST_CHARS, is_named, persona_name
 from labmates.models.settings import ModelSettings, read_query, write_query
 from labmates.util.safe_text import PLAIN_LETTERS
+
+_LONGEST_PERSONA: Final = 4000
+_NAMED_PERSONA = re.compile(r"[a-z0-9-]*\b[0-9a-f]{8}")
+_LABEL_CHARS = 16
+
+
+def is_named(persona: str) -> bool:
+    """Whether a setting is the name of a persona, not its text."""
+    return _NAMED_PERSONA.fullmatch(persona) is not None
+
+
+def persona_name(text: str) -> str:
+    """The name of a persona in conditions: the first words and the start of the SHA-256 digest of its text.
+
+    The text stands with the model's connection, and at the end of the system message of all its calls.
+
+    >>> persona_name("You care about what everyone earns.")
+    'you-care-about-080fc30d'
+    """
+    words = "-".join(re.findall(r"[a-z0-9]+", text.lower()))
+    label = words if len(words) <= _LABEL_CHARS else words[: _LABEL_CHARS + 1].rpartition("-")[0]
+    return "-".join(filter(None, (label, hashlib.sha256(text.encode()).hexdigest()[:8])))
+
 
 FILE_VARIABLE: Final = "LABMATES_MODELS"
 FILE_NAME: Final = "models.yaml"
@@ -83,7 +106,7 @@ class Access(BaseModel):
     threads: int | None = Field(
         None, ge=1, le=1024, description="Of a gguf: model: threads of its server; by default one per processor."
     )
-    persona_text: str | None = Field(None, max_length=MOST_CHARS, description="Text of `persona`, which sets it.")
+    persona_text: str | None = Field(None, max_length=_LONGEST_PERSONA, description="Text of `persona`, which sets it.")
 
     @field_validator("base_url")
     @classmethod

@@ -43,8 +43,7 @@ from labmates.models.providers import (
 )
 from labmates.models.redact import Redactor
 from labmates.models.reply import BillSource, Reply
-from labmates.models.request import Request, Send
-from labmates.models.sending import per_call, per_instance
+from labmates.models.sending import Request, Send, per_call, per_instance
 from labmates.models.settings import NO_SETTINGS, ModelSettings
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
     from labmates.models.openai_chat import OpenAIChat
-    from labmates.models.request import Request, Send
+    from labmates.models.sending import Request, Send
 
 _SERVERS: dict[Weights, LlamaServer] = {}
 _LOCK = threading.Lock()

@@ -1,13 +1,14 @@
-"""How a request is sent: the attempt under way, and chat models with their parameters by call or by instance."""
+"""Requests and how they are sent: the attempt under way, and chat models with parameters by call or by instance."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from langchain_core.callbacks import AsyncCallbackManager
 from langchain_core.globals import get_llm_cache
@@ -16,10 +17,38 @@ from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, mess
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import var_child_runnable_config
 
+from labmates.budgets.budget import CallMeter, free_meter
 from labmates.budgets.tokens import text_of
 from labmates.models.prefix import CACHE_FIELD, Marker
-from labmates.models.request import ANY_TOOL, Request, Send
 from labmates.models.watching import LISTENER, Listener, Piece
+
+ANY_TOOL: Final = "required"
+"""The tool choice that forces a call of any tool."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """The contents of a call; `tools` and `response_format` follow OpenAI's protocol, `config` is LangChain's.
+
+    `insisted` are required parameters: if the server refuses one, the call fails. `meter` pays for the attempts.
+    `tool_choice` is a tool's name, `ANY_TOOL`, or empty for an optional call.
+    """
+
+    messages: Sequence[BaseMessage]
+    tools: Sequence[dict[str, Any]]
+    seed: int
+    max_output_tokens: int
+    temperature: float | None
+    config: RunnableConfig
+    insisted: frozenset[str] = frozenset()
+    meter: CallMeter = field(default_factory=free_meter)
+    response_format: Mapping[str, Any] | None = None
+    tool_choice: str = ""
+
+
+Send = Callable[[Request, dict[str, Any]], Awaitable[BaseMessage]]
+"""Sends a request once, with these parameters, through a provider's chat model."""
+
 
 BYTES_PER_TOKEN = 64
 """Maximum bytes per token in a whole reply: a long word, or a rare character as JSON escapes, with some margin."""

@@ -1,4 +1,4 @@
-"""Partial reads of a run: its record, selected events, and the bodies they refer to."""
+"""Partial reads of a run: its record, selected events, the bodies they refer to, and its artifacts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from typing import Any, Final
 import sqlalchemy as sa
 
 from labmates.records import schema
-from labmates.records.bodies import Body, Unpacker, Value
+from labmates.records.bodies import Bodies, Body, Unpacker, Value
+from labmates.records.event_text import artifact_text
 from labmates.records.events import Event, make_event
 from labmates.records.run import RunRecord
 from labmates.records.store import Store
@@ -183,3 +184,16 @@ class Readers:
             if len(self._bodies) > _MOST_CACHED:
                 self._bodies.popitem(last=False)
         return RunReader(self.store, run, bodies)
+
+
+def newest_artifact(store: Store, run_id: str, name: str) -> str | None:
+    """The newest version of an artifact; None if the run has no such artifact."""
+    artifacts = (event for event in store.events(run_id, kind="artifact") if event.type == "artifact")
+    versions = [event for event in artifacts if event.name == name]
+    return artifact_text(Bodies(store.bodies(run_id))[versions[-1].content]) if versions else None
+
+
+def plain_name(name: str) -> str:
+    """A file name without folders and leading dots."""
+    plain = "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in name)
+    return plain.strip(".")[:150] or "unnamed"

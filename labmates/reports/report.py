@@ -1,25 +1,73 @@
-"""Reports of runs in a store: contents, and the written page."""
+"""Reports of runs in a store: contents, and the self-contained HTML page without scripts."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import os
+import re
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from markupsafe import Markup
+
 from labmates.budgets.money import show_dollars
 from labmates.errors import LabmatesError, UsageError, telling
-from labmates.pages.rendering import explain
+from labmates.models.redact import MASK, Redactor
+from labmates.pages.rendering import explain, hiding
+from labmates.pages.rendering import render as render_template
 from labmates.pages.section import Section
 from labmates.records.made import MixedRunsError, mixtures_of
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
 from labmates.records.studies import study_counts, study_record
 from labmates.reports import runs as run_parts
-from labmates.reports.page import Report, hiding_secrets, render
 from labmates.studies.spec import StudySpec
+from labmates.util.safe_text import clean
 from labmates.workflows.protocol.analysis import TooFewRunsError, shown_analyses
 from labmates.workflows.protocol.glossary import glossary
+
+_USER = re.compile(r"(?<=://)[^/\s@]+@")
+_QUERY = re.compile(r"(?<=[?&])((?:api[-_]?key|key|token|secret|password)=)[^&\s'\"]+", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Report:
+    """The content of a report on runs.
+
+    `facts` are the first numbers, each with its label; `warnings` come before everything else.
+    """
+
+    title: str
+    description: str
+    facts: tuple[tuple[str, str], ...]
+    warnings: tuple[str, ...]
+    parts: tuple[Section, ...]
+
+
+def render(report: Report) -> str:
+    """A report as a page.
+
+    Texts are escaped and stripped of control characters, of everything that looks like a key, and of keys in this
+    process's environment. A content security policy allows only this page's style sheet and pictures.
+    """
+    style = (files("labmates.reports") / "page.css").read_text("utf-8").strip()
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    with hiding_secrets():
+        page = render_template("report.html", report=report, style=Markup(style), digest=Markup(digest))  # noqa: S704
+    return str(page)
+
+
+def hiding_secrets() -> AbstractContextManager[None]:
+    """Hide everything that looks like a key, and keys in this process's environment, in texts of pages."""
+    redact = Redactor.from_environment(os.environ)
+    return hiding(lambda text: _QUERY.sub(rf"\1{MASK}", _USER.sub(f"{MASK}@", redact(clean(text)))))
+
 
 ENDINGS = (".html", ".htm")
 MOST_FIGURES = 24

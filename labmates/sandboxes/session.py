@@ -13,8 +13,16 @@ from pathlib import Path
 
 from labmates.sandboxes.base import PATIENCE, CodeResult, CodeStatus, SandboxError
 from labmates.sandboxes.client import IMAGE_BYTES, IMAGES_PER_CELL, Cell, KernelClient, running
-from labmates.sandboxes.control import MOST_BYTES, Control, Kernel, listening
-from labmates.sandboxes.files import FILES_PER_CALL, SESSION_BYTES, Collected, Collector
+from labmates.sandboxes.control import (
+    FILES_PER_CALL,
+    MOST_BYTES,
+    SESSION_BYTES,
+    Collected,
+    Collector,
+    Control,
+    Kernel,
+    listening,
+)
 from labmates.sandboxes.folders import in_thread, new_folder, remove_folder, sweep_folders
 from labmates.sandboxes.process import Enclosure, Folders, Launcher, starting
 

@@ -24,8 +24,7 @@ from labmates.records.steps import LeaseLostError, Writer, charges
 from labmates.records.store import Store
 from labmates.sandboxes.folders import own_folder
 from labmates.studies.made import made_in
-from labmates.studies.runs import accounted, invalid_of
-from labmates.studies.salted import check_salt
+from labmates.studies.runs import accounted, check_salt, invalid_of
 from labmates.studies.settings import RunSettings
 from labmates.util.loops import in_thread, to_its_end
 from labmates.workflows.calls.stop_signal import StoppedError

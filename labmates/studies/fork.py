@@ -26,7 +26,7 @@ from labmates.records.store import Store
 from labmates.sandboxes.pool import SandboxPool
 from labmates.studies.made import made_of
 from labmates.studies.rerun import NoModels, NoSandboxes, rerun
-from labmates.studies.salted import check_salt
+from labmates.studies.runs import check_salt
 from labmates.studies.session import checked
 from labmates.studies.settings import RunSettings
 from labmates.util.seeds import derive

@@ -26,7 +26,7 @@ from labmates.records.bodies import Bodies
 from labmates.records.events import Event, LLMCallEvent, ScoreEvent
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
-from labmates.studies.salted import check_salt
+from labmates.studies.runs import check_salt
 from labmates.workflows.calls.assessing import (
     Assessment,
     Judging,

@@ -18,8 +18,8 @@ from labmates.models.conversation import Exchange
 from labmates.records.bodies import Bodies
 from labmates.records.events import HUMAN, Event, LLMCallEvent, ScoreEvent, event_data
 from labmates.records.run import RunRecord
-from labmates.studies.differences import Difference, apart
 from labmates.studies.judging import report_of
+from labmates.studies.rerun import Difference, apart
 from labmates.util.seeds import derive
 from labmates.workflows.calls.assessing import mean_events, score_event
 from labmates.workflows.calls.call import recorded_reply

@@ -45,12 +45,10 @@ from labmates.records.recorder import NewStepError, Recorder
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.steps import charges
 from labmates.records.store import Store
-from labmates.studies.differences import Difference, apart, differences_of_run
 from labmates.studies.made import made_of
 from labmates.studies.rejudging import rejudge
-from labmates.studies.rerun import rerun
-from labmates.studies.runs import accounted, invalid_of, stop_of
-from labmates.studies.salted import check_salt
+from labmates.studies.rerun import Difference, apart, differences_of_run, rerun
+from labmates.studies.runs import accounted, check_salt, invalid_of, stop_of
 from labmates.studies.session import open_sandbox_pool
 from labmates.studies.settings import RunSettings
 from labmates.workflows.calls.assessing import Judging

@@ -26,7 +26,7 @@ from labmates.sandboxes.choose import choose_backend
 from labmates.sandboxes.pool import SandboxPool, default_sandboxes
 from labmates.studies.execution import Leases, OpenSession, SharedResources, Watch
 from labmates.studies.made import check_made
-from labmates.studies.salted import check_salt
+from labmates.studies.runs import check_salt
 from labmates.studies.settings import RunSettings
 from labmates.util.garbage import rare_collection
 from labmates.util.loops import Batches

@@ -30,8 +30,7 @@ from labmates.records.store import Store
 from labmates.records.studies import StudyRecord, study_counts, study_record
 from labmates.studies.execution import OpenSession, Watch
 from labmates.studies.made import check_study_made
-from labmates.studies.runs import new_runs
-from labmates.studies.salted import check_study_salt
+from labmates.studies.runs import check_study_salt, new_runs
 from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings
 from labmates.studies.spec import StudySpec, checked_conditions, each_cell, full_catalog

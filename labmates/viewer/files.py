@@ -7,8 +7,7 @@ from pathlib import PurePosixPath
 
 from labmates.errors import LabmatesError
 from labmates.records.event_text import artifact_text
-from labmates.records.reading import RunReader
-from labmates.records.run_files import plain_name
+from labmates.records.reading import RunReader, plain_name
 
 _PNG = b"\x89PNG\r\n\x1a\n"
 MOST_PIXELS = 50_000_000

@@ -11,7 +11,7 @@ from labmates.models.errors import EndpointError
 from labmates.models.hub import ModelHub
 from labmates.models.options import ModelOptions
 from labmates.models.reply import Reply
-from labmates.models.request import Request
+from labmates.models.sending import Request
 from tests.support.openai_server import Answer, Call, OpenAIServer, fault
 
 MODEL = "openai:test-model"

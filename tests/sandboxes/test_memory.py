@@ -5,8 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from labmates.sandboxes.files import SESSION_BYTES, Collector
-from labmates.sandboxes.memory import exceeds
+from labmates.sandboxes.control import SESSION_BYTES, Collector
+from labmates.sandboxes.local import exceeds
 
 HOLDS = """
 import os

@@ -21,10 +21,9 @@ from labmates.sandboxes.base import SandboxError
 from labmates.sandboxes.engine import connect
 from labmates.sandboxes.folders import cache_folder
 from labmates.sandboxes.image import build, names
-from labmates.sandboxes.image.build import build_image
-from labmates.sandboxes.image.containers import run_once
+from labmates.sandboxes.image.base import run_once
+from labmates.sandboxes.image.build import Recipe, build_image, make_image
 from labmates.sandboxes.image.names import BASE_LABEL, KIND_LABEL, VERSION_LABEL, find_image, image_tag, packages_tag
-from labmates.sandboxes.image.recipe import Recipe, make_image
 from labmates.sandboxes.image.wheels import Target, pinned_packages
 from tests.support.docker_engine import FakeEngine, fake_engine
 
@@ -273,7 +272,7 @@ def test_a_failed_build_shows_why_and_leaves_nothing(
 def test_an_interrupted_build_leaves_nothing(client: DockerClient) -> None:
     code = f"""
 from labmates.sandboxes.engine import connect
-from labmates.sandboxes.image.recipe import Recipe, make_image
+from labmates.sandboxes.image.build import Recipe, make_image
 dockerfile = b"FROM {packages_tag()}\\nLABEL test=interrupt-{os.getpid()}\\nRUN sleep 300\\n"
 def tell(line):
     print(line, flush=True)

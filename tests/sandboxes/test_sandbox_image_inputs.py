@@ -20,10 +20,9 @@ from labmates.errors import UsageError
 from labmates.sandboxes.base import SandboxError
 from labmates.sandboxes.engine import connect
 from labmates.sandboxes.image import base, wheels
-from labmates.sandboxes.image.base import examine_base, get_base
-from labmates.sandboxes.image.containers import run_once
+from labmates.sandboxes.image.base import examine_base, get_base, run_once
+from labmates.sandboxes.image.build import Recipe, make_image
 from labmates.sandboxes.image.names import KIND_LABEL, packages_tag
-from labmates.sandboxes.image.recipe import Recipe, make_image
 from labmates.sandboxes.image.wheels import Target, download_wheels, pinned_packages
 from labmates.sandboxes.libraries import PACKAGES
 from tests.support.docker_engine import fake_engine

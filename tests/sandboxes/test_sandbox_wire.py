@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jupyter_client.session import DELIM, Session
 
-from labmates.sandboxes.client import Cell
-from labmates.sandboxes.wire import read
+from labmates.sandboxes.client import Cell, read
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),

@@ -17,9 +17,9 @@ from labmates.records.bodies import Bodies
 from labmates.records.events import ErrorEvent, Event, LLMCallEvent, ScoreEvent
 from labmates.records.run import RunRecord, new_run_id
 from labmates.records.store import Store
-from labmates.studies.differences import differences_of_run
 from labmates.studies.judging import judge_runs
 from labmates.studies.replay import replay
+from labmates.studies.rerun import differences_of_run
 from labmates.studies.settings import RunSettings
 from tests.support import plays
 from tests.support.plays import busy_without_code, looking

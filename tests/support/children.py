@@ -29,7 +29,7 @@ PRELOADED = (
     "labmates.cli.study",
     "labmates.cli.worker",
     "labmates.sandboxes.local",
-    "labmates.sandboxes.wire",
+    "labmates.sandboxes.client",
     "labmates.studies.execution",
     "labmates.tasks.anomaly.task",
     "labmates.workflows.science.run",

@@ -1,4 +1,4 @@
-"""Base images: from a registry, or built from Debian's packages."""
+"""Base images, from a registry or built from Debian's packages, and temporary containers that try images."""
 
 from __future__ import annotations
 
@@ -7,19 +7,25 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
 from labmates.errors import UsageError
 from labmates.sandboxes.base import SandboxError
-from labmates.sandboxes.engine import docker_errors, explain_docker_error, explain_docker_text
-from labmates.sandboxes.image.containers import run_once
+from labmates.sandboxes.engine import (
+    container_labels,
+    docker_errors,
+    explain_docker_error,
+    explain_docker_text,
+    remove_container,
+)
 from labmates.sandboxes.image.names import BASE_IMAGE, KIND_LABEL, find_image
 from labmates.sandboxes.image.wheels import Target
 
 if TYPE_CHECKING:
     from docker import DockerClient
     from docker.models.images import Image
+
 
 DEFAULT_BASE = "python:3.12-slim"
 """The default base."""
@@ -150,3 +156,37 @@ def _import(client: DockerClient, archive: IO[bytes]) -> None:
     for answer in answers:
         if "error" in answer:
             raise SandboxError(f"the engine rejected the base: {explain_docker_text(str(answer['error']))}")
+
+
+_SECONDS = 120.0
+_MEMORY = 2 << 30
+
+
+def run_once(client: DockerClient, image: Image, command: Sequence[str]) -> tuple[int, str]:
+    """Run `command` in a read-only container of `image`, and return its exit code and output.
+
+    Raises `SandboxError` if the container can't be run, or does not end within two minutes.
+    """
+    container = None
+    try:
+        container = client.containers.create(
+            image,
+            entrypoint=list(command),
+            command=[],
+            labels=container_labels("trial"),
+            network_mode="none",
+            read_only=True,
+            tmpfs={"/home/agent": "mode=1777", "/tmp": "mode=1777"},  # noqa: S108
+            mem_limit=_MEMORY,
+            cap_drop=["ALL"],
+            security_opt=["no-new-privileges"],
+            log_config={"type": "local"},
+        )
+        container.start()
+        code = int(container.wait(timeout=_SECONDS)["StatusCode"])
+        return code, container.logs().decode(errors="replace")
+    except docker_errors() as error:
+        raise SandboxError(f"a container to try the image can't be run: {explain_docker_error(error)}") from error
+    finally:
+        if container is not None:
+            remove_container(client, container.id)

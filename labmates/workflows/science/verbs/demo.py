@@ -37,7 +37,7 @@ def demo(lab: Lab, params: DemoParams) -> Iterator[Result]:
     two judges score it. No model is called and no key is needed: the agents are the baseline scripted:diligent.
     """
     from labmates.agents.organisation_parts import REPORT
-    from labmates.records.run_files import newest_artifact
+    from labmates.records.reading import newest_artifact
 
     condition = lab.condition("science", {"task": params.task, "model": "scripted:diligent"})
     with telling(f"can't write reports to '{params.reports}'"):

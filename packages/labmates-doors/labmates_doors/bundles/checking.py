@@ -25,7 +25,7 @@ from labmates.sandboxes.choose import choose_backend
 from labmates.studies.audit import ended_digests
 from labmates.studies.made import made_of
 from labmates.studies.replay import replay
-from labmates.studies.salted import check_salt
+from labmates.studies.runs import check_salt
 from labmates.workflows.protocol.analysis import ANALYSES
 from labmates.workflows.protocol.experiment import EXPERIMENTS, Condition, condition_of
 from labmates_doors.bundles.container import Bundle, BundleError, opened

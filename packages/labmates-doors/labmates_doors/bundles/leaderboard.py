@@ -13,8 +13,7 @@ from typing import Any
 from labmates.budgets.money import show_dollars
 from labmates.pages.section import Section
 from labmates.records.run import ENDED, RunRecord
-from labmates.reports.page import Report
-from labmates.reports.report import check_report, write_report
+from labmates.reports.report import Report, check_report, write_report
 from labmates.reports.results import estimates, parameters, shown_name, varying
 from labmates.reports.runs import by_kind, is_baseline, section
 from labmates.stats.intervals import Estimate, notes

@@ -17,7 +17,7 @@ from langchain_core.messages import BaseMessage, convert_to_messages
 from labmates.budgets.tokens import Usage
 from labmates.errors import LabmatesError
 from labmates.models.reply import Reply
-from labmates.models.request import ANY_TOOL
+from labmates.models.sending import ANY_TOOL
 
 Json = dict[str, Any]
 

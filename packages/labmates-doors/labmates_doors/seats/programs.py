@@ -17,7 +17,7 @@ from labmates.sandboxes.base import SandboxError
 from labmates.sandboxes.bubblewrap import bubblewrap_works, enclosed_program, process_limit
 from labmates.sandboxes.folders import own_folder
 from labmates.sandboxes.interpreter import FLAGS, this_interpreter
-from labmates.sandboxes.memory import exceeds
+from labmates.sandboxes.local import exceeds
 from labmates.sandboxes.output import Printed
 from labmates.sandboxes.process import Limits
 from labmates.sandboxes.runner import filter as call_filter

@@ -11,8 +11,7 @@ import pytest
 
 from labmates.api import run
 from labmates.records.store import Store
-from labmates.reports.page import render
-from labmates.reports.report import store_report
+from labmates.reports.report import render, store_report
 from labmates.studies.settings import RunSettings
 from tests.support.strategies import library
 
