@@ -29,7 +29,7 @@ from benchmarks.task_scores import BUILT_IN
 from labmates.agents.organisation_files import ORGANISATIONS
 from labmates.records.recorder import Recorder
 from labmates.sandboxes.base import CodeResult, Sandbox
-from labmates.sandboxes.libraries import local_libraries
+from labmates.sandboxes.interpreter import local_libraries
 from labmates.sandboxes.pool import SandboxPool
 from labmates.workflows.protocol.experiment import EXPERIMENTS
 from labmates.workflows.protocol.unkept import unkept_services

@@ -225,10 +225,10 @@ async def _check(store: Store, runs: Sequence[str], tell: Callable[[Fault], None
 @store_option
 def upgrade(store: str | None) -> None:
     """Upgrade a store from an older labmates to this version. Make a copy first: an upgrade can't be undone."""
-    from labmates.records.upgrade import upgrade_store
+    from labmates.records.migrations import upgrade_store
 
-    with progress_of_runs("upgrading", again="Nothing was changed.") as watch:
-        before, after = upgrade_store(store, watch=watch)
+    with err().status("upgrading …"):
+        before, after = upgrade_store(store)
     change = f"it is of version {after} already" if before == after else f"from version {before} to {after}"
     say(f"The store is up to date: {change}.")
 

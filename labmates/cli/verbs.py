@@ -84,7 +84,9 @@ def made(name: str, command: Command, summary: str = "") -> click.Command:
 
     for decorate in reversed(list(_decorators(command))):
         callback = decorate(callback)
-    options = list(_options(model))
+    options = options_of(model)
+    for option in options:
+        option.required = model.model_fields[option.name or ""].is_required()
     sections = _sections(command, model)
     words = {flag(name) for name, field in model.model_fields.items() if field.json_schema_extra == {"words": True}}
     group: dict[str, Any] = {"cls": Group, "declared": command.commands, "invoke_without_command": True}
@@ -113,12 +115,6 @@ def _decorators(command: Command) -> Iterator[Callable[[Any], Any]]:
     if command.has_store:
         yield store_option
         yield verbose_option
-
-
-def _options(model: type[Params]) -> Iterator[click.Parameter]:
-    for option in options_of(model):
-        option.required = model.model_fields[option.name or ""].is_required()
-        yield option
 
 
 def _sections(command: Command, model: type[Params]) -> dict[str, list[click.Parameter]]:

@@ -28,11 +28,9 @@ class CallCache(Protocol):
 
     async def get(self, key: str) -> dict[str, Any] | None:
         """The stored reply, or None."""
-        ...
 
     async def put(self, key: str, reply: dict[str, Any]) -> None:
         """Store a reply; an existing one stays."""
-        ...
 
 
 def call_key(model: str, address: str, request: Request) -> str:

@@ -10,7 +10,7 @@ from labmates.errors import UsageError
 from labmates.models.endpoints import Endpoint, endpoint_of
 from labmates.models.entries import DEFAULT_ACCESS, named_entries
 from labmates.models.error_bodies import one_line
-from labmates.models.names import ModelName, is_outside, parse_model
+from labmates.models.names import is_outside, parse_model
 from labmates.models.options import ModelOptions
 from labmates.models.providers import check_settings
 from labmates.models.structured import check_structured
@@ -50,7 +50,9 @@ async def check_models(names: Iterable[str], options: ModelOptions) -> None:
             raise UsageError(f"model '{model}': the text of its persona is not known here; write persona=TEXT instead")
         endpoint = endpoint_of(model, options, os.environ)
         if endpoint.hosted:
-            _check_key(model, endpoint)
+            if endpoint.key_name and not endpoint.key:
+                hint = "; for a server of your own, give its base URL" if model.provider == "openai" else ""
+                raise UsageError(f"model '{model}' needs a key: set the environment variable {endpoint.key_name}{hint}")
         else:
             servers[endpoint.address] = endpoint
         check_settings(model, endpoint, options)
@@ -86,12 +88,6 @@ def check_thinking(name: str, limit: int) -> None:
             f"model '{name}': thinking_budget {budget:,} leaves no room for an answer in a reply of {limit:,} tokens; "
             "lower it, or raise max_output_tokens"
         )
-
-
-def _check_key(model: ModelName, endpoint: Endpoint) -> None:
-    if endpoint.key_name and not endpoint.key:
-        hint = "; for a server of your own, give its base URL" if model.provider == "openai" else ""
-        raise UsageError(f"model '{model}' needs a key: set the environment variable {endpoint.key_name}{hint}")
 
 
 async def _check_server(address: str) -> None:

@@ -297,12 +297,8 @@ def reasoning_in(message: Json) -> str:
     """The reasoning in a message or a piece of it: a field, or blocks of its content (Mistral)."""
     fields = [text for text in map(message.get, REASONING_FIELDS) if isinstance(text, str) and text]
     content = message.get("content")
-    blocks = [block for block in content if _is_thinking(block)] if isinstance(content, list) else []
+    blocks = [block for block in content if _type_of(block) == "thinking"] if isinstance(content, list) else []
     return "".join(fields[:1] or [text for block in blocks for text in _texts(block.get("thinking"))])
-
-
-def _is_thinking(block: Any) -> bool:
-    return _type_of(block) == "thinking"
 
 
 def _is_mixed(content: Any) -> bool:

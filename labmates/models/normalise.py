@@ -56,7 +56,7 @@ def normalise(
     """
     meaning = meaning_of_finish(message.response_metadata)
     finish = _finish(meaning)
-    offered = _names(tools)
+    offered = [str(tool.get("function", tool).get("name", "")) for tool in tools]
     raw = safe_text(text_of(message.content))
     text, reasoning = split_thinking(raw, cut=finish == "length")
     answer, marked = text, raw if reasoning and finish != "length" else ""
@@ -83,7 +83,8 @@ def normalise(
         notes = (*notes, f"the server ignored the limit of {limit:,} tokens: its reply of about {sendable:,} was cut")
     if thought > _SLACK * limit:
         reasoning = beginning(reasoning, limit)
-    read, faults = _read_calls(begun, finish, taken=_ids(sent), turn=len(sent))
+    taken = {str(call["id"]) for message in sent if isinstance(message, AIMessage) for call in message.tool_calls}
+    read, faults = _read_calls(begun, finish, taken=taken, turn=len(sent))
     calls = tuple(call for _, call in read)
     ids = [(sent_id, call.id) for sent_id, call in read]
     attached, problem = attachment(message, source, ids, limit, marked if text == answer else "")
@@ -184,11 +185,6 @@ def _reasoning(message: AIMessage) -> str:
     return "\n".join(part.strip() for part in parts)
 
 
-def _names(tools: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The names of tools, from their schemas."""
-    return [str(tool.get("function", tool).get("name", "")) for tool in tools]
-
-
 def _begun_calls(message: AIMessage, offered: Sequence[str]) -> tuple[list[_Begun], list[str]]:
     """All calls that the model began, complete ones, then invalid ones, and the names that were not offered as sent."""
     sent: list[tuple[Any, Any]] = [(call, read_arguments(call["args"])) for call in message.tool_calls]
@@ -241,10 +237,6 @@ def _fresh_id(id_: str, own: str, taken: set[str]) -> str:
     if re.fullmatch(r"[A-Za-z0-9_.:-]{1,40}", id_) and id_ not in taken:
         return id_
     return next(name for name in chain([own], (f"{own}_{number}" for number in count(1))) if name not in taken)
-
-
-def _ids(sent: Sequence[BaseMessage]) -> set[str]:
-    return {str(call["id"]) for message in sent if isinstance(message, AIMessage) for call in message.tool_calls}
 
 
 _DECODER = json.JSONDecoder(strict=False)

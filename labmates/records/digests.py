@@ -86,9 +86,9 @@ def _event_link(head: bytes, event: Mapping[str, Any]) -> bytes:
     return hashlib.sha256(head + _canonical([*values, event["data"]])).digest()
 
 
-def stored_digests(bodies: Iterable[Body], unpacker: Unpacker | None = None) -> Iterator[tuple[int, bytes]]:
+def stored_digests(bodies: Iterable[Body]) -> Iterator[tuple[int, bytes]]:
     """Yield number and digest of the stored bodies of a run, all and in order; unreadable ones get a wrong digest."""
-    unpacker = unpacker or Unpacker()
+    unpacker = Unpacker()
     for body in bodies:
         try:
             raw = unpacker.raw(body)

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from difflib import SequenceMatcher
 from itertools import groupby, islice
 from sys import intern
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 import numpy as np
 
-from labmates.records import message_rows
+from labmates.records.bodies import Bodies
 from labmates.records.events import (
     ChargeEvent,
     DecisionEvent,
@@ -39,16 +40,77 @@ if TYPE_CHECKING:
 
     from labmates.records.store import Store
 
+
+MESSAGE_COLUMNS: Final = (
+    "at", "step", "team", "agent", "model", "place", "role", "content", "reasoning", "tool_calls", "tool_call_id",
+    "finish", "input_tokens", "output_tokens", "seconds",
+)  # fmt: skip
+
+
+def message_rows(bodies: BodyReader, calls: list[LLMCallEvent]) -> Iterator[dict[str, Any]]:
+    """Yield the messages of a run's calls in order, each agent's messages once, whole.
+
+    ``place`` is a message's place in its call's transcript, from 0; a call's reply comes last, with its reasoning, the
+    reason of its end, tokens and seconds. The transcript of a call is made of the newest message of each place up to
+    it, unless it was shortened to the model's context.
+    """
+    told: dict[str, set[int]] = {}
+    replied: dict[str, set[str]] = {}
+    for call in calls:
+        known, replies = told.setdefault(call.agent, set()), replied.setdefault(call.agent, set())
+        new = [(place, number) for place, number in enumerate(call.messages) if number not in known]
+        known.update(number for _, number in new)
+        texts = bodies.values([*(number for _, number in new), call.reply, *filter(None, [call.reasoning])])
+        where = {name: getattr(call, name) for name in ("at", "step", "team", "agent", "model")}
+        for place, number in new:
+            if (said := _reply(texts.get(number))) == "" or said not in replies:
+                yield {**where, "place": place, **_said(texts.get(number))}
+        known.add(call.reply)
+        replies.add(_reply(texts.get(call.reply)))
+        ended = {name: getattr(call, name) for name in ("finish", "input_tokens", "output_tokens", "seconds")}
+        thought = {} if call.reasoning is None else {"reasoning": texts.get(call.reasoning)}
+        yield {**where, "place": len(call.messages), **_said(texts.get(call.reply)), **thought, **ended}
+
+
+def new_messages(calls: Iterable[LLMCallEvent], bodies: Bodies) -> Iterator[tuple[LLMCallEvent, list[int]]]:
+    """Yield the calls of one agent, each with the messages that its transcript and last reply lacked, in order."""
+    before: list[int] = []
+    replies: dict[str, int] = {}
+    for call in calls:
+        sent = [replies.get(_reply(bodies[number]), number) for number in call.messages]
+        steps = SequenceMatcher(None, before, sent, autojunk=False).get_opcodes()
+        yield call, [number for how, _, _, start, end in steps if how != "equal" for number in sent[start:end]]
+        replies[_reply(bodies[call.reply])] = call.reply
+        before = [*sent, call.reply]
+
+
+def _reply(message: Any) -> str:
+    """What a reply says, which a later prompt repeats without what its provider attached; empty if it is none."""
+    if not isinstance(message, dict) or message.get("role") != "assistant":
+        return ""
+    return json.dumps([message.get("content"), message.get("tool_calls", [])])
+
+
+def _said(message: Any) -> dict[str, Any]:
+    """The columns of a stored message; those of one that can't be read are empty."""
+    said = dict.fromkeys(MESSAGE_COLUMNS[MESSAGE_COLUMNS.index("role") :])
+    if not isinstance(message, dict):
+        return said
+    calls = message.get("tool_calls")
+    return {
+        **said,
+        "role": message.get("role"),
+        "content": message.get("content"),
+        "tool_calls": json.dumps(calls, ensure_ascii=False) if calls else None,
+        "tool_call_id": message.get("tool_call_id"),
+    }
+
+
 Rows = Literal["runs", "scores", "players", "decisions", "payoffs", "messages", "events"]
 ROWS: tuple[Rows, ...] = get_args(Rows)
 Row = dict[str, Any]
 
 _CHUNK = 500
-_OF_NUMBERS: Final[tuple[set[type], ...]] = ({float}, {int}, {bool})
-_ROOM = 2**14
-"""Rows of a column's first array, which is then large enough to be given back to the system."""
-_MOST_SHARED = 1_000
-"""Maximum number of shared texts of a column, without those of one portion of rows."""
 _OF_RUN = ("run", "kind", "study", "key", "replicate", "seed", "models")
 _TOKENS = ("input_tokens", "cached_tokens", "cache_write_tokens", "output_tokens", "reasoning_tokens")
 _COUNTS = ("calls", *_TOKENS, "failed_replies", "tool_calls", "messages")
@@ -58,7 +120,7 @@ COLUMNS: Final[dict[Rows, tuple[str, ...]]] = {
     "players": (*_OF_RUN, "team", "agent", "model", *_COUNTS, "spent", "decisions", "failed_decisions", "payoff"),
     "decisions": (*_OF_RUN, "at", "match", "round", "stage", "team", "agent", "failed"),
     "payoffs": (*_OF_RUN, "at", "match", "round", "weight", "player", "payoff"),
-    "messages": (*_OF_RUN, *message_rows.COLUMNS),
+    "messages": (*_OF_RUN, *MESSAGE_COLUMNS),
     "events": (*_OF_RUN, "number", "at", "type", "step", "team", "agent", "data"),
 }
 """The columns of each sort of rows; records may add more."""
@@ -91,7 +153,7 @@ def frame(store: Store, what: Rows, runs: Iterable[RunRecord]) -> pd.DataFrame:
         is NaN for unscored. ``players``: each agent of each run, with its usage, ``spent`` in micro-dollars, and the
         sum of payoffs under its name. ``decisions``: the decision in ``decision.NAME``. ``payoffs``: one row per
         player, with the round's ``weight`` in the player's payoff of the match (empty for totals) and per-player
-        details in ``details.NAME``. ``messages``: see `labmates.records.message_rows`. ``events``: all events;
+        details in ``details.NAME``. ``messages``: see `message_rows`. ``events``: all events;
         ``data`` is JSON with long texts as numbers.
     """
     import pandas as pd
@@ -119,15 +181,7 @@ def _series(values: list[Any], length: int) -> pd.Series[Any]:
 
 
 def _of_run(run: RunRecord) -> Row:
-    return {
-        "run": run.id,
-        "kind": run.kind,
-        "study": run.study,
-        "key": run.key,
-        "replicate": run.replicate,
-        "seed": run.seed,
-        "models": ";".join(run.models),
-    }
+    return {"run": run.id, **{name: getattr(run, name) for name in _OF_RUN[1:-1]}, "models": ";".join(run.models)}
 
 
 def _runs(store: Store, runs: Sequence[RunRecord]) -> Iterator[Row]:
@@ -216,7 +270,7 @@ class _Player:
 
 def _messages(store: Store, runs: Sequence[RunRecord]) -> Iterator[Row]:
     for run, calls in _with_events(store, runs, LLMCallEvent):
-        for row in message_rows.message_rows(BodyReader(store, run.id), list(calls)):
+        for row in message_rows(BodyReader(store, run.id), list(calls)):
             yield {**_of_run(run), **row}
 
 

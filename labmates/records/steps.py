@@ -75,12 +75,12 @@ class Step:
         return self.run.id, self.run.attempt
 
 
-def write_step(database: Database, step: Step, *, again: bool = False) -> None:
-    """Write a step; with `again`, it may have been written already, without confirmation.
+def write_step(database: Database, step: Step) -> None:
+    """Write a step, which may have been written already, without confirmation.
 
-    Raises `LeaseLostError` if another attempt has the run; `StoreError` if an event or a body exists already.
+    Raises `LeaseLostError` if another attempt has the run; `StoreError` if another event or body is in its place.
     """
-    database.write(lambda connection: _write(database, connection, step, again or is_tried_again(connection)))
+    database.write(lambda connection: _write(database, connection, step))
 
 
 def write_steps(database: Database, steps: Sequence[Step], broken: dict[Attempt, Exception]) -> list[Exception | None]:
@@ -113,7 +113,7 @@ def write_steps(database: Database, steps: Sequence[Step], broken: dict[Attempt,
 
 def _error_of(database: Database, step: Step) -> Exception | None:
     try:
-        write_step(database, step, again=True)
+        write_step(database, step)
     except Exception as error:
         return error
     return None
@@ -133,12 +133,12 @@ def _write_together(connection: sa.Connection, steps: Sequence[Step]) -> None:
         raise _NotAllError from error
 
 
-def _write(database: Database, connection: sa.Connection, step: Step, again: bool) -> None:
+def _write(database: Database, connection: sa.Connection, step: Step) -> None:
     run = step.run
-    if again and not step.ends and step.events and is_there(connection, run.id, *step.events[0]):
+    if not step.ends and step.events and is_there(connection, run.id, *step.events[0]):
         return
     if not connection.execute(_END if step.ends else _STEP, _held(step)).rowcount:
-        if again and step.ends and _has_ended(connection, run):
+        if step.ends and _has_ended(connection, run):
             return
         raise LeaseLostError(run.id)
     insert(connection, [(run.id, step.rows, step.bodies)])

@@ -6,7 +6,7 @@ thread.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, Self, TypeVar, cast
 
@@ -147,7 +147,7 @@ class Store:
             if row is None:
                 raise UsageError(f"there is no run '{run_id}' in the store {self.shown_url}")
             rows = event_rows(run_id, events)
-            chain = Chain.parse(row.chain).longer(rows, _digests(bodies))
+            chain = Chain.parse(row.chain).longer(rows, ((body.number, body.digest) for body in bodies))
             insert(connection, [(run_id, rows, bodies)])
             _add_to(connection, row, {"chain": str(chain), "spent": _RUNS.c.spent + costs(events)})
 
@@ -276,10 +276,6 @@ class Store:
         query = sa.select(table).where(table.c.run == run_id).order_by(table.c.number)
         rows = self.database.rows(query)
         return [(row.number, row.status, row.reason) for row in rows]
-
-
-def _digests(bodies: Iterable[Body]) -> Iterator[tuple[int, bytes]]:
-    return ((body.number, body.digest) for body in bodies)
 
 
 def _locked(connection: sa.Connection, run_id: str) -> Any | None:

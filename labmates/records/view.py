@@ -10,34 +10,19 @@ from typing import Any, Final
 from labmates.records.events import ScoreEvent
 from labmates.records.run import RunRecord
 
+_KEYS: Final = (
+    "id", "kind", "study", "condition", "key", "replicate", "seed", "status", "error", "metrics", "scores", "sandbox",
+    "valid", "invalid", "usage", "bill", "budget", "seconds", "models", "digest",
+)  # fmt: skip
+
 
 def run_json(run: RunRecord, scores: Sequence[ScoreEvent]) -> dict[str, Any]:
     """A run and its scores as JSON data; the keys are documented in the reference of the command line."""
-    return {
-        "id": run.id,
-        "kind": run.kind,
-        "study": run.study,
-        "condition": run.condition,
-        "key": run.key,
-        "replicate": run.replicate,
-        "seed": run.seed,
-        "status": run.status,
-        "error": run.error,
-        "metrics": run.metrics,
-        "scores": [
-            {"judge": score.judge, "metric": score.metric, "value": score.value, "reason": score.reason}
-            for score in scores
-        ],
-        "sandbox": run.sandbox,
-        "valid": run.valid,
-        "invalid": run.invalid,
+    told = {
+        "scores": [{name: getattr(score, name) for name in ("judge", "metric", "value", "reason")} for score in scores],
         "usage": {name: value for name, value in vars(run.usage).items() if name != "bill"},
-        "bill": run.bill,
-        "budget": run.budget,
-        "seconds": run.seconds,
-        "models": run.models,
-        "digest": run.digest,
     }
+    return {name: told[name] if name in told else getattr(run, name) for name in _KEYS}
 
 
 def flat_run(run: RunRecord, scores: Mapping[tuple[str, str], float | None]) -> dict[str, Any]:

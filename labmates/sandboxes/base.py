@@ -86,11 +86,9 @@ class Sandbox(Protocol):
         SandboxError
             If the back end failed, which is not the agent's fault.
         """
-        ...
 
     async def close(self) -> None:
         """End the session and remove its files; may be called more than once."""
-        ...
 
 
 class SandboxBackend(Protocol):
@@ -106,12 +104,9 @@ class SandboxBackend(Protocol):
         SandboxError
             If no session can be started.
         """
-        ...
 
     async def libraries(self) -> Mapping[str, str]:
         """The versions of Python and of the libraries in a sandbox, by name, as agents are told."""
-        ...
 
     async def close(self) -> None:
         """Close all open sessions."""
-        ...

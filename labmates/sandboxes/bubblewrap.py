@@ -79,7 +79,7 @@ def bubblewrap_works() -> str | None:
 
 
 def enclosed_program(
-    command: Sequence[str], files: Mapping[Path, Path], folder: Path, limits: Limits | None = None
+    command: Sequence[str], files: Mapping[Path, Path], folder: Path
 ) -> tuple[list[str], dict[str, str]]:
     """The command and the whole environment of a program in bubblewrap, without network.
 
@@ -89,7 +89,7 @@ def enclosed_program(
     way, why = _probe()
     if way is None:
         raise UsageError(f"bubblewrap does not work here: {why}")
-    enclosure = _enclosure(way, limits or Limits(), dict(files), folder)
+    enclosure = _enclosure(way, Limits(), dict(files), folder)
     return [*enclosure, *command], {"PATH": "/usr/bin:/bin", "HOME": str(_HOME), "LANG": "C.UTF-8"}
 
 

@@ -14,8 +14,7 @@ from typing import Any
 
 from labmates.sandboxes.base import SandboxError
 from labmates.sandboxes.folders import in_thread
-from labmates.sandboxes.interpreter import FLAGS, this_interpreter
-from labmates.sandboxes.libraries import local_libraries, local_modules
+from labmates.sandboxes.interpreter import FLAGS, local_libraries, local_modules, this_interpreter
 from labmates.sandboxes.process import Folders, Limits, kernel_environment, starting
 from labmates.sandboxes.warmup import Warmup, warm_up
 

@@ -77,20 +77,16 @@ class Enclosure(Protocol):
     @property
     def replaces_kernels(self) -> bool:
         """Whether all processes of a lost kernel can be killed from inside, without a stop of the enclosure."""
-        ...
 
     @property
     def reach(self) -> str:
         """Prefix of the host's sockets inside, up to the kernel's number; empty if kernels inherit sockets."""
-        ...
 
     async def ended(self) -> str:
         """Wait for the enclosure's end, and describe it briefly for the agent."""
-        ...
 
     async def stop(self) -> None:
         """End the enclosure with all its processes; may be called repeatedly."""
-        ...
 
 
 class Launcher(Protocol):
@@ -101,22 +97,18 @@ class Launcher(Protocol):
 
         Raises `SandboxError` if enclosures can't be started.
         """
-        ...
 
     def libraries(self) -> Mapping[str, str]:
         """The versions of Python and of the libraries in an enclosure, by name."""
-        ...
 
     def close(self) -> None:
         """Release the launcher's resources."""
-        ...
 
     async def launch(self, folders: Folders) -> Enclosure:
         """Start an enclosure; its runner connects to the control socket.
 
         Raises `SandboxError` if it can't be started.
         """
-        ...
 
 
 def kernel_environment(home: Path, temporary: Path) -> dict[str, str]:

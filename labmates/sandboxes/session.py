@@ -203,7 +203,8 @@ class KernelSandbox:
                 await data
             if self._closing is not None:
                 raise SandboxError("the session was closed")
-            await self._load(self._place.control)
+            if wrong := (await self._place.control.ask({"do": "load"}, START_SECONDS)).get("text"):
+                raise SandboxError(f"the data set can't be read: {wrong}")
             self._is_fresh = True
         except BaseException:
             await self._leave_place()
@@ -228,12 +229,6 @@ class KernelSandbox:
                 raise
         control = Control(connection, folders.run if enclosure.reach else private, enclosure.reach)
         return _Place(enclosure, control, folders)
-
-    @staticmethod
-    async def _load(control: Control) -> None:
-        wrong = (await control.ask({"do": "load"}, START_SECONDS)).get("text")
-        if wrong:
-            raise SandboxError(f"the data set can't be read: {wrong}")
 
     async def _try_kernel(self) -> None:
         self._is_fresh = False

@@ -23,8 +23,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from labmates.sandboxes.folders import cache_folder, remove_folder
-from labmates.sandboxes.interpreter import FLAGS, this_interpreter
-from labmates.sandboxes.libraries import PACKAGES, local_modules
+from labmates.sandboxes.interpreter import FLAGS, PACKAGES, local_modules, this_interpreter
 
 _IMPORTS = """
 import ipykernel.debugger, ipykernel.kernelapp, ipykernel.ipkernel, matplotlib_inline.backend_inline, site

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from labmates.budgets.ledger import Ledger
 from labmates.budgets.prices import PriceList
@@ -27,6 +27,7 @@ from labmates.records.events import Event, LLMCallEvent, ScoreEvent
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
 from labmates.studies.runs import check_salt
+from labmates.util.grouping import grouped
 from labmates.workflows.calls.assessing import (
     Assessment,
     Judging,
@@ -54,19 +55,12 @@ class JudgingUsage:
 
 def judging_usage(events: Iterable[Event]) -> list[JudgingUsage]:
     """The usage of each judge, in order of appearance."""
-    used: dict[str, JudgingUsage] = {}
-    for event in events:
-        if event.type == "judge_call":
-            before = used.get(event.judge, JudgingUsage(event.judge))
-            used[event.judge] = JudgingUsage(
-                event.judge,
-                before.calls + 1,
-                before.input_tokens + event.input_tokens,
-                before.output_tokens + event.output_tokens,
-                before.reasoning_tokens + event.reasoning_tokens,
-                before.cost + event.cost,
-            )
-    return list(used.values())
+    calls = grouped((event.judge, event) for event in events if event.type == "judge_call")
+    sums = [each.name for each in fields(JudgingUsage)[2:]]
+    return [
+        JudgingUsage(judge, len(mine), *(sum(getattr(call, name) for call in mine) for name in sums))
+        for judge, mine in calls.items()
+    ]
 
 
 @dataclass

@@ -78,7 +78,6 @@ async def work_on_ray(
     *,
     workers: int,
     address: str | None = None,
-    settings: RunSettings | None = None,
     stop_signal: StopSignal | None = None,
     notify: Callable[[str], None] | None = None,
 ) -> int:
@@ -87,13 +86,13 @@ async def work_on_ray(
     Each worker takes one processor and its share of the nodes' sandboxes: the largest share with room for all workers,
     within the settings. If there is no room for all, some workers wait. The study is in the store at `url`, which all
     workers can reach. `address` is ``HOST:PORT`` of a cluster with this machine as a node, or ``auto`` for the cluster
-    on this machine; without one, an existing connection is used, else a local Ray is started. `settings` override the
-    study's. The stop signal ends running runs at their next step. Raises `MissingExtraError` if Ray is not installed;
+    on this machine; without one, an existing connection is used, else a local Ray is started. The stop
+    signal ends running runs at their next step. Raises `MissingExtraError` if Ray is not installed;
     `UsageError` if the cluster is unreachable, has no sandboxes or can't use the store, or the runs can't be executed;
     `LabmatesError` if workers fail; the study can be resumed; `asyncio.CancelledError` if cancelled, after the workers
     have left.
     """
-    settings = settings or spec.settings()
+    settings = spec.settings()
     sandboxes = settings.max_sandboxes or default_sandboxes()
     store = await asyncio.to_thread(Store, url, must_exist=True)
     connection = ExitStack()

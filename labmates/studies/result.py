@@ -12,7 +12,7 @@ from markupsafe import Markup
 from labmates.errors import unknown_name
 from labmates.records.bodies import Bodies, Value
 from labmates.records.events import ArtifactEvent, Event, LLMCallEvent, MessageEvent, ScoreEvent, ToolCallEvent
-from labmates.records.message_rows import new_messages
+from labmates.records.frames import new_messages
 from labmates.records.run import RunRecord
 from labmates.records.store import Store
 from labmates.workflows.protocol.experiment import EXPERIMENTS, condition_of

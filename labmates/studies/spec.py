@@ -202,25 +202,24 @@ def _with_named(spec: StudySpec) -> StudySpec:
 
 
 def each_condition(
-    spec: StudySpec,
-    source: Source | None = None,
-    catalog: Catalog | None = None,
-    seen: set[int] | None = None,
+    spec: StudySpec, source: Source | None = None, catalog: Catalog | None = None
 ) -> Iterator[tuple[str, Condition]]:
     """Yield the distinct conditions of a study with their keys, in order of execution.
 
-    `source` gives errors their line; `catalog` collects the connections of models; `seen` collects the keys, as
-    integers, which take half the memory of texts. Raises `UsageError` if a combination of parameters is not a
-    condition, or there are none or far too many.
+    `source` gives errors their line; `catalog` collects the connections of models. Raises `UsageError` if a combination
+    of parameters is not a condition, or there are none or far too many.
     """
-    for key, condition, _ in each_cell(spec, source, catalog, set() if seen is None else seen):
+    for key, condition, _ in each_cell(spec, source, catalog, set()):
         yield key, condition
 
 
 def each_cell(
     spec: StudySpec, source: Source | None, catalog: Catalog | None, seen: set[int]
 ) -> Iterator[tuple[str, Condition, dict[str, Any]]]:
-    """Yield distinct conditions with their keys and their values as JSON data; see `each_condition`."""
+    """Yield distinct conditions with their keys and their values as JSON data; see `each_condition`.
+
+    `seen` collects the keys, as integers, which take half the memory of texts.
+    """
     for condition in checked_conditions(spec, source, catalog or spec.catalog()):
         data = condition.model_dump(mode="json")
         key = condition.key_of(data)

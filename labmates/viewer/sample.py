@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.parse import quote
 
-from labmates.records.upgrade import upgrade_store
+from labmates.records.migrations import upgrade_store
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import pytest
 
 from labmates.sandboxes import process
 from labmates.sandboxes.base import SandboxError
-from labmates.sandboxes.libraries import LIBRARIES
+from labmates.sandboxes.interpreter import LIBRARIES
 from labmates.sandboxes.session import KernelBackend, KernelSandbox
 from tests.sandboxes.memory import peak_memory, reset_peak_memory
 

@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from labmates.sandboxes.interpreter import FLAGS, this_interpreter
-from labmates.sandboxes.libraries import LIBRARIES
+from labmates.sandboxes.interpreter import FLAGS, LIBRARIES, this_interpreter
 from labmates.sandboxes.local import local_environment
 from labmates.sandboxes.session import KernelBackend
 from labmates.sandboxes.warmup import warm_up

@@ -24,7 +24,7 @@ from labmates.sandboxes.image.base import examine_base, get_base, run_once
 from labmates.sandboxes.image.build import Recipe, make_image
 from labmates.sandboxes.image.names import KIND_LABEL, packages_tag
 from labmates.sandboxes.image.wheels import Target, download_wheels, pinned_packages
-from labmates.sandboxes.libraries import PACKAGES
+from labmates.sandboxes.interpreter import PACKAGES
 from tests.support.docker_engine import fake_engine
 
 CONSTRAINTS = Path(__file__).parents[2] / "requirements" / "constraints.txt"

@@ -15,8 +15,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from labmates.sandboxes import bubblewrap, local
-from labmates.sandboxes.interpreter import FLAGS, this_interpreter
-from labmates.sandboxes.libraries import local_modules
+from labmates.sandboxes.interpreter import FLAGS, local_modules, this_interpreter
 from labmates.sandboxes.warmup import warm_up
 from tests.support.shared import FOLDER, shared_server
 

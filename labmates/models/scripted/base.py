@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from langchain_core.language_models import LangSmithParams
 from langchain_core.messages import AIMessage, BaseMessage, InvalidToolCall, ToolCall
 from langchain_core.outputs import ChatGeneration, ChatResult
@@ -137,7 +136,7 @@ def make_reply(draft: Draft, heard: Heard, model: str) -> AIMessage:
             cut = True
             if left is None or estimate_tokens(wanted.name) >= left:
                 break
-            arguments = _cut_arguments(wanted.name, arguments, left)
+            arguments = cut_to_tokens(wanted.name + arguments, left)[len(wanted.name) :]
         used += call_tokens(wanted.name, arguments)
         id_ = f"call_{len(heard.messages)}_{place}" if wanted.id is None else wanted.id
         parsed = _parse(arguments)
@@ -175,10 +174,6 @@ def _cut_content(
         return content, tokens
     text = cut_to_tokens(text, limit)
     return text, estimate_tokens(text)
-
-
-def _cut_arguments(name: str, arguments: str, limit: int) -> str:
-    return cut_to_tokens(name + arguments, limit)[len(name) :]
 
 
 def _parse(arguments: str) -> dict[str, Any] | None:
@@ -232,25 +227,11 @@ class ScriptedModel(DirectChat):
         del stop, kwargs
         return LangSmithParams(ls_provider="scripted", ls_model_name=self.baseline, ls_model_type="chat")
 
-    def _generate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
-        del stop, run_manager
+    def _generate(self, messages: list[BaseMessage], *_: Any, **kwargs: Any) -> ChatResult:
         return self._answer(messages, **kwargs)
 
-    async def _agenerate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: AsyncCallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
+    async def _agenerate(self, messages: list[BaseMessage], *_: Any, **kwargs: Any) -> ChatResult:
         # Composing takes milliseconds; a thread would cost more.
-        del stop, run_manager
         return self._answer(messages, **kwargs)
 
     def _answer(

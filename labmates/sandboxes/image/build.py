@@ -33,7 +33,7 @@ from labmates.sandboxes.image.names import (
     runner_files,
 )
 from labmates.sandboxes.image.wheels import download_wheels, pinned_packages
-from labmates.sandboxes.libraries import LIBRARIES
+from labmates.sandboxes.interpreter import LIBRARIES
 
 if TYPE_CHECKING:
     from docker import DockerClient

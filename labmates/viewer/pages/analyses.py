@@ -73,7 +73,10 @@ def analyses_page(
         answers=answers,
         ended=progress["counts"].of(*ENDED) if runs is None else len(ended),
         has_reports=any(kind in EXPERIMENTS and EXPERIMENTS.get(kind).report for kind in kinds),
-        analyses={each: (analysis.title, _first_line(analysis)) for each, (analysis, *_) in offered.items()},
+        analyses={
+            each: (analysis.title, (getdoc(analysis.compute) or "").partition("\n")[0])
+            for each, (analysis, *_) in offered.items()
+        },
         chosen=name,
         sections=sections,
         results="" if name or runs is None else results_section(store, study, runs, query, links),
@@ -175,7 +178,3 @@ def _of_result(result: Result) -> Iterator[Section]:
     for place, (heading, remarks) in enumerate(result.remarks.items()):
         if remarks:
             yield Section(f"remarks-{place}", heading, tuple[Body, ...](remarks))
-
-
-def _first_line(analysis: Analysis[Any]) -> str:
-    return (getdoc(analysis.compute) or "").partition("\n")[0]

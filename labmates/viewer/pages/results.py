@@ -100,15 +100,15 @@ class Results:
                 group.append(run)
             failed[place] += run.status == "failed"
         filled = {place: group for place, group in groups.items() if group}
-        estimates = self._estimates(list(filled.values()))
-        low, high = self._scale(estimates)
+        means = [mean for mean in estimates(list(filled.values()), self.metric, self._costs) if mean is not None]
+        low, high = self._scale(means)
         cells = {
             place: Crossing(
                 estimate,
                 min(1.0, max(0.0, (estimate.value - low) / (high - low))) if high > low else 1.0,
                 keys if len(keys := tuple(dict.fromkeys(run.key for run in group))) <= _MOST_KEYS else (),
             )
-            for (place, group), estimate in zip(filled.items(), estimates, strict=True)
+            for (place, group), estimate in zip(filled.items(), means, strict=True)
         }
         orders = [tuple(dict.fromkeys(place[axis] for place in groups)) for axis in range(3)]
         return [
@@ -127,9 +127,6 @@ class Results:
         ended = [run for run in self.runs if run.status in ENDED]
         metrics = EXPERIMENTS.get(self.kind).headline if self.kind in EXPERIMENTS else ()
         return list(headline_figures(self.kind, ended, cells(ended, metrics), by_model(ended, metrics)))
-
-    def _estimates(self, groups: Sequence[Sequence[RunRecord]]) -> list[Estimate]:
-        return [mean for mean in estimates(groups, self.metric, self._costs) if mean is not None]
 
     def _scale(self, estimates: Sequence[Estimate]) -> tuple[float, float]:
         """The bounds of the metric's domain; without bounds, those of the means."""

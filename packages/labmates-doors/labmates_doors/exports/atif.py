@@ -16,7 +16,7 @@ from typing import Any, Final
 from labmates._version import __version__
 from labmates.errors import UsageError
 from labmates.records.events import LLMCallEvent, ScoreEvent, ToolCallEvent
-from labmates.records.message_rows import new_messages
+from labmates.records.frames import new_messages
 from labmates.records.run import RunRecord
 from labmates.records.store import Store
 from labmates.util.grouping import grouped
