@@ -131,7 +131,7 @@ constraints:
 
 # What the sandbox's image holds: the packages that agents' code relies on, in the versions of the constraints.
 image-requirements:
-	names=$$($(BIN)/python -c 'from labmates.sandboxes.libraries import PACKAGES; print(*PACKAGES)') && printf '%s\n' $$names \
+	names=$$($(BIN)/python -c 'from labmates.sandboxes.interpreter import PACKAGES; print(*PACKAGES)') && printf '%s\n' $$names \
 		| $(BIN)/uv pip compile - --constraints $(CONSTRAINTS) --universal --python-version 3.11 --no-emit-index-url \
 		--no-annotate --quiet --custom-compile-command "make image-requirements" --output-file $(IMAGE_REQUIREMENTS)
 

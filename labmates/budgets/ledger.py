@@ -167,6 +167,10 @@ class Ledger:
 
     Attributes
     ----------
+    available
+        The pool less all charges and holds, in micro-dollars.
+    spent
+        The sum of all charges.
     lock
         To hold while reading several figures that must be consistent.
     """
@@ -178,9 +182,9 @@ class Ledger:
         self.lock = RLock()
         self._journal: list[JournalLine] = [JournalLine("deposit", amount=total)]
         self._longest = longest
-        self._available = total
+        self.available = total
         self._held: dict[int, Reservation] = {}
-        self._spent = 0
+        self.spent = 0
         self._number = 0
         self._waiters: list[Callable[[], None]] = []
 
@@ -191,23 +195,13 @@ class Ledger:
             return tuple(self._journal)
 
     @property
-    def available(self) -> int:
-        """The pool less all charges and holds, in micro-dollars."""
-        return self._available
-
-    @property
-    def spent(self) -> int:
-        """The sum of all charges."""
-        return self._spent
-
-    @property
     def remaining(self) -> int:
         """The pool less all charges; holds are not subtracted."""
         return self.total - self.spent
 
     def left(self, share: Share) -> int:
         """The available funds of a share, in micro-dollars."""
-        return max(0, min(self._available, share.left))
+        return max(0, min(self.available, share.left))
 
     def reserve(self, amount: int, *, call: str, member: str, share: Share | None = None) -> Reservation:
         """Hold `amount` micro-dollars for a call, or record that it is refused.
@@ -222,9 +216,9 @@ class Ledger:
         if amount < 0:
             raise ValueError("a reservation can't be negative")
         with self.lock:
-            if amount > self._available:
+            if amount > self.available:
                 self.refuse(member, call)
-                raise InsufficientFundsError(f"the pool has {self._available} micro-dollars available, not {amount}")
+                raise InsufficientFundsError(f"the pool has {self.available} micro-dollars available, not {amount}")
             if share is not None and amount > share.left:
                 self.refuse(member, call)
                 raise InsufficientFundsError(f"the share has {share.left} micro-dollars left, not {amount}")
@@ -286,8 +280,8 @@ class Ledger:
     def _charge(
         self, cost: int, call: str, member: str, share: Share | None, usage: Usage = NO_USAGE, note: str = ""
     ) -> JournalLine:
-        paid = min(cost, self._available)
-        self._spent += paid
+        paid = min(cost, self.available)
+        self.spent += paid
         if share is not None:
             share.charge(member, paid)
         line = JournalLine(
@@ -308,7 +302,7 @@ class Ledger:
 
     def _write(self, line: JournalLine) -> None:
         self._journal.append(line)
-        self._available += line.amount
+        self.available += line.amount
         if self._longest is not None and len(self._journal) > self._longest:
             older = self._journal[: self._longest // 2 + 1]
             left = sum(line.amount for line in older)

@@ -30,7 +30,7 @@ OWN = {
     "fork": ("labmates.cli.fork:fork", "Branch a run at an event, with something changed."),
     "blame": ("labmates.cli.fork:blame", "Find the seat of a run or study that lost the credit."),
     "compare": ("labmates.cli.analyses:COMPARE", "Test whether conditions differ, and by how much."),
-    "judge": ("labmates.cli.judge:JUDGE_COMMAND", "Judge ended runs."),
+    "judge": ("labmates.cli.catalogue.judges:JUDGE_COMMAND", "Judge ended runs."),
     "analyze": ("labmates.cli.analyses:analyze", "Analyse the runs in a store."),
     "report": ("labmates.cli.export:report", "Write a study's results as one self-contained HTML page."),
     "export": ("labmates.cli.export:export", "Write a study or runs: as a table, or for another program."),

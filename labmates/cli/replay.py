@@ -47,20 +47,10 @@ def replay(run_id: str, sandbox: str | None, as_json: bool, store: str | None) -
     if replayed is None:
         return 130
     if as_json:
-        print_json(
-            {
-                "id": replayed.run.id,
-                "same": replayed.is_same,
-                "follows": replayed.follows,
-                "whole": replayed.is_whole,
-                "compared": dict(replayed.compared),
-                "left_out": dict(replayed.left_out),
-                "taken_over": replayed.taken_over,
-                "differences": [asdict(one) for one in replayed.differences],
-                "ran": replayed.ran,
-                "cells": [asdict(one) for one in replayed.cells],
-            }
-        )
+        told = {name: getattr(replayed, name) for name in ("follows", "compared", "left_out", "taken_over", "ran")}
+        listed = {name: list(map(asdict, getattr(replayed, name))) for name in ("differences", "cells")}
+        ends = {"id": replayed.run.id, "same": replayed.is_same, "whole": replayed.is_whole}
+        print_json({**ends, **told, **listed})
     else:
         _print(replayed)
     return 0 if replayed.is_same else OTHER_CELLS if replayed.follows else 1

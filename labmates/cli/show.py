@@ -133,7 +133,9 @@ def show(
         if report or artifact:
             text = newest_artifact(database, run.id, artifact or REPORT)
             if text is None:
-                raise UsageError(_no_artifact(database, run.id, artifact or REPORT))
+                kept = {event.name for event in database.events(run.id, kind="artifact") if event.type == "artifact"}
+                there = ", ".join(sorted(kept)) or "none"
+                raise UsageError(f"run {run.id} has no artifact '{artifact or REPORT}'; it has: {there}")
             quote(text)
             return 0
         bodies = Bodies(database.bodies(run.id))
@@ -157,11 +159,6 @@ def _tables(store: Store, run: RunRecord) -> Iterable[Table]:
 
     make = EXPERIMENTS.get(run.kind).tables if run.kind in EXPERIMENTS else None
     return () if make is None else make(RunReader(store, run, BodyReader(store, run.id)))
-
-
-def _no_artifact(store: Store, run_id: str, name: str) -> str:
-    names = sorted({event.name for event in store.events(run_id, kind="artifact") if event.type == "artifact"})
-    return f"run {run_id} has no artifact '{name}'; it has: {', '.join(names) or 'none'}"
 
 
 def _prompts(event: LLMCallEvent, bodies: Bodies, shown: set[int], most: int | None) -> None:

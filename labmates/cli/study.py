@@ -179,19 +179,14 @@ def status(study: str | None, store: str | None, as_json: bool) -> None:
 @click.option("--failed", is_flag=True, required=True, expose_value=False, help="Retry failed runs.")
 def retry(study: str | None, store: str | None) -> None:
     """Queue failed runs, so that the next 'labmates study run' resumes them. Their errors stay in the record."""
+    from labmates.records.store import Store
     from labmates.records.studies import retry_failed
 
-    with _open(store) as database:
+    with Store(store, must_exist=True) as database:
         name = stored_study(database.database, study).name
         number = retry_failed(database.database, name)
     again = f" Resume with: labmates study run {study or name}" if number else ""
     say(f"{number} failed runs are in the queue again.{again}")
-
-
-def _open(store: str | None) -> Store:
-    from labmates.records.store import Store
-
-    return Store(store, must_exist=True)
 
 
 def stored_study(database: Database, study: str | None) -> StudyRecord:

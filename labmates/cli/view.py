@@ -1,9 +1,14 @@
-"""``labmates view``: runs in a browser, or as files."""
+"""``labmates view``: runs in a browser, or as files; and the sample store, to try it without running anything."""
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from importlib.resources import as_file, files
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from urllib.parse import quote
 
 import click
 
@@ -55,7 +60,6 @@ def view(
     from labmates.records.store import Store
     from labmates.util.loopback import open_socket
     from labmates.viewer.export import export_pages
-    from labmates.viewer.sample import sample_store
     from labmates.viewer.server import USUAL_PORT, serve
 
     named, runs = store_and_runs(what)
@@ -96,3 +100,18 @@ def store_and_runs(what: tuple[str, ...]) -> tuple[str | None, list[str]]:
 def _tell(address: str) -> None:
     say(address)
     err().print("This address gives access to everything in the store. Stop with Ctrl-C.")
+
+
+@contextmanager
+def sample_store() -> Iterator[str]:
+    """Yield the URL of a temporary, upgraded copy of the sample store."""
+    from labmates.records.migrations import upgrade_store
+
+    with TemporaryDirectory(prefix="labmates-sample-") as folder:
+        path = Path(folder) / "sample.db"
+        with as_file(files("labmates.viewer").joinpath("sample.sqlite")) as packed:
+            shutil.copyfile(packed, path)
+        path.chmod(0o600)
+        url = f"sqlite:///{quote(str(path))}"
+        upgrade_store(url)
+        yield url

@@ -13,7 +13,7 @@ from typing import Any
 from labmates.budgets.tokens import TEXT_BLOCKS, Usage, read_count
 from labmates.models.failures import BrokenReplyError
 from labmates.models.provider_words import reported_cost
-from labmates.models.watching import Piece
+from labmates.models.reply import Piece
 from labmates.util.grouping import grouped
 
 Json = dict[str, Any]

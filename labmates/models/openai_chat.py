@@ -32,8 +32,8 @@ from labmates.models.normalise import read_arguments
 from labmates.models.options import ModelOptions
 from labmates.models.provider_words import COST, reported_cost
 from labmates.models.redact import Redactor
+from labmates.models.reply import LISTENER
 from labmates.models.sending import DirectChat
-from labmates.models.watching import LISTENER
 
 
 class KeepsFields(BaseChatOpenAI):

@@ -20,7 +20,7 @@ from langchain_core.runnables.config import var_child_runnable_config
 from labmates.budgets.budget import CallMeter, free_meter
 from labmates.budgets.tokens import text_of
 from labmates.models.prefix import CACHE_FIELD, Marker
-from labmates.models.watching import LISTENER, Listener, Piece
+from labmates.models.reply import LISTENER, Listener, Piece
 
 ANY_TOOL: Final = "required"
 """The tool choice that forces a call of any tool."""
@@ -120,7 +120,7 @@ def on_the_wire() -> None:
 def per_call(chat: BaseChatModel, body: Mapping[str, Any] | None = None, *, may_stream: bool = False) -> Send:
     """The sender for a chat model that takes all parameters with each call; `body` is added to every request.
 
-    With `may_stream`, a watched reply is streamed; see `labmates.models.watching`.
+    With `may_stream`, a watched reply is streamed; see `labmates.models.reply`.
     """
     streaming = chat.model_copy(update={"disable_streaming": False}) if may_stream else chat
 
@@ -156,7 +156,7 @@ def per_instance(
     Providers' names for these parameters differ in calls, but not in constructors: each pair of values gets an
     instance, and the last few instances are cached. No seed is sent. `marks` adds cache marks unless the server refused
     them. `is_watched` tells that the HTTP client is ours and reports when a request is on the wire. With `may_stream`,
-    a watched reply is streamed; see `labmates.models.watching`.
+    a watched reply is streamed; see `labmates.models.reply`.
     """
     built = lru_cache(maxsize=16)(build)
 

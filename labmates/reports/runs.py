@@ -15,7 +15,7 @@ from labmates.budgets.money import show_dollars
 from labmates.errors import LabmatesError
 from labmates.pages.section import Body, Code, Section
 from labmates.records.digests import digest_of_all
-from labmates.records.run import ENDED, NO_WORK, RunRecord
+from labmates.records.run import ENDED, NO_WORK, RunRecord, usage_sum
 from labmates.reports.results import (
     by_model,
     cells,
@@ -35,6 +35,7 @@ MOST_REASONS = 50
 MOST_CELLS = 400
 """Maximum rows of a table on a page; a note has the number of further rows."""
 BASELINE = "scripted:"
+_SUMS = ("input_tokens", "output_tokens", "reasoning_tokens", "tool_calls", "failed_replies")
 
 
 ENDS = "Completion and failures"
@@ -173,23 +174,18 @@ def usage_table(runs: Sequence[RunRecord], costs: Mapping[str, int]) -> Table:
     """The usage of runs: calls, tokens, money, time, unusable replies."""
     rows = []
     for (kind, models), mine in _grouped(runs).items():
-        usage = [run.usage for run in mine]
-        calls = sum(each.llm_calls for each in usage)
+        used = usage_sum(run.usage for run in mine)
         # Replies of people and programs are not model calls.
-        replies = sum(max(each.llm_calls, each.failed_replies) for each in usage)
+        replies = sum(max(run.usage.llm_calls, run.usage.failed_replies) for run in mine)
         seconds = [run.seconds for run in mine if run.status in ENDED]
         rows.append(
             {
                 "models": models,
                 "kind": kind,
                 "runs": len(mine),
-                "calls": calls,
-                "input_tokens": sum(each.input_tokens for each in usage),
-                "output_tokens": sum(each.output_tokens for each in usage),
-                "reasoning_tokens": sum(each.reasoning_tokens for each in usage),
-                "tool_calls": sum(each.tool_calls for each in usage),
-                "failed_replies": sum(each.failed_replies for each in usage),
-                "failed_reply_share": sum(each.failed_replies for each in usage) / replies if replies else None,
+                "calls": used.llm_calls,
+                **{name: getattr(used, name) for name in _SUMS},
+                "failed_reply_share": used.failed_replies / replies if replies else None,
                 "cost": show_dollars(sum(costs.get(run.id, 0) for run in mine)),
                 "bill": shown_bill(mine),
                 "seconds_per_run": fmean(seconds) if seconds else None,

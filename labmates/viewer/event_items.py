@@ -79,44 +79,33 @@ def items(
     wanted = {number for event in events.values() for number in bodies_of(event)}
     bodies = reader.values(wanted)
     costs = {event.step: event.amount for event in events.values() if isinstance(event, ChargeEvent)}
-    return [
-        _item(reader.run.id, number, event, bodies, links, start, costs, whole)
-        for number, event in events.items()
-        if event.type not in HIDDEN
-    ]
+    most, run_id = LONGEST_CHARS if whole else SHORT_CHARS, reader.run.id
 
+    def item(number: int, event: Event) -> Item:
+        files: list[FileLink] = []
+        figures: tuple[str, ...] = ()
+        if isinstance(event, ToolCallEvent):
+            figures = tuple(links.figure(run_id, body) for body in event.images)
+            files = [
+                FileLink(plain(name), links.file(run_id, number, at)) for at, name in enumerate(event.files, start=1)
+            ]
+        elif isinstance(event, ArtifactEvent):
+            files = [FileLink("as a file", links.file(run_id, number, 0))]
+        cost = costs.get(event.step) if event.type == "llm_call" else None
+        return Item(
+            number=number,
+            event=event,
+            title=plain(cut(title_of(event, bodies), most)),
+            tone=_tone(event),
+            seconds=max(0.0, event.at - start),
+            cost=event.cost if event.type == "judge_call" else cost,
+            texts=tuple(cut_text(text, most) for text in texts_of(event, bodies, whole=whole) if text.body.strip()),
+            figures=figures,
+            files=tuple(files),
+            url=links.event(run_id, number),
+        )
 
-def _item(
-    run_id: str,
-    number: int,
-    event: Event,
-    bodies: Mapping[int, Value],
-    links: Links,
-    start: float,
-    costs: Mapping[str, int],
-    whole: bool,
-) -> Item:
-    most = LONGEST_CHARS if whole else SHORT_CHARS
-    files: list[FileLink] = []
-    figures: tuple[str, ...] = ()
-    if isinstance(event, ToolCallEvent):
-        figures = tuple(links.figure(run_id, body) for body in event.images)
-        files = [FileLink(plain(name), links.file(run_id, number, at)) for at, name in enumerate(event.files, start=1)]
-    elif isinstance(event, ArtifactEvent):
-        files = [FileLink("as a file", links.file(run_id, number, 0))]
-    cost = costs.get(event.step) if event.type == "llm_call" else None
-    return Item(
-        number=number,
-        event=event,
-        title=plain(cut(title_of(event, bodies), most)),
-        tone=_tone(event),
-        seconds=max(0.0, event.at - start),
-        cost=event.cost if event.type == "judge_call" else cost,
-        texts=tuple(cut_text(text, most) for text in texts_of(event, bodies, whole=whole) if text.body.strip()),
-        figures=figures,
-        files=tuple(files),
-        url=links.event(run_id, number),
-    )
+    return [item(number, event) for number, event in events.items() if event.type not in HIDDEN]
 
 
 def texts_of(event: Event, bodies: Mapping[int, Value], *, whole: bool = True) -> Iterator[Text]:

@@ -23,8 +23,8 @@ from labmates.models.endpoints import endpoint_of, known_price
 from labmates.models.errors import ContextOverflowError
 from labmates.models.hub import ModelHub
 from labmates.models.names import parse_model
+from labmates.models.reply import Piece, listening
 from labmates.models.structured import format_of
-from labmates.models.watching import Piece, listening
 from tests.models.conftest import QUICK
 from tests.support.children import Child
 from tests.support.small_model import SMOLLM2

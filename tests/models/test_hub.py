@@ -22,8 +22,7 @@ from labmates.models.errors import EndpointError
 from labmates.models.hub import ModelHub
 from labmates.models.names import name_given
 from labmates.models.options import ModelOptions
-from labmates.models.reply import Reply
-from labmates.models.watching import LISTENER, Piece
+from labmates.models.reply import LISTENER, Piece, Reply
 from labmates.registry import Registry
 from tests.models.conftest import QUICK, Ask
 from tests.support.openai_server import Answer, Call, Json, OpenAIServer, fault

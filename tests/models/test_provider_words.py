@@ -21,7 +21,7 @@ from labmates.models.errors import ContextOverflowError, EndpointError, ModelPau
 from labmates.models.hub import ModelHub
 from labmates.models.options import ModelOptions
 from labmates.models.provider_words import words
-from labmates.models.watching import listening
+from labmates.models.reply import listening
 from tests.models.conftest import QUICK
 from tests.support.anthropic_server import AnthropicServer
 from tests.support.cloud_server import CloudServer

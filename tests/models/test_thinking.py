@@ -19,9 +19,8 @@ from labmates.models.catalog import Catalog
 from labmates.models.hub import ModelHub
 from labmates.models.names import name_given
 from labmates.models.options import ModelOptions
-from labmates.models.reply import Reply
+from labmates.models.reply import Reply, listening
 from labmates.models.settings import Thoughts
-from labmates.models.watching import listening
 from tests.support.openai_server import Answer, Call, Json, OpenAIServer, fault
 from tests.support.thinking import DONE, FAMILIES, NOTE, TOOL, Family
 

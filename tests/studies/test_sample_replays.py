@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from labmates.api import replay
+from labmates.cli.view import sample_store
 from labmates.records.store import Store
-from labmates.viewer.sample import sample_store
 
 
 @pytest.mark.parametrize("model", ["scripted:diligent", "scripted:hasty"])

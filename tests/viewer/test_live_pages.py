@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from labmates.budgets.money import show_dollars
-from labmates.models.watching import LISTENER, Piece
+from labmates.models.reply import LISTENER, Piece
 from labmates.records.claims import Claims
 from labmates.records.events import ApprovalEvent, ChargeEvent, LLMCallEvent
 from labmates.records.run import RunRecord

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from labmates.models.watching import LISTENER, Piece
+from labmates.models.reply import LISTENER, Piece
 from labmates.workflows.people.approval import Answer, Question
 from labmates.workflows.people.live import ask_run, follow_run, live_run, socket_of
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from html import escape
 from pathlib import Path
 
+from labmates.cli.view import sample_store
 from labmates.pages.links import FileLinks
 from labmates.records.store import Store
 from labmates.reports.results import parameters, shown_name, varying
 from labmates.viewer.export import export_pages
-from labmates.viewer.sample import sample_store
 
 
 def write_gallery(folder: Path) -> None:

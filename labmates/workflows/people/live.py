@@ -23,7 +23,7 @@ from stat import S_ISDIR
 from typing import Any, Final, TypeVar, cast
 
 from labmates.errors import UsageError
-from labmates.models.watching import Piece, listening
+from labmates.models.reply import Piece, listening
 from labmates.workflows.people.approval import Answer, Question, read_form
 
 _log = logging.getLogger(__name__)

@@ -14,8 +14,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from labmates.models.marks import CLOSE, OPEN
-from labmates.models.reply import Reply
-from labmates.models.watching import Piece, listening
+from labmates.models.reply import Piece, Reply, listening
 from labmates_doors.protocols.base import Json, Prompt, Protocol, RefusedRequestError, Writer
 
 _MARKS: Final = ("<think>", "<thinking>", "</think>", "</thinking>", "[think]", "[/think]")

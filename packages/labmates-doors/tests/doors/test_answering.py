@@ -12,8 +12,7 @@ import pytest
 from langchain_core.messages import AIMessage
 
 from labmates.budgets.tokens import Usage
-from labmates.models.reply import Reply, ToolCall
-from labmates.models.watching import LISTENER, Piece
+from labmates.models.reply import LISTENER, Piece, Reply, ToolCall
 from labmates_doors.protocols import PROTOCOLS
 from labmates_doors.protocols.answering import Passage
 from labmates_doors.protocols.base import Prompt, Protocol, RefusedRequestError
