@@ -51,6 +51,7 @@ class Purse(Budget):
         self._sharers = sharers
         self._aside = aside
         self._likely = likely
+        self.kept = 0
 
     @property
     def spent(self) -> int:
@@ -76,6 +77,11 @@ class Purse(Budget):
         """Charge the share of an agent from now on; returns the purse itself."""
         self._share = self._shares.get(agent, self._step)
         return self
+
+    def keep(self, amount: int) -> None:
+        """Leave so many micro-dollars of the step's money, `kept`, for what follows it."""
+        self._step.limit += self.kept - amount
+        self.kept = amount
 
     def note(self, amount: int) -> None:
         """Count a replayed charge, which the ledger already holds."""

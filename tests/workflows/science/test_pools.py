@@ -80,19 +80,19 @@ async def test_a_request_is_bought_only_if_its_work_is(sandbox_pool: SandboxPool
     assert any(isinstance(event, RequestEvent) for recorder in recorders for event in recorder.events)
 
 
-async def test_what_a_server_without_a_price_reports_is_told_and_hardly_anything_of_the_pool_is_left(
-    sandbox_pool: SandboxPool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("organisation", "amount"), [("solo", 60_000), ("solo", 130_000), ("pipeline", 16_000)])
+async def test_a_pool_behind_a_server_without_a_price_is_told_truly_and_buys_work(
+    sandbox_pool: SandboxPool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, organisation: str, amount: int
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "none")
+    condition = ScienceCondition(
+        task="anomaly", difficulty="easy", model="openai:m", organisation=organisation, budget=f"{amount / 1e6:.6f}"
+    )
     with OpenAIServer(serve_model(BASELINES.get("talkative")(), latency=0)) as server:
-        options = ModelOptions(base_url=server.base_url)
-        for amount in (60_000, 130_000):
-            condition = ScienceCondition(
-                task="anomaly", difficulty="easy", model="openai:m", organisation="solo", budget=f"{amount / 1e6:.6f}"
-            )
-            one, recorder = await buy(condition, 0, sandbox_pool, Path(tempfile.mkdtemp(dir=tmp_path)), options)
-            assert list(false_lines(recorder, amount)) == []
-            assert amount - one.spent <= 0.05 * amount
+        one, recorder = await buy(condition, 0, sandbox_pool, tmp_path, ModelOptions(base_url=server.base_url))
+    assert list(false_lines(recorder, amount)) == []
+    assert list(idle_purchases(recorder)) == []
+    assert amount - one.spent <= 0.05 * amount
 
 
 @pytest.mark.slow("tests/workflows/science/test_pools.py")

@@ -49,7 +49,7 @@ class Bid(LabStep):
         for seat in run.workers:
             messages = run.opening(seat, bid_order(run, seat, purse.spend_as(seat.id)))
             try:
-                run.check_pays(seat, messages, purse.spent, [seat])
+                purse.keep(run.money_for_work(seat, messages, purse.spent, [seat]))
                 answer = await run.ask(seat, messages, purse, read_bid)
             except InsufficientFundsError:
                 exhausted = exhausted or not purse.is_bound_by_share

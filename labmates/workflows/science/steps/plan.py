@@ -63,11 +63,12 @@ class Plan(LabStep):
                 raise RefusedError(refusal, is_final=is_final)
 
         try:
-            run.check_pays(team.lead, messages, 0, workers)
+            purse.keep(run.money_for_work(team.lead, messages, 0, workers))
             if answer := await run.ask(team.lead, messages, purse, read, accept=accept):
                 (text, tasks), calls = answer
         except InsufficientFundsError:
-            exhausted = not purse.is_bound_by_share
+            # What is kept for the work pays it without a plan.
+            exhausted = not (purse.is_bound_by_share or purse.kept)
             # The paper is always written, from whatever material exists.
             if exhausted and not (ctx.sets_aside and team.artifact == REPORT and writes):
                 return run.unpaid(purse)

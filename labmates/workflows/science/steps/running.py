@@ -11,7 +11,8 @@ from langchain_core.messages import AIMessage, BaseMessage
 from labmates.agents.organisation_parts import Seat, Team
 from labmates.agents.prompts import render
 from labmates.agents.steps import StepKind, find_step
-from labmates.budgets.ledger import InsufficientFundsError
+from labmates.agents.workspace import MOST_PLAN_CHARS
+from labmates.budgets.ledger import LEAST_OUTPUT_TOKENS, InsufficientFundsError
 from labmates.budgets.purse import Purse
 from labmates.models.conversation import Accept, Read
 from labmates.models.objects import UnusableAnswerError
@@ -94,24 +95,31 @@ class StepRun:
         """The cost of a seat's shortest reply, in micro-dollars."""
         return self.ctx.caller.least_cost(self.ctx.speaker(self.team, seat), messages, self.ctx.tools)
 
-    def check_pays(self, seat: Seat, messages: list[BaseMessage], spent: int, workers: Sequence[Seat]) -> None:
-        """Check before a reply that it and then the work of one of the workers can be paid, with `spent` in the step.
+    def money_for_work(self, seat: Seat, messages: list[BaseMessage], spent: int, workers: Sequence[Seat]) -> int:
+        """The money that a reply before the work must leave for it, with `spent` in the step, in micro-dollars.
+
+        It pays a reply of each worker, whose order holds what is said now; in a small pool, all but the shortest reply.
 
         Raises
         ------
         InsufficientFundsError
-            If no worker could be paid afterwards: the reply would buy nothing.
+            If no worker could be paid after the shortest reply: it would buy nothing.
         """
         from labmates.workflows.science.steps.member import work_order
 
         if not any(find_step(name).does == "work" for name in self.phase["steps"]):
-            return
-        rest = self.purse().left - spent - self.least_cost(seat, messages)
+            return 0
+        rest, number = self.purse().left - spent - self.least_cost(seat, messages), len(workers)
+
+        def cost(worker: Seat, purse: Purse, words: int) -> int:
+            planned: Phase = {**self.phase, "plan": "plan " * words}
+            lab = cast(LabState, {**self.lab, "agenda": [planned, *self.lab["agenda"][1:]]})
+            return self.least_cost(worker, self.opening(worker, work_order(self.ctx, lab, worker, purse)))
+
         for worker in workers:
-            purse = self.purse(len(workers)).spend_as(worker.id)
-            order = work_order(self.ctx, self.lab, worker, purse)
-            if min(rest // len(workers), purse.left) >= self.least_cost(worker, self.opening(worker, order)):
-                return
+            purse = self.purse(number).spend_as(worker.id)
+            if min(rest // number, purse.left) >= cost(worker, purse, LEAST_OUTPUT_TOKENS):
+                return min(rest, number * cost(worker, purse, MOST_PLAN_CHARS // len("plan ")))
         why = "nobody could be paid for the work after it"
         lacking(self.ctx, self.place(seat), self.ctx.speaker(self.team, seat), why)
         raise InsufficientFundsError("nobody could be paid for the work")
