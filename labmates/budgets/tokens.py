@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from hashlib import blake2b
 from operator import mul
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -44,7 +45,6 @@ _LEAST_OPAQUE = 64
 _NAMES: Final = ("type", "id", "source", "format", "model_provider", "status")
 """Members of what is attached that are no thoughts."""
 
-_LONGEST_CACHED = 50_000
 _LONGEST_WORD = 32
 _MOST_WORDS = 50_000
 TEMPLATE_TOKENS = 2_048
@@ -76,7 +76,7 @@ def estimate_tokens(text: str) -> int:
     >>> estimate_tokens("The lead writes a plan of five points.")
     9
     """
-    return _estimate(text) if len(text) < _LONGEST_CACHED else _estimate.__wrapped__(text)
+    return _estimate(_Text(text))
 
 
 def estimate_messages(messages: Sequence[BaseMessage], tools: Iterable[Mapping[str, Any]] = ()) -> int:
@@ -120,10 +120,29 @@ def text_of(content: object) -> str:
     return "".join(text for text in texts if isinstance(text, str))
 
 
+class _Text:
+    """A text compared by its digest, as a cache key that does not keep the text."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+    def __hash__(self) -> int:
+        return hash(self._digest)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Text) and other._digest == self._digest
+
+    def take(self) -> str:
+        """The text, which is then forgotten."""
+        text, self._text = self._text, ""
+        return text
+
+
 # Conversations are estimated at every turn, and only their last messages are new.
 @lru_cache(maxsize=4096)
-def _estimate(text: str) -> int:
-    if not text:
+def _estimate(given: _Text) -> int:
+    if not (text := given.take()):
         return 0
     pieces = Counter(PIECE.findall(text))
     weight = sum(map(mul, pieces.values(), map(_WEIGHTS.__getitem__, pieces)), 0.0)

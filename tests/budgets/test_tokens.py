@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import tracemalloc
 
 import pytest
 from hypothesis import given, settings
@@ -77,3 +78,14 @@ def test_messages_tool_calls_and_tools_all_count() -> None:
     assert max(parts) < whole < sum(parts)
     assert estimate_messages(messages, [tool]) > whole + 10
     assert estimate_messages([]) > 0
+
+
+def test_estimated_texts_are_not_kept() -> None:
+    tracemalloc.start()
+    try:
+        for number in range(40):
+            estimate_tokens(f"{number} " + "a" * 40_000)
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 200_000
