@@ -28,7 +28,7 @@ _DICTIONARY_BYTES = 16 * 1024
 """Size of the compression dictionary, made of earlier bodies: messages are short, but repetitive."""
 
 
-_STRETCH = 64
+_STRETCH = 32
 """Number of bodies that are unpacked together: each needs those before it."""
 _MOST_STRETCHES = 8
 """Most unpacked stretches in memory."""
