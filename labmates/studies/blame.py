@@ -97,80 +97,105 @@ def blamed(store: Store, seats: Sequence[Seat], forks: Continuations) -> Result:
     TooFewRunsError
         If no run, or no continuation of a seat, has the primary outcome.
     """
-    ended = forks.ended()
-    runs = list({seat.origin.id: seat.origin for seat in seats}.values())
-    experiment = EXPERIMENTS.get(runs[0].kind)
-    metric = experiment.primary
-    by_name = grouped((seat.name, seat) for seat in seats if metric in seat.origin.metrics)
-    if not by_name:
-        raise TooFewRunsError(f"the run '{runs[0].id}' has no {metric}")
-    domain, costs = experiment.domain_of(metric, [*runs, *ended]), store.costs([each.id for each in ended])
-    credits = _credits(store, [*runs, *ended])
-    level = 1 - (1 - LEVEL) / len(by_name)
-    unit = "data set" if len({run.data_set for run in runs}) >= FEWEST_TOLD else CONTINUATION
+    told = _Told.of(store, seats, forks.ended())
+    found = [told.of_seat(name) for name in told.by_name]
+    found.sort(key=lambda each: -each[0].value)
+    estimates, rows = [each for each, _ in found], [row for _, row in found]
+    is_one = len({seat.origin.id for seat in seats}) == 1
+    columns = [
+        Column("seat"),
+        Column("event", "repeated from event") if is_one else Column("runs"),
+        _BACK,
+        Column("share", "of the lost", form=".0%"),
+        Column("p", form=P),
+        Column("back_n", "n"),
+        Column("dollars"),
+    ]
+    tables = [Table("blame", f"Regained {told.metric}, each seat's work repeated", columns, rows, notes(estimates))]
+    if details := sorted(told.of_findings(), key=lambda each: (each["finding"], -each["back"])):
+        credit = Column("credit", "credit of the run" if is_one else "mean credit")
+        columns = [Column("finding", once=True), credit, Column("seat"), _BACK]
+        tables.append(Table("findings", "Credit regained by finding", columns, details))
+    alt = f"Regained {told.metric} for each seat, with intervals; the table has the numbers."
+    drawing = Drawing("blame", f"Regained {told.metric} by seat", alt, partial(_figure, estimates, rows, told.metric))
+    return Result(tables, [drawing], list(_sentences(estimates, rows, told)))
 
-    def is_usable(each: RunRecord) -> bool:
-        return bool(each.metrics.get(experiment.usable, 1))
 
-    def pairs_of(seat: Seat, values: Mapping[str, float]) -> Iterator[Pair]:
+@dataclass(frozen=True)
+class _Told:
+    """What runs and their continuations tell of seats, all in one primary outcome."""
+
+    metric: str
+    usable: str
+    by_name: Mapping[str, Sequence[Seat]]
+    ended: Sequence[RunRecord]
+    domain: Domain
+    costs: Mapping[str, int]
+    """In micro-dollars, by run."""
+    credits: Mapping[str, Mapping[str, float]]
+    """By run and finding."""
+    unit: str
+
+    @classmethod
+    def of(cls, store: Store, seats: Sequence[Seat], ended: Sequence[RunRecord]) -> _Told:
+        runs = list({seat.origin.id: seat.origin for seat in seats}.values())
+        experiment = EXPERIMENTS.get(runs[0].kind)
+        metric = experiment.primary
+        by_name = grouped((seat.name, seat) for seat in seats if metric in seat.origin.metrics)
+        if not by_name:
+            raise TooFewRunsError(f"the run '{runs[0].id}' has no {metric}")
+        return cls(
+            metric,
+            experiment.usable,
+            by_name,
+            ended,
+            experiment.domain_of(metric, [*runs, *ended]),
+            store.costs([each.id for each in ended]),
+            _credits(store, [*runs, *ended]),
+            "data set" if len({run.data_set for run in runs}) >= FEWEST_TOLD else CONTINUATION,
+        )
+
+    def of_seat(self, name: str) -> tuple[Estimate, dict[str, Any]]:
+        """What comes back of the outcome, and its row of the table."""
+        some = self.by_name[name]
+        values = {each.id: each.metrics[self.metric] for each in self.ended if self.metric in each.metrics}
+        if (shown := self._back(some, values, self.domain)) is None:
+            raise TooFewRunsError(f"no continuation of the seat {name} has the metric {self.metric}")
+        lost = self.domain.high - fmean(seat.origin.metrics[self.metric] for seat in some)
+        share = shown.value / lost if 0 < lost < math.inf else None
+        spent = sum(self.costs[each.id] for each in self.ended if any(side.has(each) for side in branches_of(some)))
+        row = {"seat": name, "runs": len(some), "event": some[0].anew.run.taken_over, "share": share}
+        return shown, {**row, "dollars": spent / 1e6, **shown.row("back"), "p": shown.p}
+
+    def of_findings(self) -> Iterator[dict[str, Any]]:
+        """Rows of what comes back of the credit of each finding that lost some."""
+        for name, some in self.by_name.items():
+            found = grouped(item for seat in some for item in self.credits[seat.origin.id].items())
+            for finding, credit in ((finding, fmean(each)) for finding, each in found.items()):
+                having = [seat for seat in some if finding in self.credits[seat.origin.id]]
+                values = {each.id: self.credits[each.id].get(finding, 0.0) for each in self.ended}
+                if credit < 1 and (part := self._back(having, values, SHARE)) is not None and part.value:
+                    yield {"finding": finding, "credit": credit, "seat": name, **part.row("back")}
+
+    def _back(self, seats: Sequence[Seat], values: Mapping[str, float], domain: Domain) -> Estimate | None:
+        """What comes back of `values` by run, with an interval and p that hold for all seats; None without a pair."""
+        pairs = [pair for seat in seats for pair in self._pairs(seat, values)]
+        if not pairs:
+            return None
+        shown = difference(pairs, domain.difference(), (), 1 - (1 - LEVEL) / len(self.by_name))
+        return replace(shown, p=None if shown.p is None else min(1.0, shown.p * len(self.by_name)))
+
+    def _pairs(self, seat: Seat, values: Mapping[str, float]) -> Iterator[Pair]:
         anew, handed_over = (
-            {each.continuation: each for each in ended if side.has(each) and each.id in values}
+            {each.continuation: each for each in self.ended if side.has(each) and each.id in values}
             for side in (seat.anew, seat.handed_over)
         )
         task, data = seat.origin.data_set
         for number, one in anew.items():
             if other := handed_over.get(number):
-                block = f"{seat.origin.id}#{number}" if unit == CONTINUATION else data
-                usable = all(map(is_usable, (one, other)))
+                block = f"{seat.origin.id}#{number}" if self.unit == CONTINUATION else data
+                usable = all(each.metrics.get(self.usable, 1) for each in (one, other))
                 yield Pair(task, block, "", values[one.id] - values[other.id], usable)
-
-    def back(some: Sequence[Seat], values: Mapping[str, float], domain: Domain) -> Estimate | None:
-        pairs = [pair for seat in some for pair in pairs_of(seat, values)]
-        if not pairs:
-            return None
-        shown = difference(pairs, domain.difference(), (), level)
-        return replace(shown, p=None if shown.p is None else min(1.0, shown.p * len(by_name)))
-
-    values = {each.id: each.metrics[metric] for each in ended if metric in each.metrics}
-    rows, details = [], []
-    for name, some in by_name.items():
-        if (shown := back(some, values, domain)) is None:
-            raise TooFewRunsError(f"no continuation of the seat {name} has the metric {metric}")
-        lost = domain.high - fmean(seat.origin.metrics[metric] for seat in some)
-        share = shown.value / lost if 0 < lost < math.inf else None
-        sides = [side for seat in some for side in (seat.anew, seat.handed_over)]
-        spent = sum(costs[each.id] for each in ended if any(side.has(each) for side in sides))
-        row = {"seat": name, "runs": len(some), "event": some[0].anew.run.taken_over, "share": share}
-        rows.append((shown, {**row, "dollars": spent / 1e6, **shown.row("back"), "p": shown.p}))
-        found = grouped(item for seat in some for item in credits[seat.origin.id].items())
-        for finding, credit in ((finding, fmean(each)) for finding, each in found.items()):
-            having = [seat for seat in some if finding in credits[seat.origin.id]]
-            of_runs = {each.id: credits[each.id].get(finding, 0.0) for each in ended}
-            if credit < 1 and (part := back(having, of_runs, SHARE)) is not None and part.value:
-                details.append({"finding": finding, "credit": credit, "seat": name, **part.row("back")})
-    rows.sort(key=lambda each: -each[0].value)
-    details.sort(key=lambda each: (each["finding"], -each["back"]))
-    estimates, cells = [each for each, _ in rows], [row for _, row in rows]
-    columns = [
-        Column("seat"),
-        Column("event", "repeated from event") if len(runs) == 1 else Column("runs"),
-        _BACK,
-        Column("share", "of the lost", form=".0%"),
-    ]
-    columns += [Column("p", form=P), Column("back_n", "n"), Column("dollars")]
-    title = f"Regained {metric}, each seat's work repeated"
-    tables = [Table("blame", title, columns, cells, notes(estimates))]
-    if details:
-        columns = [
-            Column("finding", once=True),
-            Column("credit", "credit of the run" if len(runs) == 1 else "mean credit"),
-            Column("seat"),
-            _BACK,
-        ]
-        tables.append(Table("findings", "Credit regained by finding", columns, details))
-    alt = f"Regained {metric} for each seat, with intervals; the table has the numbers."
-    drawing = Drawing("blame", f"Regained {metric} by seat", alt, partial(_figure, estimates, cells, metric))
-    return Result(tables, [drawing], list(_sentences(estimates, cells, metric, unit, sum(costs.values()))))
 
 
 _BACK: Final = Column("back", "regained", form="+.3f", shows="both")
@@ -184,14 +209,12 @@ def _credits(store: Store, runs: Sequence[RunRecord]) -> dict[str, dict[str, flo
     return found
 
 
-def _sentences(
-    estimates: Sequence[Estimate], rows: Sequence[Mapping[str, Any]], metric: str, unit: str, spent: int
-) -> Iterator[str]:
+def _sentences(estimates: Sequence[Estimate], rows: Sequence[Mapping[str, Any]], told: _Told) -> Iterator[str]:
     shown, row = estimates[0], rows[0]
     low, high = shown.low, shown.high
     ends = "" if low is None or high is None else f" [{low:+.2f}, {high:+.2f}]"
     share = "" if row["share"] is None else f", {row['share']:.0%} of what was lost"
-    size = f"{shown.value:+.2f}{ends} in {metric}{share}, {shown.n} {unit}{'s' * (shown.n > 1)}"
+    size = f"{shown.value:+.2f}{ends} in {told.metric}{share}, {shown.n} {told.unit}{'s' * (shown.n > 1)}"
     if low is not None and low > 0:
         yield f"{row['seat']} lost the most: repeating its work regains {size}."
     else:
@@ -200,7 +223,7 @@ def _sentences(
         yield f"Repeating the work of {', '.join(also)} regains some, too."
     yield (
         "A seat is compared with what it handed over, both continued by the same models; intervals and p are "
-        f"simultaneous for {len(rows)} seats. Finding this out cost {show_dollars(spent)}."
+        f"simultaneous for {len(rows)} seats. Finding this out cost {show_dollars(sum(told.costs.values()))}."
     )
 
 
