@@ -110,12 +110,15 @@ def more_blocks(
 
 def fewest(enough: Callable[[int], bool], low: int, most: int) -> int | None:
     """The smallest number above `low` that is enough, if all larger ones are; None if `most` is not."""
-    if not enough(most):
-        return None
-    while most - low > 1:
-        middle = (low + most) // 2
-        low, most = (low, middle) if enough(middle) else (middle, most)
-    return most
+    step = 1  # doubled, since it costs more to ask about large numbers
+    while not enough(high := min(low + step, most)):
+        if high == most:
+            return None
+        low, step = high, 2 * step
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
 
 
 def is_settled(shown: Estimate, within: float) -> bool:

@@ -20,7 +20,7 @@ from labmates.stats.domains import Domain
 from labmates.stats.intervals import EQUAL, Estimate
 from labmates.stats.metagame import Array, mean_payoffs, metagame
 from labmates.stats.pooled_ratings import mean_rank, pooled_ratings
-from labmates.stats.ratings import ALL_GAMES, Cell, Scale, rate, summarise
+from labmates.stats.ratings import ALL_GAMES, Cell, Scale, Summary, rate, summarise
 from labmates.stats.replicator import AT_REST, replicator_dynamics
 from labmates.workflows.dilemmas.payoff_files import read_cells
 from labmates.workflows.dilemmas.ratings import cells_table, summaries_table
@@ -64,12 +64,14 @@ def test_every_recorded_cell_has_its_ratings(payoffs_file: Path, recorded: dict[
         assert found.rank.tolist() == expected["rank_exact"]
 
 
-def test_means_over_runs_are_those_of_the_published_tables(payoffs_file: Path) -> None:
-    found = {
-        (one.mechanism, one.rating): one
-        for one in summarise(map(rate, read_cells(payoffs_file)))
-        if one.game == ALL_GAMES
-    }
+@pytest.fixture(scope="module")
+def published(payoffs_file: Path) -> list[Summary]:
+    """The summaries of the recorded payoffs."""
+    return list(summarise(map(rate, read_cells(payoffs_file))))
+
+
+def test_means_over_runs_are_those_of_the_published_tables(published: list[Summary]) -> None:
+    found = {(one.mechanism, one.rating): one for one in published if one.game == ALL_GAMES}
     assert found["Mediation", "mean"].average.value == pytest.approx(0.695, abs=5e-4)
     assert found["Repetition", "mean"].average.value == pytest.approx(0.587, abs=5e-4)
     assert [one.value for one in found["Repetition", "fitness"].each] == pytest.approx(
@@ -84,14 +86,13 @@ def test_means_over_runs_are_those_of_the_published_tables(payoffs_file: Path) -
             assert summary.rating == "rank" or one.low < one.high
 
 
-def test_equal_runs_have_no_interval_instead_of_one_without_width(payoffs_file: Path) -> None:
-    summaries = summarise(map(rate, read_cells(payoffs_file)))
-    each = [one for summary in summaries for one in (*summary.each, summary.average)]
+def test_equal_runs_have_no_interval_instead_of_one_without_width(published: list[Summary]) -> None:
+    each = [one for summary in published for one in (*summary.each, summary.average)]
     equal = [one for one in each if one.low is None]
     assert {one.reason for one in equal} == {EQUAL}
-    ratings = [one for summary in summaries if summary.rating != "rank" for one in summary.each]
+    ratings = [one for summary in published if summary.rating != "rank" for one in summary.each]
     assert all(one.high > one.low for one in ratings if one.low is not None and one.high is not None)
-    table = summaries_table(summaries)
+    table = summaries_table(published)
     assert any("2.083 [equal values]" in cell for row in table.cells() for cell in row)
     assert f"No interval: {EQUAL} ({len(equal)})." in table.notes
 

@@ -239,6 +239,7 @@ def test_drawings_are_saved_as_they_look_and_with_their_numbers(
         assert seen.errors == []
 
 
+@pytest.mark.slow("tests/viewer/test_large.py")
 def test_a_long_story_is_walked_by_its_pages(browser: Browser, tmp_path: Path) -> None:
     store = Store(f"sqlite:///{tmp_path}/runs.db")
     run = long_run(store, 1_000)
