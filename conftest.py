@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -96,7 +97,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for mark in item.iter_markers("slow"):
             if not (mark.args and (item.config.rootpath / mark.args[0]).exists()):
                 raise pytest.UsageError(f"{item.nodeid}: slow(QUICK) names the tests that hold its rule, not {mark}")
-        if _shares_fixtures(item) and item.get_closest_marker("xdist_group") is None:
+        is_shared = _shares_fixtures(item) or _keeps_results(getattr(item, "module", None))
+        if is_shared and item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
     items.sort(
         key=lambda item: (item.get_closest_marker("slow") is None, item.get_closest_marker("xdist_group") is None)
@@ -107,6 +109,13 @@ def _shares_fixtures(item: pytest.Item) -> bool:
     """Whether a test uses what is made once per module."""
     fixtures = item._fixtureinfo.name2fixturedefs if isinstance(item, pytest.Function) else {}
     return any(fixture.scope == "module" for versions in fixtures.values() for fixture in versions)
+
+
+@cache
+def _keeps_results(module: ModuleType | None) -> bool:
+    """Whether a module of tests has functions that keep what they return for all tests."""
+    kept = [each.__module__ for each in vars(module).values() if hasattr(each, "cache_info")] if module else []
+    return module is not None and module.__name__ in kept
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
