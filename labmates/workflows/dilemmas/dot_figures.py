@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
+from textwrap import fill
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -83,7 +84,7 @@ class Dots:
         if self.xlim:
             ax.set_xlim(*self.xlim)
         if number == 1:
-            ax.set_xlabel(xlabel, fontsize=8)
+            figure.supxlabel(fill(xlabel, int(_WIDTH / LETTER)), fontsize=7)  # wider than axes beside long names
             return figure
         beside = max(1, int(_WIDTH / (0.5 + LETTER * max(map(len, self.series.values())))))
         style: Any = {"fontsize": 7, "title_fontsize": 8, "frameon": False}

@@ -348,8 +348,8 @@ def test_actions_of_figures_say_what_they_do_and_rows_are_in_order(plays: list[C
 def test_figures_with_intervals_say_so() -> None:
     shares = {"mechanism": "none", "game": "trust", "nash": 0.5}
     frame = pd.DataFrame([{**shares, "nash_low": 0.2, "nash_high": 0.8}])
-    [axes] = dot_figures.shares_dots(frame, dot_figures.DESIGNS, "Designs")[0].figure().axes
-    assert axes.get_xlabel() == "share, with 95 % intervals over runs"
+    figure = dot_figures.shares_dots(frame, dot_figures.DESIGNS, "Designs")[0].figure()
+    assert figure.get_supxlabel() == "share, with 95 % intervals over runs"
 
 
 def test_colours_of_payoffs_tell_all_payoffs_apart() -> None:
