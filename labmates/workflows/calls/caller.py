@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cache, partial
 from itertools import count, takewhile
+from operator import mul
 from typing import Any, Final, TypeVar, Unpack, cast
 
 from langchain_core.messages import BaseMessage
@@ -21,7 +22,7 @@ from labmates.budgets.budget import CallMeter, LostAttempt, Money
 from labmates.budgets.ledger import LEAST_OUTPUT_TOKENS, Ledger
 from labmates.budgets.prices import FREE, Price, PriceList
 from labmates.budgets.purse import Purse
-from labmates.budgets.tokens import estimate_messages, token_bound
+from labmates.budgets.tokens import TEMPLATE_TOKENS, estimate_messages, token_bound
 from labmates.models.attached import for_model
 from labmates.models.conversation import Accept, Conversation, Exchange, Read
 from labmates.models.errors import ContextOverflowError
@@ -48,6 +49,8 @@ LEAST_REPLY: Final = 256
 MOST_SCALE = 2.0
 """Highest correction of an estimate of input by a server's report, which may be wrong."""
 _MARGIN = 1.03
+_ROOM = 1.1
+"""How much more than any before the next prompt may have."""
 _LIMIT_LINE_TOKENS = 32
 """Upper bound of the line that states the limit on a reply."""
 
@@ -62,6 +65,8 @@ class Terms:
         Price for charges.
     billed
         The provider's price; None if unknown.
+    counted
+        Whether the estimate of a call's input is enough to reserve: the price is the provider's, or the model scripted.
     output
         Output limit before funds lower it: the model's, else the condition's.
     window
@@ -72,6 +77,7 @@ class Terms:
 
     price: Price
     billed: Price | None
+    counted: bool
     output: int
     window: int | None
     context: int
@@ -127,6 +133,8 @@ class Caller:
     thoughts: Thoughts = "tools"
     tells_limits: bool = True
     _scales: dict[str, float] = field(default_factory=dict, init=False)
+    # Of an agent's prompts, the most that was reported per estimated token and per byte.
+    _most: dict[str, list[float]] = field(default_factory=dict, init=False)
     _terms: dict[str, Terms] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
@@ -289,20 +297,22 @@ class Caller:
         if speaker.model not in self._terms:
             # Answers in place of a model cost nothing and have no length limit.
             self._terms[speaker.model] = (
-                Terms(FREE, billed=FREE, output=self.max_output_tokens, window=None, context=sys.maxsize)
+                Terms(FREE, billed=FREE, counted=True, output=self.max_output_tokens, window=None, context=sys.maxsize)
                 if speaker.is_outside
                 else self._model_terms(speaker.model)
             )
         return self._terms[speaker.model]
 
     def _model_terms(self, model: str) -> Terms:
-        settings = parse_model(model).settings
+        name = parse_model(model)
+        settings = name.settings
         known = self.hub.context(model)
         given = settings.context_tokens or self.context_tokens
         billed, listed = self.hub.price(model), self.prices.of(model)
         return Terms(
             price=listed if self.lowers_limit or billed is None else billed,
             billed=billed,
+            counted=billed is not None or name.scripted,
             output=settings.max_output_tokens or self.max_output_tokens,
             window=given or known,
             context=given or min(known or CONTEXT_TOKENS, CONTEXT_TOKENS),
@@ -311,8 +321,8 @@ class Caller:
     def _affordable(self, call: Call) -> Call:
         """The call with an affordable output limit, stated in the transcript if necessary.
 
-        A pool of credits reserves an estimate of the prompt's tokens, which learns from reports; a purse in money
-        reserves an upper limit. An upper limit for a pool would leave a third of a small one unspent.
+        A pool of credits reserves an estimate of the prompt's tokens where a bound of money stands behind it, by the
+        provider's price, or there is no provider; all else reserves an upper limit, which learns from reports.
         """
         terms = self._terms_of(call.speaker)
         wanted = call.limit or terms.output
@@ -334,7 +344,15 @@ class Caller:
 
     def _reserved(self, call: Call) -> int:
         """The input tokens to reserve for a call."""
-        return call.inputs if self.lowers_limit else token_bound(call.messages, call.tools)
+        bound, agent = token_bound(call.messages, call.tools), call.speaker.agent
+        if not self.lowers_limit:
+            return bound
+        if self._terms_of(call.speaker).counted:
+            return call.inputs
+        # A bound by bytes alone leaves a third of a small pool unspent. Tokens follow the estimate, or, as some servers
+        # report them, the bytes: what an agent's prompts had most of either is the measure for its next one.
+        by = _measures(call.messages, call.tools)
+        return min(bound, round(_ROOM * max(map(mul, self._most[agent], by)))) if agent in self._most else bound
 
     async def _paid(self, call: Call) -> Exchange:
         """Make a call: the meter reserves before each attempt, and the reply is charged and recorded."""
@@ -377,6 +395,9 @@ class Caller:
         if not usage.estimated and usage.input_tokens and estimated:
             share = usage.input_tokens / estimated
             self._scales[speaker.agent] = min(MOST_SCALE, share if share >= 1 else min(1.0, share * _MARGIN))
+            shares = [usage.input_tokens / size for size in _measures(exchange.sent, tools)]
+            known = self._most.get(speaker.agent, shares)
+            self._most[speaker.agent] = list(map(max, known, shares))
 
     def _told(self, exchange: Exchange) -> Exchange:
         """The exchange without the limit on the reply, if agents are not told of it."""
@@ -432,6 +453,11 @@ class Caller:
         shorter = shorten(call.messages)
         self._events.overflowed(call, is_shortened=shorter is not None)
         return shorter
+
+
+def _measures(messages: Sequence[BaseMessage], tools: Sequence[dict[str, Any]]) -> tuple[int, int]:
+    """The estimated tokens and the bytes of a prompt."""
+    return estimate_messages(messages, tools), token_bound(messages, tools) - TEMPLATE_TOKENS
 
 
 def reply_limit(wanted: int, prompt: int, window: int | None, model: str) -> int:

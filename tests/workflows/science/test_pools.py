@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,12 +16,12 @@ from labmates.agents.organisation_files import BUILT_IN
 from labmates.budgets.visibility import Visibility
 from labmates.models.options import ModelOptions
 from labmates.models.scripted import BASELINES
-from labmates.records.events import LLMCallEvent, RequestEvent
+from labmates.records.events import ChargeEvent, LLMCallEvent, RequestEvent
 from labmates.records.recorder import Recorder
 from labmates.sandboxes.choose import choose_backend
 from labmates.sandboxes.pool import SandboxPool
 from labmates.workflows.science.lab.condition import ScienceCondition
-from tests.support.openai_server import OpenAIServer, serve_model
+from tests.support.openai_server import Answer, Json, OpenAIServer, serve_model
 
 
 @pytest.fixture
@@ -80,7 +82,7 @@ async def test_a_request_is_bought_only_if_its_work_is(sandbox_pool: SandboxPool
     assert any(isinstance(event, RequestEvent) for recorder in recorders for event in recorder.events)
 
 
-@pytest.mark.parametrize(("organisation", "amount"), [("solo", 60_000), ("solo", 130_000), ("pipeline", 16_000)])
+@pytest.mark.parametrize(("organisation", "amount"), [("solo", 16_000), ("solo", 60_000), ("pipeline", 30_000)])
 async def test_a_pool_behind_a_server_without_a_price_is_told_truly_and_buys_work(
     sandbox_pool: SandboxPool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, organisation: str, amount: int
 ) -> None:
@@ -93,6 +95,28 @@ async def test_a_pool_behind_a_server_without_a_price_is_told_truly_and_buys_wor
     assert list(false_lines(recorder, amount)) == []
     assert list(idle_purchases(recorder)) == []
     assert amount - one.spent <= 0.05 * amount
+
+
+@pytest.mark.parametrize(("organisation", "amount"), [("solo", 20_000), ("pipeline", 50_000), ("independent", 50_000)])
+async def test_no_pool_is_overdrawn_behind_a_server_that_reports_as_many_tokens_as_there_can_be(
+    sandbox_pool: SandboxPool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, organisation: str, amount: int
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    behave = serve_model(BASELINES.get("diligent")(), latency=0)
+
+    async def expensive(request: Json, number: int) -> Answer:
+        tokens = len(json.dumps([request["messages"], request.get("tools")], ensure_ascii=False).encode()) + 1_500
+        usage = {"prompt_tokens": tokens, "completion_tokens": request["max_completion_tokens"], "total_tokens": 0}
+        return replace(await behave(request, number), usage=usage)
+
+    condition = ScienceCondition(
+        task="anomaly", difficulty="easy", model="openai:m", organisation=organisation, budget=f"{amount / 1e6:.6f}"
+    )
+    with OpenAIServer(expensive) as server:
+        _, recorder = await buy(condition, 0, sandbox_pool, tmp_path, ModelOptions(base_url=server.base_url))
+    charges = [event for event in recorder.events if isinstance(event, ChargeEvent)]
+    assert charges
+    assert not any(charge.uncovered for charge in charges)
 
 
 @pytest.mark.slow("tests/workflows/science/test_pools.py")
