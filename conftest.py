@@ -78,6 +78,7 @@ def pytest_collection_finish() -> None:
     """Leave what is there by now, which stays to the end, out of all searches for garbage."""
     gc.freeze()
     gc.enable()
+    gc.set_threshold(20_000, 20, 20)
 
 
 def pytest_make_parametrize_id(val: object) -> str | None:

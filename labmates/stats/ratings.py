@@ -185,8 +185,14 @@ def summarise(rated: Iterable[Rated], *, together: Iterable[Rated] | None = None
     cells = list(rated)
     whole = cells if together is None else list(together)
     summaries: list[tuple[str, Summary]] = []
+    pools: dict[tuple[int, ...], dict[str, list[Estimate]]] = {}
+
+    def pool_of(runs: Sequence[Rated]) -> dict[str, list[Estimate]]:
+        same = tuple(map(id, runs))  # a bootstrap takes long: the runs of a game are pooled once
+        return pools[same] if same in pools else pools.setdefault(same, _of_pool(runs))
+
     for models, groups in _by_models(cells).items():
-        of_pool = {key: _of_pool(runs) for key, runs in groups.items()}
+        of_pool = {key: pool_of(runs) for key, runs in groups.items()}
         for rating in RATINGS:
             samples = _samples(groups, rating) if rating in _OF_RUNS else {}
             estimates = {key: list(map(estimate, columns)) for key, columns in samples.items()}
@@ -196,7 +202,7 @@ def summarise(rated: Iterable[Rated], *, together: Iterable[Rated] | None = None
                 summaries.append((game, _summary(what, groups[mechanism, game], each)))
     for models, groups in _by_models(whole).items():
         comparable = {key: runs for key, runs in groups.items() if runs[0].cell.scale is not None}
-        of_pool = {key: pool for key, runs in comparable.items() if (pool := _of_pool(runs))}
+        of_pool = {key: pool for key, runs in comparable.items() if (pool := pool_of(runs))}
         for rating in ("mean", "fitness", "rank"):
             samples = _samples(comparable, rating, normalise=True) if rating in _OF_RUNS else {}
             for mechanism in dict.fromkeys(mechanism for mechanism, _ in comparable):

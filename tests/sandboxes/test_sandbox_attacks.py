@@ -421,14 +421,15 @@ async def living(session: KernelSandbox) -> int:
     return int((await session.run(LIVING)).text)
 
 
-OTHER_BOMB = pytest.mark.slow("tests/sandboxes/test_sandbox_attacks.py")
+OTHER = pytest.mark.slow("tests/sandboxes/test_sandbox_attacks.py")
+"""An attack of a kind that has quicker ones."""
 
 
 @pytest.mark.parametrize(
     "bomb",
-    [pytest.param("import os\nwhile True:\n    try: os.fork()\n    except OSError: pass", marks=OTHER_BOMB),
+    [pytest.param("import os\nwhile True:\n    try: os.fork()\n    except OSError: pass", marks=OTHER),
      pytest.param(
-         "import os, time\nwhile True:\n    try: os.fork()\n    except OSError: time.sleep(0.05)", marks=OTHER_BOMB),
+         "import os, time\nwhile True:\n    try: os.fork()\n    except OSError: time.sleep(0.05)", marks=OTHER),
      "import subprocess\nsubprocess.run(['sh', '-c', 'b() { b | b & }; b'])\nwhile True: pass"],
 )  # fmt: skip
 async def test_a_fork_bomb_that_goes_on_is_ended(isolated: KernelSandbox, neighbour: KernelSandbox, bomb: str) -> None:
@@ -587,7 +588,9 @@ async def test_a_kernel_that_ends_after_its_call_is_noticed(isolated: KernelSand
 
 
 @pytest.mark.usefixtures("short_waits")
-@pytest.mark.parametrize("stopped", ["os.getppid()", "os.getpid()", "-1"])
+@pytest.mark.parametrize(
+    "stopped", [pytest.param("os.getppid()", marks=OTHER), pytest.param("os.getpid()", marks=OTHER), "-1"]
+)
 async def test_stopping_processes_does_not_hold_us_up(
     isolated: KernelSandbox, neighbour: KernelSandbox, stopped: str
 ) -> None:
@@ -665,14 +668,14 @@ async def test_output_of_a_child_is_cut_too(isolated: KernelSandbox) -> None:
 FORGERIES = [
     # The kernel's own way to send, replaced: whatever it says is at most wrong for its own agent.
     "k = get_ipython().kernel\nk.session.send = lambda *a, **k: None\nprint('x')",
-    "k = get_ipython().kernel\nk.session.key = b'other'\nprint('x')",
+    pytest.param("k = get_ipython().kernel\nk.session.key = b'other'\nprint('x')", marks=OTHER),
     "import builtins, sys\nsys.stdout = None\nbuiltins.print = None",
     "k = get_ipython().kernel\nfor _ in range(50): "
     "k.iopub_thread.send_multipart([b'<IDS|MSG>', b'', b'{', b'[', b'', b'\\xff'])",
     "import json\nk = get_ipython().kernel\n"
     "k.session.send(k.iopub_socket, 'display_data', {'data': {'image/png': 'bm90IGEgcG5n'}, 'metadata': {}})",
     "import __main__\nk = get_ipython().kernel\nk.shell.run_cell = None\nk.do_execute = None",
-    "get_ipython().events.callbacks.clear()\nprint('y' * 30_000_000)",
+    pytest.param("get_ipython().events.callbacks.clear()\nprint('y' * 30_000_000)", marks=OTHER),
 ]
 
 

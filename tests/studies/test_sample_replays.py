@@ -9,7 +9,13 @@ from labmates.cli.view import sample_store
 from labmates.records.store import Store
 
 
-@pytest.mark.parametrize("model", ["scripted:diligent", "scripted:hasty"])
+@pytest.mark.parametrize(
+    "model",
+    [
+        "scripted:diligent",
+        pytest.param("scripted:hasty", marks=pytest.mark.slow("tests/studies/test_sample_replays.py")),
+    ],
+)
 def test_science_runs_of_the_sample_store_replay_the_same(model: str) -> None:
     # A difference is a changed prompt or reason of a judge. If it is intended, record the sample again: make sample.
     with sample_store() as url, Store(url, must_exist=True) as store:

@@ -315,24 +315,6 @@ def test_a_model_may_play_twice_with_different_settings(url: str) -> None:
     assert {call.agent for call in plain} == {"scripted:grim?temperature=0.0&reasoning=none"}
 
 
-@pytest.mark.needs("axelrod")
-@pytest.mark.xdist_group("axelrod")  # importing the library takes seconds
-def test_strategies_of_the_library_play_prisoners_dilemmas(url: str) -> None:
-    terms = {"rounds": 6, "memory": 6}
-    runs = [
-        play(url, game="prisoners", mechanism="repetition", terms=terms, entrants=[model, "scripted:defect"])
-        for model in ("scripted:axelrod/TitForTat", "scripted:tit-for-tat")
-    ]
-    assert runs[0].metrics == runs[1].metrics
-    assert runs[0].metrics["failed_decision_rate"] == 0
-    for mechanism in ("none", "reputation"):
-        run = play(url, game="prisoners", mechanism=mechanism, entrants=["scripted:axelrod/Grudger"])
-        assert run.metrics["normalised"] == pytest.approx(1)
-    for other in ({"game": "trust"}, {"game": "prisoners", "mechanism": "contract"}):
-        with pytest.raises(UsageError, match="plays prisoner's dilemmas under none, repetition or reputation"):
-            play(url, entrants=["scripted:axelrod/Grudger"], **other)
-
-
 @contextmanager
 def puppet(compose: Callable[[Heard], str]) -> Iterator[str]:
     class Puppet(ScriptedModel):

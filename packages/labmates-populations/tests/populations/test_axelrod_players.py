@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from functools import cache
 from itertools import combinations_with_replacement
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from labmates.api import arun
 from labmates.errors import MissingExtraError, UsageError
 from labmates.games.iterated.match import Action, Payoffs, Round, turned
 from labmates.games.iterated.strategies import STRATEGIES, generosity
+from labmates.records.run import RunRecord
 from labmates_populations.axelrod_players import check_playable, library, library_action, library_names
 
 pytestmark = [pytest.mark.needs("axelrod"), pytest.mark.xdist_group("axelrod"), pytest.mark.timeout(600)]
@@ -145,3 +150,26 @@ def test_without_the_library_the_extra_is_named(monkeypatch: pytest.MonkeyPatch)
             library_action("TitForTat", [])
     finally:
         library.cache_clear()
+
+
+def test_as_models_they_play_prisoners_dilemmas(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/runs.db"
+
+    def play(**condition: Any) -> RunRecord:
+        [run] = asyncio.run(arun("dilemma", store=url, **condition))
+        assert run.status == "completed", run.error
+        return run
+
+    terms = {"rounds": 6, "memory": 6}
+    runs = [
+        play(game="prisoners", mechanism="repetition", terms=terms, entrants=[model, "scripted:defect"])
+        for model in ("scripted:axelrod/TitForTat", "scripted:tit-for-tat")
+    ]
+    assert runs[0].metrics == runs[1].metrics
+    assert runs[0].metrics["failed_decision_rate"] == 0
+    for mechanism in ("none", "reputation"):
+        run = play(game="prisoners", mechanism=mechanism, entrants=["scripted:axelrod/Grudger"])
+        assert run.metrics["normalised"] == pytest.approx(1)
+    for other in ({"game": "trust"}, {"game": "prisoners", "mechanism": "contract"}):
+        with pytest.raises(UsageError, match="plays prisoner's dilemmas under none, repetition or reputation"):
+            play(entrants=["scripted:axelrod/Grudger"], **other)
