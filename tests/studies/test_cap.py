@@ -218,9 +218,7 @@ async def test_a_cap_counts_what_the_server_says_that_it_costs(store: Store, pri
     play = serve_model(FormFiller(), latency=0)
 
     async def dear(request: Json, number: int) -> Answer:
-        answer = play(request, number)
-        answer = answer if isinstance(answer, Answer) else await answer
-        return replace(answer, usage={"prompt_tokens": 300, "completion_tokens": 9, "cost": 0.25})
+        return replace(await play(request, number), usage={"prompt_tokens": 300, "completion_tokens": 9, "cost": 0.25})
 
     fixed = {"game": "public-goods", "rounds": 1, "group_size": 2, "groups": 1, "max_output_tokens": 128}
     data: Any = {"models": [f"openai:m{price}"], "fixed": fixed, "replicates": 6, "bound": 0.3, "cap": 1}

@@ -407,7 +407,7 @@ def _head(status: int, headers: Mapping[str, str]) -> bytes:
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
 
 
-def serve_model(model: BaseChatModel, latency: float = 0.1) -> Behaviour:
+def serve_model(model: BaseChatModel, latency: float = 0.1) -> Callable[[Json, int], Awaitable[Answer]]:
     """Return the behaviour of a server that runs `model`, answering each request after `latency` seconds.
 
     The model gets the messages, and as keywords the tools, the seed and the limit of the request.

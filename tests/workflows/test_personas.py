@@ -83,8 +83,7 @@ async def test_the_effect_of_a_persona_on_the_lab_is_recovered(store: Store) -> 
 
     async def behave(request: Json, number: int) -> Answer:
         chosen = generous if TEXT in str(request["messages"][0]["content"]) else selfish
-        answer: Answer = await chosen(request, number)  # type: ignore[misc]
-        return answer
+        return await chosen(request, number)
 
     lab: dict[str, Any] = {"task": "ecology", "difficulty": "easy", "max_turns": 1, "deliberation_rounds": 0}
     with OpenAIServer(behave) as server:

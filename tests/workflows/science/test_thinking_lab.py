@@ -38,7 +38,7 @@ def thinker(family: str, returned: Callable[[Json], list[tuple[str, str, Any]]],
         for name, arguments, found in returned(server.requests[number].body):
             if found not in (attach(thought(name, arguments)), {"reasoning_content": ""}):
                 return FAMILIES[family].refusal
-        answer: Answer = await team(request, number)  # type: ignore[misc]
+        answer = await team(request, number)
         if not answer.calls:
             return answer
         arguments = json.dumps(answer.calls[0].arguments)
