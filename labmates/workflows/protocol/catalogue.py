@@ -94,7 +94,10 @@ def verdict(
     rules = list(rules)
     found = [severity for rule in rules for severity, _ in {(one["severity"], one["text"]) for one in rule["problems"]}]
     lines = [line for rule in rules for line in _rule_lines(**rule)]
-    total = f"{'passed' if passed else 'failed'}: {found.count('error')} errors, {found.count('warning')} warnings"
+    errors, warnings = (
+        f"{number} {kind}{'s' * (number != 1)}" for kind in ("error", "warning") for number in [found.count(kind)]
+    )
+    total = f"{'passed' if passed else 'failed'}: {errors}, {warnings}"
     fault = None if passed else f"{name} does not pass the check"
     objects = [{**facts, "passed": passed, "rules": rules}]
     return Result(tables, verdict=[*([head] if head else []), *lines, total], objects=objects, fault=fault)
