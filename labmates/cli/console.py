@@ -1,4 +1,4 @@
-"""Output of the command line, results on standard output and all else on standard error, and its interruption."""
+"""Output of the command line: results on standard output, everything else on standard error."""
 
 from __future__ import annotations
 
@@ -6,18 +6,15 @@ import errno
 import io
 import math
 import os
-import signal
 import sys
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, TextIO
 
 from labmates.util.safe_text import clean as clean
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-    from labmates.workflows.calls.stop_signal import StopSignal
 
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
@@ -105,42 +102,3 @@ def notify(text: str) -> None:
 def complain(text: str) -> None:
     """Write an error message to standard error."""
     sys.stderr.write(f"labmates: {clean(text)}\n")
-
-
-T = TypeVar("T")
-
-STOPPING = "Stopping after calls and code in flight. Press Ctrl-C again to stop at once; nothing is lost."
-
-
-def run_until_stopped(
-    work: Coroutine[Any, Any, T], stop_signal: StopSignal | None = None, notify: Callable[[str], None] | None = None
-) -> T | None:
-    """Run `work` and return its result; None if it was stopped, after the release of its resources.
-
-    The first Ctrl-C pulls the stop signal, so that the work ends by itself, and `notify` reports that; a second Ctrl-C
-    (without a stop signal, the first) stops it at once.
-    """
-    import asyncio
-
-    async def watched() -> T:
-        task = asyncio.current_task()
-        assert task is not None
-        loop = asyncio.get_running_loop()
-
-        def interrupt() -> None:
-            if stop_signal is None or stop_signal.pulled.is_set():
-                loop.remove_signal_handler(signal.SIGINT)  # from now on, Ctrl-C ends the process
-                task.cancel()
-                return
-            stop_signal.pull()
-            if notify is not None:
-                notify(STOPPING)
-
-        loop.add_signal_handler(signal.SIGINT, interrupt)
-        loop.add_signal_handler(signal.SIGTERM, task.cancel)
-        return await work
-
-    try:
-        return asyncio.run(watched())
-    except (KeyboardInterrupt, asyncio.CancelledError):
-        return None

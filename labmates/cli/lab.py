@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from labmates.cli.console import complain, err, notify, run_until_stopped
+from labmates.cli.console import complain, err, notify
+from labmates.cli.interrupt import run_until_stopped
 from labmates.cli.options import flag, flags_of, given, options_of
 from labmates.cli.results import chosen_runs
 from labmates.cli.summary import print_summary

@@ -28,11 +28,11 @@ OWN = {
     "view": ("labmates.cli.view:view", "Browse studies and runs."),
     "replay": ("labmates.cli.replay:replay", "Re-run from the recording without model calls, and compare."),
     "fork": ("labmates.cli.fork:fork", "Branch a run at an event, with something changed."),
-    "blame": ("labmates.cli.fork:blame", "Find the seat of a run or study that lost the credit."),
+    "blame": ("labmates.cli.blame:blame", "Find the seat of a run or study that lost the credit."),
     "compare": ("labmates.cli.analyses:COMPARE", "Test whether conditions differ, and by how much."),
-    "judge": ("labmates.cli.catalogue.judges:JUDGE_COMMAND", "Judge ended runs."),
+    "judge": ("labmates.cli.judge:JUDGE_COMMAND", "Judge ended runs."),
     "analyze": ("labmates.cli.analyses:analyze", "Analyse the runs in a store."),
-    "report": ("labmates.cli.export:report", "Write a study's results as one self-contained HTML page."),
+    "report": ("labmates.cli.report:report", "Write a study's results as one self-contained HTML page."),
     "export": ("labmates.cli.export:export", "Write a study or runs: as a table, or for another program."),
     "tasks": ("labmates.cli.catalogue.tasks:TASKS_COMMAND", "List the tasks, or show, check or create one."),
     "judges": (
@@ -43,7 +43,7 @@ OWN = {
         "labmates.cli.catalogue.models:MODELS_COMMAND",
         "List the scripted baselines and known models, or add, show or check one.",
     ),
-    "store": ("labmates.cli.runs:store", "Check, copy and upgrade databases of runs."),
+    "store": ("labmates.cli.store:store", "Check, copy and upgrade databases of runs."),
     "sandbox": ("labmates.cli.sandbox:sandbox", "Build, check and clean the sandboxes for agents' code."),
 }
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from labmates.cli.common import json_option, store_option, verbose_option
-from labmates.cli.console import notify, print_json, quote, run_until_stopped, say
+from labmates.cli.console import notify, print_json, quote, say
+from labmates.cli.interrupt import run_until_stopped
 from labmates.studies.settings import RunSettings
 
 if TYPE_CHECKING:

@@ -201,7 +201,7 @@ def stored_study(database: Database, study: str | None) -> StudyRecord:
 
 
 def _execute(database: Store, spec: StudySpec, workers: int, executor: str, ray_address: str | None) -> bool:
-    from labmates.cli.console import run_until_stopped
+    from labmates.cli.interrupt import run_until_stopped
     from labmates.cli.progress import following
     from labmates.studies.processes import work_in_processes
     from labmates.studies.study import work_on

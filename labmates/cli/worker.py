@@ -37,7 +37,7 @@ def worker(
     with 'labmates study run'; any number of workers can join, each run is executed by one worker, and workers exit when
     all runs have ended.
     """
-    from labmates.cli.console import run_until_stopped
+    from labmates.cli.interrupt import run_until_stopped
     from labmates.errors import explaining
     from labmates.records.database import PATIENCE_SECONDS
     from labmates.records.store import Store

@@ -100,7 +100,7 @@ def colleague(text: str) -> type[Colleague]:
         if parameter in given:
             raise UsageError(f"the scripted baseline '{name}' has {parameter} twice")
         given[parameter] = _share(name, parameter, value)
-    about = f"Plays and works by a disposition of its own: {text}."
+    about = f"Plays and works by its disposition: {text}."
     made = {"baseline": name, "description": about, "disposition": Disposition(**given), "__doc__": about}
     return type("Colleague", (Colleague,), made)
 

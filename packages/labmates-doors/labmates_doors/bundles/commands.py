@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from labmates.cli.common import SuggestingGroup, json_option, store_option
-from labmates.cli.console import clean, err, out, print_json, run_until_stopped
+from labmates.cli.console import clean, err, out, print_json
+from labmates.cli.interrupt import run_until_stopped
 from labmates.errors import UsageError
 
 if TYPE_CHECKING:

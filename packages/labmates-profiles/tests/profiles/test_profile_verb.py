@@ -30,7 +30,7 @@ def test_a_profile_is_taken_reused_and_topped_up(labmates: Labmates) -> None:
     assert [game["simulations"] for game in after["games"]] == [3, 3]
     assert after["excluded"] is False
     other = labmates("profile", "scripted:random", *QUICK, "--simulations", "2", "--reasoning", "tom", "--json")
-    assert other.err.count("completed") == 4, "another condition has simulations of its own"
+    assert other.err.count("completed") == 4, "another condition has its own simulations"
     seeded = labmates("profile", "scripted:random", *QUICK, "--simulations", "2", "--seed", "5")
     assert seeded.code == 2
     assert "with the seed 0; ask for the same one" in seeded.err
