@@ -1,4 +1,4 @@
-"""Marks that servers leave in replies: reasoning and tool calls within the text, and names of tools with more around.
+"""Marks that servers leave in replies: reasoning and channels within the text, and names of tools with more around.
 
 Models write reasoning and calls between marks of their own, which a server should turn into fields of its protocol.
 Servers without the right parser leave them where they are.
@@ -15,10 +15,7 @@ _UNQUOTED = r"(?!(?<=([`'\"]))(?:</?think(?:ing)?>|\[/?THINK\])\1)"  # who quote
 OPEN = re.compile(_UNQUOTED + r"(?:<think(?:ing)?>|\[THINK\])", re.IGNORECASE)
 CLOSE = re.compile(_UNQUOTED + r"(?:</think(?:ing)?>|\[/THINK\])", re.IGNORECASE)
 
-Written = tuple[str, str]
-"""A call in a text: the name of an offered tool, and its arguments as JSON, which may be broken."""
-
-_MESSAGE, _CALL, _END_OF_CALL = "<|message|>", "<tool_call>", "</tool_call>"
+_MESSAGE = "<|message|>"
 _HEAD = re.compile(
     r"(?:<\|(?:end|call|return)\|>\s{0,9})?(?:<\|start\|>[^<]{0,99})?"
     r"<\|channel\|>([^<]{0,99})(?:<\|constrain\|>[^<]{0,99})?<\|message\|>"
@@ -31,18 +28,6 @@ _BARE = re.compile(r"\A\s*(?:analysis|commentary)(?s:.*)assistant(?:final|commen
 """A reply in channels whose marks were dropped, as special tokens are by some servers."""
 _BARE_HEAD = re.compile(r"(?:\A\s*|assistant)(analysis|commentary|final)( to=[\w.-]+)?(?: ?json(?=\s*\{))?")
 _DECODER = json.JSONDecoder(strict=False)
-_ENDS = ("<|eom_id|>", "<|eot_id|>", "</s>")
-_BEGINNINGS = ("<|python_tag|>", "[TOOL_CALLS]")
-_TAG = re.compile(r"<([\w.-]{1,99})>")
-_GAP = re.compile(r"[\s}]*")
-"""What may follow an object: small models close more braces than they opened."""
-_FENCE = re.compile(r"```\w*\s")
-_NAMED = re.compile(r"([\w.-]+)(?:\[ARGS\])?\s*(\{.*)\Z", re.DOTALL)
-_CALLED = re.compile(r"([\w.-]+)[(:]\s*(\{.*\})\s*\)?", re.DOTALL)
-"""A call as programs write it, with one object, or the tool's name as a title; small models forget to close it."""
-_TRIPLE = re.compile(r'(?<=:)(\s*)"""(.*?)"""', re.DOTALL)
-"""A text in Python's quotes, in which models like to write code."""
-_BROKEN = re.compile(r'\{\s*"name"\s*:\s*"([^"]+)"\s*,\s*"(?:arguments|parameters)"\s*:\s*(\{.*)\Z', re.DOTALL)
 
 
 def meant_tool(name: str, offered: Collection[str]) -> str | None:
@@ -65,70 +50,7 @@ def meant_tool(name: str, offered: Collection[str]) -> str | None:
     return None
 
 
-def written_calls(text: str, offered: Collection[str]) -> tuple[str, list[Written]]:
-    """The text without the tool calls in it, and these calls; the whole text if they are not unambiguous.
-
-    Calls between marks may follow other text, but no text follows them: it would make them examples. Without marks, the
-    text must be nothing but JSON objects, fenced or not, each with the name of an offered tool and its arguments, or
-    ``tool({…})``, or ``tool: {…}``. A tag around one may have the tool's name.
-    """
-    before, *blocks = text.split(_CALL)
-    if blocks:
-        pieces = [block.partition(_END_OF_CALL) for block in blocks]
-        tagged = [not after.strip() and _call_objects(piece.strip(), offered) for piece, _, after in pieces]
-        return (before.strip(), [call for found in tagged for call in found or ()]) if all(tagged) else (text, [])
-    whole = text.strip()
-    for end in _ENDS:
-        whole = whole.removesuffix(end).rstrip()
-    for beginning in _BEGINNINGS:
-        whole = whole.removeprefix(beginning).lstrip()
-    if fence := _FENCE.match(whole):
-        whole = whole[fence.end() :].removesuffix("```").strip()
-    elif "[TOOL_CALLS]" in text and (named := _NAMED.match(whole)) and (tool := meant_tool(named[1], offered)):
-        return "", [(tool, named[2])]
-    if (tag := _TAG.match(whole)) and tag[1] in offered and whole.endswith(end := f"</{tag[1]}>"):
-        whole, offered = whole[tag.end() :].removesuffix(end).strip(), [tag[1]]
-    if (called := _CALLED.fullmatch(whole)) and (tool := meant_tool(called[1], offered)):
-        return "", _call_objects(called[2], [tool]) or [(tool, called[2])]
-    calls = _call_objects(whole, offered)
-    return ("", calls) if calls else (text, [])
-
-
-def _call_objects(text: str, offered: Collection[str]) -> list[Written]:
-    """The calls in JSON objects or a list of them; empty if one is no call of an offered tool, or other text remains.
-
-    Braces may be doubled, as small models repeat those of templates, and more be closed than were opened. Repetitions
-    of a call are one call, also if the reply's limit cut the last one.
-    """
-    text, at = _TRIPLE.sub(lambda match: json.dumps(match[2]), text), 0
-    calls: list[Written | None] = []
-    while at < len(text):
-        doubled = text.startswith("{{", at)
-        try:
-            value, at = _DECODER.raw_decode(text, at + doubled)
-        except (ValueError, RecursionError):
-            if calls and len(set(calls)) == 1 and text[:at].startswith(text[at:]):
-                break
-            broken = _BROKEN.match(text)
-            tool = meant_tool(broken[1], offered) if broken and not calls else None
-            return [(tool, broken[2])] if broken and tool else []
-        gap = _GAP.match(text, at)
-        assert gap is not None
-        at = gap.end()
-        calls += [_call_object(item, offered) for item in (value if isinstance(value, list) else [value])]
-    return [call for call in dict.fromkeys(calls) if call is not None] if None not in calls else []
-
-
-def _call_object(value: object, offered: Collection[str]) -> Written | None:
-    if not isinstance(value, dict) or not isinstance(value.get("name"), str):
-        return None
-    tool, arguments = meant_tool(value["name"], offered), value.get("arguments", value.get("parameters"))
-    if tool is None or not isinstance(arguments, dict | str):
-        return None
-    return tool, arguments if isinstance(arguments, str) else json.dumps(arguments)
-
-
-def split_channels(text: str, offered: Collection[str]) -> tuple[str, str, list[Written]]:
+def split_channels(text: str, offered: Collection[str]) -> tuple[str, str, list[tuple[str, str]]]:
     """Split a reply in the channels of harmony (gpt-oss) into its text, its reasoning and its calls.
 
     A reply in channels begins with the head of a message; marks elsewhere are text. The final channel is text, to the
@@ -141,7 +63,7 @@ def split_channels(text: str, offered: Collection[str]) -> tuple[str, str, list[
     begin, head = 0, _HEAD.match(text, lead.end())
     if head is None:
         return text, "", []
-    answer, thought, calls = "", list[str](), list[Written]()
+    answer, thought, calls = "", list[str](), list[tuple[str, str]]()
     while head is not None:
         recipient = _RECIPIENT.search(text, begin, head.end())
         tool = meant_tool(recipient[1], offered) if recipient else None

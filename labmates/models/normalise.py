@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, count
 from typing import Any, cast
@@ -26,8 +26,9 @@ from labmates.budgets.tokens import (
     token_bound,
 )
 from labmates.models.attached import attachment, on_wire
+from labmates.models.calls_in_text import written_calls
 from labmates.models.completions import reasoning_in
-from labmates.models.marks import meant_tool, split_channels, split_thinking, written_calls
+from labmates.models.marks import meant_tool, split_channels, split_thinking
 from labmates.models.provider_words import FILTERED, FinishMeaning, meaning_of_finish
 from labmates.models.reply import Fault, Finish, Reply, ToolCall
 from labmates.util.safe_text import UnsafeValueError, safe_text, safe_value
@@ -56,7 +57,8 @@ def normalise(
     """
     meaning = meaning_of_finish(message.response_metadata)
     finish = _finish(meaning)
-    offered = [str(tool.get("function", tool).get("name", "")) for tool in tools]
+    schemas = [tool.get("function", tool) for tool in tools]
+    offered = {str(each.get("name", "")): (each.get("parameters") or {}).get("properties", {}) for each in schemas}
     raw = safe_text(text_of(message.content))
     text, reasoning = split_thinking(raw, cut=finish == "length")
     answer, marked = text, raw if reasoning and finish != "length" else ""
@@ -185,7 +187,7 @@ def _reasoning(message: AIMessage) -> str:
     return "\n".join(part.strip() for part in parts)
 
 
-def _begun_calls(message: AIMessage, offered: Sequence[str]) -> tuple[list[_Begun], list[str]]:
+def _begun_calls(message: AIMessage, offered: Collection[str]) -> tuple[list[_Begun], list[str]]:
     """All calls that the model began, complete ones, then invalid ones, and the names that were not offered as sent."""
     sent: list[tuple[Any, Any]] = [(call, read_arguments(call["args"])) for call in message.tool_calls]
     sent += [(call, None) for call in message.invalid_tool_calls]

@@ -22,7 +22,9 @@ from labmates.util.sources import source_hash
 from labmates.workflows.protocol.experiment import EXPERIMENTS, Condition, Experiment, condition_of
 
 _AGENTS: Final = "agents budgets games mechanisms models.scripted tasks workflows"
-_REPLIES: Final = "models.conversation models.marks models.normalise models.objects models.structured"
+_REPLIES: Final = (
+    "models.calls_in_text models.conversation models.marks models.normalise models.objects models.structured"
+)
 _COUNT: Final = tuple(f"labmates.{name}." for name in f"{_AGENTS} {_REPLIES}".split())
 """What results depend on in the core; the rest connects, records, judges, analyses or shows."""
 _APART: Final = tuple(

@@ -6,18 +6,23 @@ import json
 
 import pytest
 
-from labmates.models.marks import meant_tool, split_channels, written_calls
+from labmates.models.calls_in_text import written_calls
+from labmates.models.marks import meant_tool, split_channels
 from tests.models.conftest import Ask
 from tests.support.openai_server import Answer, Call, OpenAIServer
 
 NAMES = ("run_code", "read_artifact", "write_artifact", "mcp__files__read")
-TOOLS = [
-    {"type": "function", "function": {"name": name, "description": "", "parameters": {"type": "object"}}}
-    for name in NAMES
-]
+ARGUMENTS = {"code": {"type": "string"}, "lines": {"anyOf": [{"type": "integer"}, {"type": "null"}]}}
+SCHEMA = {"type": "object", "properties": ARGUMENTS}
+TOOLS = [{"type": "function", "function": {"name": name, "description": "", "parameters": SCHEMA}} for name in NAMES]
 CODE = "df = df.dropna()\nprint(df.describe())"
 CALL = {"name": "run_code", "arguments": {"code": CODE}}
 TEXT = json.dumps(CALL)
+CODE_ALONE = json.dumps(CALL["arguments"])
+QWEN_TAGS = f"<function=run_code>\n<parameter=code>\n{CODE}\n</parameter>\n</function>"
+INVOKED = f'<invoke name="run_code">\n<parameter name="code">{CODE}</parameter>\n</invoke>'
+GLM_TAGS = f"run_code\n<arg_key>code</arg_key>\n<arg_value>{CODE}</arg_value>\n"
+PYTHON = f"run_code(code={CODE!r})"
 
 SENT_NAMES = {
     "run_code<|channel|>commentary": "run_code",
@@ -93,6 +98,38 @@ CALLS_IN_TEXT = {
     "again and again": "\n".join([TEXT] * 4),
     "again and again, until it is cut": "\n".join([TEXT] * 4)[:-9],
     "after thoughts": f"<think>Look first.</think>\n{TEXT}",
+    "as OpenAI records calls": json.dumps({"type": "function", "function": CALL}),
+    "under its name": json.dumps({"run_code": CALL["arguments"]}),
+    "as a tool with args": json.dumps({"tool": "run_code", "args": CALL["arguments"]}),
+    "Qwen's coders": f"<tool_call>\n{QWEN_TAGS}\n</tool_call>",
+    "Qwen's coders, marks taken": QWEN_TAGS,
+    "Llama 3.1": f"<function=run_code>{CODE_ALONE}</function>",
+    "Llama 4": f"<|python_start|>[{PYTHON}]<|python_end|>",
+    "Python": PYTHON,
+    "Python by place": f"run_code({CODE!r})",
+    "Gemma": f"```tool_code\n{PYTHON}\n```",
+    "OLMo": f"<function_calls>\n{PYTHON}\n</function_calls>",
+    "LFM": f"<|tool_call_start|>[{PYTHON}]<|tool_call_end|><|im_end|>",
+    "GLM": f"<tool_call>{GLM_TAGS}</tool_call>",
+    "GLM, marks taken": GLM_TAGS,
+    "Seed": f"<seed:tool_call>\n{QWEN_TAGS}\n</seed:tool_call>",
+    "MiniMax": f"<minimax:tool_call>\n{INVOKED}\n</minimax:tool_call>",
+    "MiniMax, marks taken": INVOKED,
+    "Kimi": "<|tool_calls_section_begin|><|tool_call_begin|>functions.run_code:0<|tool_call_argument_begin|>"
+    f"{CODE_ALONE}<|tool_call_end|><|tool_calls_section_end|>",
+    "DeepSeek R1": "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>run_code\n```json\n"
+    f"{CODE_ALONE}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜><｜end▁of▁sentence｜>",
+    "DeepSeek 3.1": f"<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>run_code<｜tool▁sep｜>{CODE_ALONE}<｜tool▁call▁end｜>"
+    "<｜tool▁calls▁end｜>",
+    "DeepSeek 3.2": '<｜DSML｜function_calls>\n<｜DSML｜invoke name="run_code">\n'
+    f'<｜DSML｜parameter name="code" string="true">{CODE}</｜DSML｜parameter>\n</｜DSML｜invoke>\n'
+    "</｜DSML｜function_calls>",
+    "Granite": f"<|tool_call|>[{TEXT}]",
+    "Command": "<|START_ACTION|>["
+    + json.dumps({"tool_call_id": "0", "tool_name": "run_code", "parameters": CALL["arguments"]})
+    + "]<|END_ACTION|>",
+    "InternLM": f"<|action_start|><|plugin|>{TEXT}<|action_end|>",
+    "Apertus": f"<|tools_prefix|>[{json.dumps({'run_code': CALL['arguments']})}]<|tools_suffix|>",
 }
 
 
@@ -111,6 +148,18 @@ async def test_a_call_that_a_server_left_in_the_text_is_a_call(ask: Ask, case: s
     "text",
     [
         f"I would call {TEXT}",
+        f"I would call {PYTHON}",
+        f"{PYTHON} shows the data.",
+        f"{PYTHON}\nprint(1)",
+        "run_code(code=open('/etc/passwd').read())",
+        "run_code(1, 2, 3)",
+        "run_code(code={1, 2})",
+        "run_code(",
+        json.dumps({"run_code": CODE}),
+        f"{QWEN_TAGS}\nThis shows the data.",
+        "<function=run_code>Look at the data.</function>",
+        "<tool_call>no_tool\n<arg_key>code</arg_key>\n<arg_value>1</arg_value></tool_call>",
+        f"```json\n{TEXT}\n```\nThen:\n```json\n{TEXT}\n```",
         f"run_code({json.dumps(CALL['arguments'])}) shows the data.",
         f"{TEXT}\nThen:\n{TEXT}",
         f"<read_artifact>{TEXT}</read_artifact>",
@@ -157,7 +206,20 @@ async def test_text_beside_a_proper_call_and_text_without_tools_stay_text(ask: A
 OTHER = json.dumps({"name": "read_artifact", "arguments": {}})
 
 
-@pytest.mark.parametrize("text", [f"{TEXT}\n{OTHER}", f"```json\n{{{TEXT}}}\n{{{OTHER}}}\n```", f"[{TEXT}, {OTHER}]"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{TEXT}\n{OTHER}",
+        f"```json\n{{{TEXT}}}\n{{{OTHER}}}\n```",
+        f"```json\n{TEXT}\n```\n\n```json\n{OTHER}\n```",
+        f"[{TEXT}, {OTHER}]",
+        f"[{PYTHON}, read_artifact()]",
+        f"{PYTHON}\nread_artifact()",
+        f"{QWEN_TAGS}\n<function=read_artifact>\n</function>",
+        f"<tool_call>{GLM_TAGS}</tool_call><tool_call>read_artifact</tool_call>",
+        f"[TOOL_CALLS]run_code[ARGS]{CODE_ALONE}[TOOL_CALLS]read_artifact[ARGS]{{}}",
+    ],
+)
 async def test_a_reply_of_several_calls_and_nothing_else_is_these_calls(ask: Ask, text: str) -> None:
     with OpenAIServer(Answer(text=text)) as server:
         reply = await ask(server, tools=TOOLS, max_output_tokens=300)
@@ -178,15 +240,46 @@ async def test_two_marked_calls_after_a_sentence_are_two_calls_and_a_sentence(as
     assert len({call.id for call in reply.tool_calls}) == 2
 
 
+@pytest.mark.parametrize(
+    ("text", "arguments"),
+    [
+        (QWEN_TAGS.replace("<parameter=code>", "<parameter=lines>\n3\n</parameter>\n<parameter=code>"), {"lines": 3}),
+        (INVOKED.replace("</invoke>", '<parameter name="lines">null</parameter></invoke>'), {"lines": None}),
+        (f"<tool_call>{GLM_TAGS}<arg_key>lines</arg_key><arg_value>a few</arg_value></tool_call>", {"lines": "a few"}),
+        (INVOKED.replace('"code"', '"other"'), {"other": CODE, "code": None}),
+    ],
+)
+async def test_a_value_between_tags_is_json_unless_it_may_be_a_text(
+    ask: Ask, text: str, arguments: dict[str, object]
+) -> None:
+    with OpenAIServer(Answer(text=text)) as server:
+        [call] = (await ask(server, tools=TOOLS)).tool_calls
+    assert {"code": None, **call.arguments} == {"code": CODE, **arguments}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '```json\n{"name": "write_artifact", "arguments": {"name": "final_paper", "content": "## Abstr',
+        "<tool_call><function=write_artifact><parameter=name>final_paper</parameter><parameter=content>\n## Abstr",
+        "<tool_call>write_artifact<arg_key>name</arg_key><arg_value>final_paper</arg_value>"
+        "<arg_key>content</arg_key><arg_value>## Abstr",
+        '<|tool_call_begin|>write_artifact:0<|tool_call_argument_begin|>{"name": "final_paper", "content": "## Abstr',
+    ],
+)
 @pytest.mark.parametrize(("finish", "faults"), [("length", ("cut", "cut_tool_call")), ("stop", ("bad_tool_call",))])
-async def test_a_broken_call_in_the_text_is_a_broken_call(ask: Ask, finish: str, faults: tuple[str, ...]) -> None:
-    text = '```json\n{"name": "write_artifact", "arguments": {"name": "final_paper", "content": "## Abstr'
+async def test_a_broken_call_in_the_text_is_a_broken_call(
+    ask: Ask, text: str, finish: str, faults: tuple[str, ...]
+) -> None:
     with OpenAIServer(Answer(text=text, finish=finish)) as server:
         reply = await ask(server, tools=TOOLS)
     assert (reply.text, reply.faults) == ("", faults)
     if finish == "length":
         assert reply.cut_call is not None
-        assert reply.cut_call.arguments == {"name": "final_paper", "content": "## Abstr"}
+        assert {key: str(value).strip() for key, value in reply.cut_call.arguments.items()} == {
+            "name": "final_paper",
+            "content": "## Abstr",
+        }
 
 
 @pytest.mark.parametrize(
@@ -218,9 +311,32 @@ async def test_channels_are_reasoning_and_a_final_text(ask: Ask, text: str, said
     assert reply.faults == (() if said else ("empty",))
 
 
-@pytest.mark.parametrize("mark", ["<|channel|>", "<|message|>", "<tool_call>", "assistant", "{", "```", "to=", " \n"])
+MARKS = (
+    "<|channel|>",
+    "<|message|>",
+    "<tool_call>",
+    "assistant",
+    "{",
+    "```",
+    "to=",
+    " \n",
+    "<parameter=a>",
+    "<｜tool▁sep｜>",
+)
+BEGUN = (
+    "run_code(",
+    "[run_code(",
+    "<function=run_code>",
+    "<arg_key>a</arg_key>",
+    "```\n",
+    "[TOOL_CALLS]",
+    "run_code[ARGS]",
+)
+
+
+@pytest.mark.parametrize("mark", [*MARKS, *BEGUN])
 def test_long_runs_of_marks_hold_no_call(mark: str) -> None:
     for text in (mark * 10_000, f"analysis{mark * 10_000}", "x" * 40_000 + mark):
         assert split_channels(text, NAMES)[2] == []
-        assert written_calls(text, NAMES) == (text, [])
-        assert meant_tool(text, NAMES) is None
+        assert written_calls(text, dict.fromkeys(NAMES, ARGUMENTS)) == (text, [])
+        assert mark in BEGUN or meant_tool(text, NAMES) is None
