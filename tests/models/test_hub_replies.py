@@ -320,10 +320,10 @@ async def test_tools_limit_seed_and_temperature_reach_the_server(ask: Ask) -> No
 
 
 async def test_a_server_that_ignores_the_tools_answers_with_text(ask: Ask) -> None:
-    with OpenAIServer(Answer(text="run_code('1')")) as server:
+    with OpenAIServer(Answer(text="I can't call run_code('1').")) as server:
         reply = await ask(server, tools=[run_code])
     assert reply.tool_calls == ()
-    assert reply.text == "run_code('1')"
+    assert reply.text == "I can't call run_code('1')."
 
 
 async def test_a_prompt_with_characters_that_are_no_utf8_is_sent(ask: Ask) -> None:
