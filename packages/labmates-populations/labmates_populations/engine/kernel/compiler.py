@@ -103,7 +103,7 @@ def file_names(statements: Iterable[ast.stmt]) -> FileNames:
             case _:
                 pairs = [(name, with_known(deepcopy(value), constants)) for name, value in assignments(statement)]
                 if not pairs or not all(is_constant(value) and name not in constants for name, value in pairs):
-                    raise UnfitError(f"line {statement.lineno}: more than imports and constants beside the strategies")
+                    raise UnfitError(f"line {statement.lineno}: needs more of its file than imports and constants")
                 constants.update(pairs)
     return FileNames(imported, constants)
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import bisect
 import collections
 import dataclasses
 import enum
 import functools
+import heapq
 import importlib
 import itertools
 import math
@@ -168,6 +170,8 @@ EXPOSED: dict[str, dict[str, Any]] = {
     "collections": some(collections, "ChainMap Counter OrderedDict defaultdict deque namedtuple"),
     "functools": some(functools, "cache cached_property cmp_to_key lru_cache partial reduce")
     | {"total_ordering": still(_decorates(functools.total_ordering))},
+    "bisect": _public(bisect),
+    "heapq": _public(heapq),
     "itertools": _public(itertools),
     "statistics": some(statistics, "StatisticsError correlation covariance fmean geometric_mean harmonic_mean "
                         "linear_regression mean median median_grouped median_high median_low mode multimode pstdev "

@@ -6,6 +6,7 @@ others for the role. The child replies on its socket. The process exits when all
 
 from __future__ import annotations
 
+import dataclasses
 import gc
 import importlib
 import json
@@ -14,8 +15,8 @@ import signal
 import socket
 import sys
 from collections import deque
-from functools import partial
-from types import ModuleType
+from functools import lru_cache, partial
+from types import CodeType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ _KERNEL = "labmates_populations.engine.kernel"
 _ROLES = ("engine", "players", "source")
 _PACKET_BYTES = 1 << 16
 _MOST_DESCRIPTORS = 4
+_MOST_TEXTS = 256
 
 
 def fork(
@@ -74,6 +76,15 @@ def _become(role: Any, settings: dict[str, Any], descriptors: list[int]) -> None
         send(connection, {"ready": False, "confined": isinstance(error, ClosedError), "error": str(error)})
 
 
+@lru_cache(_MOST_TEXTS)
+def _compiled(text: str) -> CodeType:
+    return compile(text, "<string>", "exec")
+
+
+def _execute(text: str, names: Any = None, made: Any = None) -> None:
+    exec(_compiled(text), names, made)  # noqa: S102 - what the module `dataclasses` has written
+
+
 def _warm_up() -> None:
     """Trigger lazy imports of numpy and of strategies' modules, because a confined process can't open files."""
     values = np.arange(6.0).reshape(2, 3)
@@ -81,9 +92,10 @@ def _warm_up() -> None:
     np.linalg.inv(np.eye(2)), np.linalg.svd(values), np.unique(values), np.random.default_rng(0).random()
     np.random.RandomState(0).rand(), np.polyfit([0.0, 1.0, 2.0], [0.0, 1.0, 2.0], 1), np.corrcoef(values)
     np.isclose(values, values), np.array_equal(values, values), np.histogram(values), np.quantile(values, 0.5)
-    for name in ("heapq", *(f"numpy.{part}" for part in ("char", "fft", "ma", "polynomial", "rec", "strings"))):
-        importlib.import_module(name)
+    for part in ("char", "fft", "ma", "polynomial", "rec", "strings"):
+        importlib.import_module(f"numpy.{part}")
     sys.modules["strategy"] = ModuleType("strategy")  # where `dataclass` looks up names of a strategy's annotations
+    vars(dataclasses)["exec"] = _execute  # each player makes its data classes anew: their code is compiled once
     np.seterr(all="ignore")  # warnings have no reader here, and take longer than a decision
 
 

@@ -16,9 +16,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from io import StringIO
 from types import CodeType
-from typing import Any, TypeGuard
+from typing import Any
 
 from labmates_populations.engine.kernel.compiler import Compiled, FileNames, compile_class, file_names
+from labmates_populations.engine.kernel.needs import Needs
 from labmates_populations.engine.kernel.plain import plain
 from labmates_populations.engine.kernel.rewriting.guards import guarded
 from labmates_populations.engine.kernel.rewriting.nodes import UnfitError
@@ -29,6 +30,7 @@ from labmates_populations.engine.kernel.wire import Reader, receive, send
 _CLASS = "\nclass "
 """Where a file can be split: if this is not between statements, the piece before it is invalid."""
 _UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
+_IMPORTS = (ast.Import, ast.ImportFrom)
 _NAMED = re.compile(r"Strategy_(?P<attitude>[A-Za-z]+)_(?P<number>\d+)$")
 _MOST_CLASSES = 20_000
 _MOST_CODE = 1_000_000
@@ -143,7 +145,7 @@ def read_source(text: str, name: str) -> list[Source]:
         with contextlib.suppress(_UnsplitError, *_UNREADABLE):  # the whole file is read instead, or is the error
             return _once(_read(_pieces(text), name))
     try:
-        found = sum(map(_is_strategy, ast.parse(text).body))
+        found = len(_strategies(ast.parse(text).body))
     except _UNREADABLE as error:
         line = f" (line {error.lineno})" if isinstance(error, SyntaxError) and error.lineno else ""
         what = error.msg if isinstance(error, SyntaxError) else str(error) or type(error).__name__
@@ -176,7 +178,7 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 class _UnsplitError(Exception):
-    """A class of a file is followed by more than strategies."""
+    """A class of a file is followed by more than strategies, or is the base of one."""
 
 
 def program_of(text: str, name: str) -> str:
@@ -211,18 +213,23 @@ class _File:
 
     def __init__(self, piece: _Piece, rest: list[ast.stmt], name: str) -> None:
         self.name = name
-        imports = [node for node in rest if isinstance(node, (ast.Import, ast.ImportFrom))]
-        self.chance = names_of_chance(imports)
-        self.shared = "".join(piece.text(node) for node in rest if node not in imports)
-        self.problems = problems_of(rest, len(self.shared))
-        self.code = _compiled(ast.Module(body=rest, type_ignores=[]), name)
-        self.rest = rest
-        self.names = FileNames({}, {})
-        self.why = ""
-        try:
-            self.names = file_names(rest)
-        except UnfitError as error:
-            self.why = str(error)
+        self._piece = piece
+        self.chance = names_of_chance(node for node in rest if isinstance(node, _IMPORTS))
+        self.classes = {node.name: node for node in rest if isinstance(node, ast.ClassDef)}
+        self.problems = problems_of(rest, len(self.shared(rest)))
+        _compiled(rest, name)  # what no strategy needs may be invalid too
+        self.needs = Needs(rest, self.chance)
+        self._names: FileNames | None = None
+        with contextlib.suppress(UnfitError):
+            self._names = file_names(rest)
+
+    def names(self, node: ast.ClassDef) -> FileNames:
+        """The names that a strategy sees; UnfitError if it needs more than imports and constants."""
+        return self._names or file_names(self.needs.of(node))
+
+    def shared(self, statements: Iterable[ast.stmt]) -> str:
+        """The text of statements but for imports."""
+        return "".join(self._piece.text(node) for node in statements if not isinstance(node, _IMPORTS))
 
 
 def _read(pieces: Iterable[str], name: str) -> Iterator[Source]:
@@ -230,13 +237,15 @@ def _read(pieces: Iterable[str], name: str) -> Iterator[Source]:
     file, before = None, 0
     for text in pieces:
         piece, statements = _Piece(text), ast.parse(text).body
-        strategies = [node for node in statements if _is_strategy(node)]
+        strategies = _strategies(statements)
         if file is None:
-            file = _File(piece, [node for node in statements if not _is_strategy(node)], name)
-        elif len(strategies) < len(statements):
+            bases = {base for node in statements for base in _bases(node)}
+            rest = [one for one in statements if one not in strategies or one.name in bases]
+            file = _File(piece, deepcopy(rest), name)  # `compile_class` will change strategies
+        elif len(strategies) < len(statements) or _bases(strategies[0]) - {"BaseStrategy"}:
             raise _UnsplitError
         for node in strategies:
-            found = _found(node, file.problems, before)
+            found = _found(node, file, before)
             try:
                 made = _fitting(file, node, piece, found)
             except UnfitError as error:
@@ -250,15 +259,16 @@ def _read(pieces: Iterable[str], name: str) -> Iterator[Source]:
 def _fitting(file: _File, node: ast.ClassDef, piece: _Piece, found: dict[str, Any]) -> Compiled:
     """The compiled strategy, rewritten if necessary; UnfitError if it does not fit the subset."""
     line = found["line"]
-    if file.why or found["problems"]:
-        raise UnfitError(file.why)
+    if found["problems"]:
+        raise UnfitError("")
     if piece.size > MOST_CHARACTERS and len(piece.text(node)) > MOST_CHARACTERS:
         raise UnfitError(f"line {line}: a class of more than {MOST_CHARACTERS} characters")
+    names = file.names(node)
     with contextlib.suppress(UnfitError):
-        return compile_class(node, file.names)
+        return compile_class(node, names)
     again = _class_at(piece.text(node), line)  # `compile_class` has changed the tree
     try:
-        return compile_class(plain(again), file.names)
+        return compile_class(plain(again), names)
     except RecursionError as error:
         raise UnfitError(f"line {line}: {error}") from error
 
@@ -275,42 +285,60 @@ def _ordinary(file: _File, source: str, found: dict[str, Any], why: str) -> Sour
     """A strategy that does not fit the subset, for the reason `why`."""
     node = _class_at(source, found["line"])
     problems = tuple(dict.fromkeys([*found.pop("problems"), *problems_of([node], len(source))]))
-    way, code = PROCESS, b""
+    way, code, before = PROCESS, b"", file.needs.of(node)
+    random = draws(source + file.shared(before), file.chance)
     if not problems:
         try:
-            before, node = guarded(deepcopy(file.rest), node)
-            codes = [_compiled(ast.Module(before, []), file.name), _compiled(ast.Module([node], []), file.name)]
+            before, node = guarded(deepcopy(before), node)
         except (UnfitError, RecursionError) as error:
             way, why = PROCESSES, str(error)
-            codes = [file.code, _compiled(ast.Module([_class_at(source, found["line"])], []), file.name)]
-        code = marshal.dumps(tuple(codes))
+            node = _class_at(source, found["line"])
+        code = marshal.dumps((_compiled(before, file.name), _compiled([node], file.name)))
     if len(code) > _MOST_CODE:
         code, problems = b"", (f"needs {len(code)} bytes of code; at most {_MOST_CODE} are allowed",)
-    random = draws(source + file.shared, file.chance)
     return Source(Found(**found, random=random, problems=problems, way=way, why=why), code)
 
 
-def _compiled(tree: ast.Module, name: str) -> CodeType:
+def _compiled(statements: list[ast.stmt], name: str) -> CodeType:
     # Annotations are not evaluated: no behaviour depends on them.
     flags = __future__.annotations.compiler_flag
-    code: CodeType = compile(tree, name, "exec", flags=flags, dont_inherit=True)
+    code: CodeType = compile(ast.Module(statements, []), name, "exec", flags=flags, dont_inherit=True)
     return code
 
 
-def _is_strategy(node: ast.stmt) -> TypeGuard[ast.ClassDef]:
-    """Whether a statement is a strategy's class, by its name or base class."""
-    if not isinstance(node, ast.ClassDef):
-        return False
-    bases = {base.id for base in node.bases if isinstance(base, ast.Name)}
-    return bool(_NAMED.match(node.name)) or "BaseStrategy" in bases
+def _strategies(statements: Iterable[ast.stmt]) -> list[ast.ClassDef]:
+    """The classes of strategies: by their names, or by `BaseStrategy` as a base if they are no bases themselves."""
+    classes = [node for node in statements if isinstance(node, ast.ClassDef)]
+    bases = {base for node in classes for base in _bases(node)}
+    return [
+        node
+        for node in classes
+        if _NAMED.match(node.name) or ("BaseStrategy" in _bases(node) and node.name not in bases)
+    ]
 
 
-def _found(node: ast.ClassDef, problems_before: list[str], lines_before: int) -> dict[str, Any]:
+def _bases(node: ast.stmt) -> set[str]:
+    """The names of the bases of a class; none of another statement."""
+    bases = node.bases if isinstance(node, ast.ClassDef) else ()
+    return {base.id for base in bases if isinstance(base, ast.Name)}
+
+
+def _called(node: ast.ClassDef, classes: Mapping[str, ast.ClassDef]) -> ast.FunctionDef | None:
+    """The method of a decision, of a class or of its bases."""
+    line = [node]
+    for one in line:
+        for method in one.body:
+            if isinstance(method, ast.FunctionDef) and method.name == "__call__":
+                return method
+        line += [classes[base] for base in _bases(one) if base in classes and classes[base] not in line]
+    return None
+
+
+def _found(node: ast.ClassDef, file: _File, lines_before: int) -> dict[str, Any]:
     """The facts about a strategy from its syntax: all but whether it is random."""
-    problems, line = list(problems_before), node.lineno + lines_before
+    problems, line = list(file.problems), node.lineno + lines_before
     named = _NAMED.match(node.name)
-    methods = {method.name: method for method in node.body if isinstance(method, ast.FunctionDef)}
-    call = methods.get("__call__")
+    call = _called(node, file.classes)
     if call is None:
         problems.append(f"line {line}: has no method __call__")
     names = ["history"] if call is None else [arg.arg for arg in [*call.args.posonlyargs, *call.args.args]][1:]

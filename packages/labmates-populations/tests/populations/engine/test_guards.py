@@ -17,7 +17,9 @@ from labmates_populations.repeated import make_repeated
 from tests.support.strategies import HEAD, strategy
 
 IMPORTS = """
+import bisect
 import functools
+import heapq
 import itertools
 import statistics
 from collections import Counter, OrderedDict, defaultdict, deque, namedtuple
@@ -25,6 +27,8 @@ from functools import lru_cache
 from typing import NamedTuple, Optional
 """
 ROUNDS = 4
+ORDINARILY = "X = []\nX.append(1)"
+"""Code before a class that is not compiled."""
 SHARED = "(lambda: np.lib)\n"
 """It could reach what players share: a process for each player."""
 
@@ -184,7 +188,7 @@ def test_chance_is_the_same_in_either_process() -> None:
         "return C if np.random.RandomState(history.round_number).choice([0, 1]) else D",
         "np.random.seed()\nreturn C if np.random.randint(2) else D",
     ]
-    texts = [_file("X = [1]", start + body, "") for body in bodies for start in ("", SHARED)]
+    texts = [_file(ORDINARILY, start + body, "") for body in bodies for start in ("", SHARED)]
     assert [way for way, _ in _ways(texts)] == [PROCESS, PROCESSES] * len(bodies)
     moves, errors = _played(texts)
     assert errors == [None] * len(texts)
@@ -194,8 +198,8 @@ def test_chance_is_the_same_in_either_process() -> None:
 
 
 def test_a_process_that_ends_costs_its_own_strategy_alone(workers: Workers) -> None:
-    hanging = _file("X = [1]", "if history.round_number == 1: sum(range(10 ** 14))\nreturn C", "")
-    [bad], [good] = workers.load("bad.py", hanging), workers.load("good.py", _file("X = [1]", "return C", ""))
+    hanging = _file(ORDINARILY, "if history.round_number == 1: sum(range(10 ** 14))\nreturn C", "")
+    [bad], [good] = workers.load("bad.py", hanging), workers.load("good.py", _file(ORDINARILY, "return C", ""))
     groups = np.array([[bad.index, bad.index, good.index]] * 2)  # whose players see the same
     [result] = workers.play([Batch(make_repeated("public-goods", 3, ROUNDS), groups, seed=0)])
     assert result.actions[:, :, 2].all()
@@ -212,6 +216,7 @@ EXPRESSIONS = (
     "statistics.quantiles([1, 2, 3]) == [1.0, 2.0, 3.0]", "len(set([None, 1])) == 2", "None in {None: 1}",
     "'%.2f' % 0.5 == '0.50'", "f'{0.5:.2f}' == '0.50'", "functools.reduce(max, [1, 3, 2]) == 3",
     "list(itertools.chain([1], [2])) == [1, 2]", "list(itertools.accumulate([1, 2])) == [1, 3]",
+    "heapq.nlargest(1, [1, 3]) == [3]", "bisect.bisect_left([1, 2], 2) == 1",
     "math.comb(4, 2) == 6", "math.isclose(math.tau, 2 * math.pi)", "np.polyfit([0, 1], [0, 2], 1).round(6)[0] == 2",
     "np.polyval([1, 0], 3) == 3", "np.median([1, 2, 9]) == 2", "np.percentile([1, 2, 3], 50) == 2",
     "np.mean(np.array([[1, 2], [3, 4]]), axis=0).tolist() == [2, 3]", "np.corrcoef([1, 2, 3], [1, 2, 3])[0, 1] > 0.99",
@@ -236,7 +241,7 @@ ALONE = ("np.fft.fft([1, 1])[0] == 2", "np.polynomial.Polynomial([1, 2])(1) == 3
 def test_what_modules_offer_works_as_anywhere_else() -> None:
     assert {*EXPOSED, "random", "numpy.random"} >= {one for one in MODULES if not one.startswith(("labm", "emergent"))}
     wanted = [("", one) for one in EXPRESSIONS] + [(SHARED, one) for one in (*EXPRESSIONS, *ALONE)]
-    texts = [_file("X = [1]", f"{start}return C if {one} else D", "") for start, one in wanted]
+    texts = [_file(ORDINARILY, f"{start}return C if {one} else D", "") for start, one in wanted]
     assert {
         one: why for (start, one), (way, why) in zip(wanted, _ways(texts), strict=True) if way != PROCESS and not start
     } == {}
