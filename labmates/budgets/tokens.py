@@ -267,6 +267,8 @@ LIMIT_FIELDS: Final = ("max_completion_tokens", "max_output_tokens", "max_tokens
 """Names of the reply limit in chat model classes."""
 MOST_TOKENS = 100_000_000
 """Longer than any context: a larger figure is a server's mistake."""
+_LEAST_READ, _FEW = 0.6, 1_000
+"""A server that counts this share of an estimate has not read the whole prompt: no tokenizer is that dense."""
 _WRITTEN = ("cache_creation", "ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens")
 """LangChain's fields for tokens written to a cache."""
 
@@ -353,6 +355,12 @@ def read_usage(
     estimated_output = 0 if output_tokens else output()
     total = output_tokens or estimated_output
     whole_input = input_tokens or prompt()
+    notes = []
+    if input_tokens and 6 * input_tokens < most[0] and input_tokens + _FEW < _LEAST_READ * (sent := prompt()):
+        notes.append(
+            f"the server counted {input_tokens:,} input tokens in a prompt of about {sent:,}: it may have cut it; "
+            "see the context of the model's server"
+        )
     doubts = [
         f"the server reported {figure:,} {name} tokens, of which there can't have been more than {bound:,}: "
         "these are charged"
@@ -369,4 +377,4 @@ def read_usage(
         cached_tokens=cached,
         cache_write_tokens=min(written, whole_input - cached),
     )
-    return usage, tuple(doubts)
+    return usage, (*notes, *doubts)

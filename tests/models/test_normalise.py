@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, InvalidToolCall, ToolCall
 from langchain_core.messages.ai import UsageMetadata
 
-from labmates.budgets.tokens import MOST_TOKENS, read_count, read_usage
+from labmates.budgets.tokens import MOST_TOKENS, estimate_messages, read_count, read_usage
 from labmates.models.attached import restored
 from labmates.models.completions import (
     WIRE,
@@ -224,6 +224,16 @@ def test_parts_of_a_prompt_are_never_more_than_the_prompt() -> None:
     found = {"input_tokens": 100, "output_tokens": 5, "input_token_details": parts}
     usage, _ = read_usage(found, prompt=lambda: 10, output=lambda: 5, reasoning=0)
     assert (usage.input_tokens, usage.cached_tokens, usage.cache_write_tokens) == (100, 100, 0)
+
+
+@pytest.mark.parametrize(("counted", "is_told"), [(2_048, True), (4_000, False), (40, True), (0, False)])
+def test_a_server_that_counts_a_part_of_the_prompt_may_have_cut_it(counted: int, is_told: bool) -> None:
+    sent = [HumanMessage("Row 7 has 12 counts.\n" * 600)]
+    counts = UsageMetadata(input_tokens=counted, output_tokens=3, total_tokens=counted + 3)
+    reply = normalise(AIMessage("yes", usage_metadata=counts), sent=sent)
+    assert [note for note in reply.notes if "may have cut it" in note] == list(reply.notes)
+    assert len(reply.notes) == is_told
+    assert reply.usage.input_tokens == (counted or estimate_messages(sent))
 
 
 def thinking_message(calls: list[ToolCall], blocks: list[Any], **more: Any) -> AIMessage:
