@@ -11,6 +11,7 @@ from pydantic import Field
 
 from labmates.errors import UsageError
 from labmates.stats.tables import Column, Table
+from labmates.util.grouping import grouped
 from labmates.util.seeds import derive
 from labmates.workflows.protocol.analysis import Analysis, Drawing, Params, Result, Runs
 from labmates_populations.condition import (
@@ -76,34 +77,30 @@ SELFPLAY = Analysis(
 
 
 def evolution(runs: Runs, _params: Params) -> Result:
-    """Show the winning genes and strategies by condition; by default for all evolutions in the store.
-
-    Figures show the first run of each condition.
-    """
+    """Show the winning genes and strategies by condition; by default for all evolutions in the store."""
     from labmates_populations.outcomes import evolution_results, survivors_table, winners_table
 
     records = runs.completed("evolution")
     results = evolution_results(runs.store, records)
-    drawings = list(_share_drawings(runs, records))
     tables = [winners_table(results), survivors_table(runs.store, records)]
-    return Result([table for table in tables if table.rows], drawings, objects=[result.as_json() for result in results])
+    shown = [table for table in tables if table.rows]
+    drawings = list(_share_drawings(runs, records))
+    return Result(shown, drawings, objects=[result.as_json() for result in results])
 
 
 def _share_drawings(runs: Runs, records: Sequence[RunRecord]) -> Iterator[Drawing]:
     from labmates_populations.figures import evolution_figure
-    from labmates_populations.outcomes import gene_shares
+    from labmates_populations.outcomes import gene_shares, named_conditions
 
-    def draw(record: RunRecord) -> Figure:
-        title = f"Evolution in {record.condition['game']} (run {record.id})"
-        return evolution_figure(gene_shares(runs.store, record), title)
+    def draw(members: Sequence[RunRecord], title: str) -> Figure:
+        named = named_conditions(members)
+        panels = {name: [gene_shares(runs.store, record) for record in each] for name, each in named.items()}
+        return evolution_figure(panels, title)
 
-    firsts: dict[str, RunRecord] = {}
-    for record in records:
-        firsts.setdefault(record.key, record)
-    for record in firsts.values():
-        title = f"Evolution in {record.condition['game']}, run {record.id}, the first of its condition"
-        alt = "Stacked shares of genes over the generations; the table counts the runs that each gene wins."
-        yield Drawing(f"evolution-{record.id}", title, alt, partial(draw, record))
+    for game, members in grouped((record.condition["game"], record) for record in records).items():
+        title = f"Shares of genes in {game}"
+        alt = f"Shares of genes in {game} over the generations; the table counts the runs that each gene wins."
+        yield Drawing(f"evolution-{game}", title, alt, partial(draw, members, title))
 
 
 EVOLUTION = Analysis(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from labmates.stats.figures import COLOURS, GREY, LEGEND_ROW, add_legend_beside, look, new_figure
+from labmates.stats.figures import GREY, LEGEND_ROW, add_legend_beside, look, new_figure
 from labmates_populations.diversity import Map, ellipse
 
 if TYPE_CHECKING:
@@ -118,26 +118,46 @@ def selfplay_figure(curves: Mapping[str, Points], bounds: Sequence[tuple[float, 
     return figure
 
 
-def evolution_figure(shares: Sequence[Mapping[str, float]], title: str) -> Figure:
-    """The shares of genes by generation of one run, stacked; `shares` has a mapping for each generation."""
+def evolution_figure(panels: Mapping[str, Sequence[Sequence[Mapping[str, float]]]], title: str) -> Figure:
+    """The shares of genes by generation: each run as a thin line, the mean of the runs as a thick one.
+
+    A run that has ended keeps its last shares in the mean, so that each point is a mean of all runs.
+
+    Parameters
+    ----------
+    panels
+        By the name of each condition, its runs; each run has a mapping from genes to shares for each generation.
+    """
     totals: Counter[str] = Counter()
-    for generation in shares:
-        totals.update(generation)
+    for shares in (shares for runs in panels.values() for run in runs for shares in run):
+        totals.update(shares)
     drawn = [gene for gene, _ in totals.most_common(_MOST_DRAWN)]
-    rows = [[generation.get(gene, 0.0) for generation in shares] for gene in drawn]
-    figure, [axes] = new_figure(7.0, 4.0)
-    colours = [*COLOURS[: len(drawn)]]
-    if len(totals) > len(drawn):
-        rows.append([max(0.0, 1 - sum(column)) for column in zip(*rows, strict=True)])
-        drawn, colours = [*drawn, _REST], [*colours, "#cccccc"]
-    axes.stackplot(range(len(shares)), rows, labels=drawn, colors=colours, linewidth=0.3, edgecolor="white")
-    axes.set_xlim(0, max(1, len(shares) - 1))
-    axes.set_ylim(0, 1)
-    axes.locator_params(axis="x", integer=True)
-    axes.set_xlabel("generation")
-    axes.set_ylabel("share of the population")
-    axes.set_title(title, loc="left", fontsize=10)
-    add_legend_beside(axes)
+    rest = len(totals) > len(drawn)
+    columns = min(2, len(panels))
+    rows = -(-len(panels) // columns)
+    figure, every = new_figure(3.5 + 3.5 * columns, 0.8 + 3.2 * rows, rows=rows, columns=columns)
+    for axes, (name, runs) in zip(every, panels.items(), strict=False):
+        length = max(map(len, runs))
+        lasting = [[*run, *run[-1:] * (length - len(run))] for run in runs]
+        values = np.array([[[shares.get(gene, 0.0) for gene in drawn] for shares in run] for run in lasting])
+        if rest:
+            values = np.concatenate([values, 1 - values.sum(axis=2, keepdims=True)], axis=2)
+        for place, gene in enumerate([*drawn, _REST][: values.shape[2]]):
+            colour = GREY if gene == _REST else look(place)[0]
+            for run, shares in zip(runs, values, strict=True):
+                line: dict[str, Any] = {"marker": ".", "markersize": 4, "markevery": [-1], "linewidth": 0.5}
+                axes.plot(shares[: len(run), place], color=colour, alpha=0.5, **line)
+            axes.plot(values[:, :, place].mean(axis=0), color=colour, linewidth=1.8, label=gene)
+        axes.set(ylim=(0, 1), xlabel="generation", ylabel="share of the population")
+        axes.locator_params(axis="x", integer=True)
+        axes.set_title(name, loc="left", fontsize=8)
+    for axes in every[len(panels) :]:
+        axes.set_axis_off()
+    figure.suptitle(title, x=0.01, ha="left", fontsize=10)
+    handles, labels = every[0].get_legend_handles_labels()
+    title = "thin: each run, to its end\nthick: mean, ended runs\nwith their last shares"
+    style: dict[str, Any] = {"fontsize": 8, "title_fontsize": 8, "alignment": "left", "frameon": False}
+    figure.legend(handles, labels, loc="outside right center", title=title, **style)
     return figure
 
 

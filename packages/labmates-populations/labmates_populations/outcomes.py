@@ -212,6 +212,15 @@ def winner(run: RunRecord, shares: Sequence[Mapping[str, float]]) -> str:
     return max(sorted(sums), key=lambda gene: sums[gene])
 
 
+def named_conditions(runs: Iterable[RunRecord]) -> dict[str, list[RunRecord]]:
+    """The runs of each condition of a game by a name: what differs between conditions, and the number of runs."""
+    groups = list(grouped((run.key, run) for run in runs).values())
+    labels = labels_apart(_comparable([members[0].condition for members in groups]), ("game",))
+    counts = [f"{len(members)} run{'s' * (len(members) > 1)}" for members in groups]
+    names = [", ".join(filter(None, parts)) for parts in zip(labels, counts, strict=True)]
+    return dict(zip(names, groups, strict=True))
+
+
 def evolution_results(store: Store, runs: Iterable[RunRecord]) -> list[EvolutionResult]:
     """The results of evolutions by condition, in the order of each condition's first run."""
     results = []
