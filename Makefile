@@ -32,6 +32,7 @@ develop: .venv/.develop
 
 demo: setup
 	$(BIN)/labmates demo
+	@echo "The command is $(BIN)/labmates; for labmates alone: source $(BIN)/activate"
 
 # The core's quick tests, which hold all its rules.
 test: tests

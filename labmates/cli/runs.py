@@ -17,6 +17,8 @@ from labmates.cli.tables import print_grid
 from labmates.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from labmates.records.listing import ListedRun
     from labmates.records.pruning import Pruned
     from labmates.records.store import Store
@@ -74,10 +76,14 @@ def runs(store: str | None, sort: str, limit: int, as_json: bool, **filters: Any
             if filters[name] and filters[name] not in values and values:
                 err().print(clean(f"No run has the {name} '{filters[name]}'; there are: {', '.join(values)}."))
         return
-    headings = ["run", "started", "kind", "about", "models", "seed", "status", "study", "seconds", "bill"]
-    print_grid(headings, [_cells(listed) for listed in page.rows], [name in _NUMBERS for name in headings])
+    from labmates.reports.results import listed_parameters
+
+    headings = ["run", "started", "kind", "condition", "models", "seed", "status", "result", "study", "seconds", "bill"]
+    parameters = listed_parameters([listed.run for listed in page.rows])
+    rows = [_cells(listed, parameters[listed.run.id]) for listed in page.rows]
+    print_grid(headings, rows, [name in _NUMBERS for name in headings])
     if page.after:
-        say(f"The first {limit} runs; --limit shows more.", style="dim")
+        say(f"{limit} shown; --limit shows more.", style="dim")
 
 
 @runs.command(epilog="Example: labmates runs delete --study pilot --dry-run")
@@ -143,13 +149,14 @@ def _index(store: Store) -> None:
         err().print(f"{left} runs are not searched: the store is read-only, so they can't be indexed.")
 
 
-def _cells(listed: ListedRun) -> list[str]:
-    from labmates.records.view import shown_parameter
+def _cells(listed: ListedRun, parameters: Mapping[str, str]) -> list[str]:
+    from labmates.reports.results import NAMED, headline, shown_name
 
     run = listed.run
     started = datetime.fromtimestamp(run.started, UTC).astimezone().strftime("%Y-%m-%d %H:%M") if run.started else ""
-    numbers = f"{run.seconds:.1f}", show_bill(run)
-    named = (shown_parameter(run.condition.get(name)) for name in ("task", "organisation", "game", "mechanism"))
-    about = " ".join(name for name in named if name not in (None, "none"))
-    texts = run.id, started, run.kind, about, ", ".join(run.models), str(run.seed), run.standing, run.study or ""
-    return [*texts, *numbers]
+    condition = ", ".join(
+        value if name in NAMED else f"{shown_name(name)} {value}" for name, value in parameters.items()
+    )
+    result = next((f"{name} {run.metrics[name]:.3f}" for name in headline(run.kind)[:1] if name in run.metrics), "")
+    texts = run.id, started, run.kind, condition, ", ".join(run.models), str(run.seed), run.standing, result
+    return [*texts, run.study or "", f"{run.seconds:.1f}", show_bill(run)]

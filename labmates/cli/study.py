@@ -301,7 +301,7 @@ def _print_status(database: Database, study: StudyRecord, counts: Counts) -> Non
     of_cap = "" if study.cap is None else f" of {show_dollars(study.cap)}"
     uncertain = uncertain_cost(database, study.name)
     lost = f", up to {show_dollars(uncertain)} of it for attempts without a reply" if uncertain else ""
-    say(f"{study.name}: {counts.total} runs: {statuses}; {show_dollars(counts.spent)}{of_cap} spent{lost}")
+    say(f"{study.name}: {counts.total} runs: {statuses}; {show_dollars(counts.spent)}{of_cap} in credits{lost}")
     for worker, number in counts.workers.items():
         say(f"  {worker} executes {number}")
     for reason, number in pauses(database, study.name):

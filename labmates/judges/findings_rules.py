@@ -54,7 +54,7 @@ class Item:
     in_list: bool
 
     def __str__(self) -> str:
-        return ", ".join([*self.names, *(f"{number:g}" for number in self.numbers)])
+        return ", ".join(_parts(self.value))
 
 
 def items_of(findings: BaseModel) -> list[Item]:
@@ -193,6 +193,16 @@ def _nearest(numbers: Sequence[Number], true: float) -> float | int | None:
 def _number(value: float) -> Number:
     written = read_numbers(f"{abs(value)!r}")
     return written[0] if written else Number(abs(value), 0.0, 1, str(value))
+
+
+def _parts(value: Any) -> Iterator[str]:
+    """The texts of a value's parts, as readers see them."""
+    if isinstance(value, BaseModel):
+        value = list(value.model_dump().values())
+    if isinstance(value, list | tuple):
+        yield from chain.from_iterable(map(_parts, value))
+    elif value is not None:
+        yield f"{value:.12g}" if isinstance(value, float) else str(value)
 
 
 def _leaves(value: Any, *, is_choice: bool = False) -> tuple[tuple[str, ...], tuple[float, ...]]:

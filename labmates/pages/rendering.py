@@ -127,13 +127,19 @@ def count(value: float) -> str:
     return f"{value:,.0f}"
 
 
-def number(value: object) -> str:
-    """A number without needless digits; other values as text."""
+def number(value: object, *, whole: bool = True) -> str:
+    """A number without needless digits; other values as text.
+
+    Parameters
+    ----------
+    whole
+        Whether whole numbers are without decimals; not in columns where others have some.
+    """
     if isinstance(value, bool) or not isinstance(value, int | float):
         return "–" if value is None else plain(value)
-    if isinstance(value, int) or (value == int(value) and abs(value) < 1e15):
+    if isinstance(value, int) or (whole and value == int(value) and abs(value) < 1e15):
         return f"{int(value):,}"
-    return f"{value:.3f}" if abs(value) >= 0.001 else f"{value:.2g}"
+    return f"{value:.3f}" if value == 0 or abs(value) >= 0.001 else f"{value:.2g}"
 
 
 def brief(value: object) -> str:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
+from labmates.errors import LabmatesError
 from labmates.pages.rendering import render
 from labmates.pages.svg import COLOURS, dot_plot, tag
 from labmates.records.run import ENDED, RunRecord
@@ -30,6 +31,8 @@ USAGE: Final = (SPENT, "tokens", "seconds")
 FAILED, INVALID = "failed runs", "invalid runs"
 SHARES: Final = (FAILED, INVALID)
 """Shares of failed runs among finished ones, and of invalid runs among ended ones."""
+NAMED: Final = ("task", "game", "mechanism")
+"""Parameters that lists of runs always show, by value only."""
 _OF_MODELS = ("model", "model_for", "prices")
 _NO_COSTS: Final[Mapping[str, int]] = {}
 
@@ -60,6 +63,25 @@ def varying(runs: Iterable[RunRecord]) -> list[str]:
     names = dict.fromkeys(name for each in conditions for name in each if name.split(".")[0] not in _OF_MODELS)
     texts = {name: [json.dumps(each.get(name), sort_keys=True) for each in conditions] for name in names}
     return varying_columns(texts)
+
+
+def listed_parameters(runs: Sequence[RunRecord]) -> dict[str, dict[str, str]]:
+    """By run, the parameters that name its condition or vary among the listed runs of its kind."""
+    varies = {kind: varying(members) for kind, members in grouped((run.kind, run) for run in runs).items()}
+    listed = {}
+    for run in runs:
+        named = [name for name in NAMED if run.condition.get(name)]
+        values = parameters(run, dict.fromkeys([*named, *varies[run.kind]]))
+        listed[run.id] = {name: value for name, value in values.items() if value != MISSING}
+    return listed
+
+
+def headline(kind: str) -> tuple[str, ...]:
+    """Metrics in lists of an experiment's runs, the primary outcome first; none for an unknown experiment."""
+    try:
+        return EXPERIMENTS.get(kind).headline[:5]
+    except LabmatesError:
+        return ()
 
 
 def shown_name(parameter: str) -> str:

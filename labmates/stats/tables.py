@@ -31,6 +31,8 @@ Row = Mapping[str, Any]
 MISSING: Final = "–"
 """The text of a missing value."""
 _LARGE: Final = 1000
+_WIDE: Final = 8
+"""Columns above which pages leave out those with one value, and show a single row as a record."""
 P: Final = "p"
 _LEAST_P: Final = 1e-4
 _ZERO: Final = re.compile(r"-0?\.?0*%?")
@@ -176,6 +178,19 @@ class Table:
     def sides(self) -> list[bool]:
         """For each column, whether it is numeric."""
         return [self.is_number(column) for column in self.columns]
+
+    @property
+    def is_record(self) -> bool:
+        """Whether pages show its only row as headings beside values, as it would be too wide."""
+        return len(self.columns) > _WIDE and len(self.rows) == 1
+
+    def shared(self) -> list[str]:
+        """For each column of a wide table, its heading and value if all of several rows have one; else nothing."""
+        if len(self.columns) <= _WIDE or len(self.rows) < 2:
+            return [""] * len(self.columns)
+        names = [f"{column.group} {column.title}".strip() for column in self.columns]
+        columns = zip(names, zip(*self.cells(repeated=True), strict=True), strict=True)
+        return [f"{name} {cells[0]}" if len({*cells}) == 1 else "" for name, cells in columns]
 
     def as_json(self) -> dict[str, Any]:
         """All values as JSON data."""

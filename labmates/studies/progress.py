@@ -160,7 +160,7 @@ def _line(counts: Counts, ended: int, new: int, seconds: float) -> str:
     parts = [f"{ended:,} of {counts.total:,} runs ended", f"{counts.of('running'):,} running"]
     if counts.of("failed"):
         parts.append(f"{counts.of('failed'):,} failed")
-    parts.append(f"{show_dollars(counts.spent)} spent")
+    parts.append(f"{show_dollars(counts.spent)} in credits")
     if new and counts.total > ended:
         parts.append(f"about {_duration((counts.total - ended) * seconds / new)} left")
     return ", ".join(parts)

@@ -38,7 +38,18 @@ def test_runs_are_listed_newest_first_and_filtered(labmates: Labmates, store: St
     assert listed(labmates, "--model", "second") == ["newest", "middle"]
     done = labmates("runs", "--limit", "1")
     assert "newest" in done.out
-    assert "The first 1 runs; --limit shows more." in done.out
+    assert "1 shown; --limit shows more." in done.out
+
+
+def test_a_list_says_what_tells_its_runs_apart_and_their_primary_outcome(labmates: Labmates, store: Store) -> None:
+    for arm, skill in (("team", 0.884), ("mute", -0.02)):
+        condition = {"task": "ecology", "arm": arm}
+        run = a_record(id=arm, key=arm, kind="science", study="arms", started=1.0, condition=condition)
+        store.create(replace(run, metrics={"accuracy": 0.5, "skill": skill}))
+    told = labmates("runs", "--study", "arms").out
+    assert "ecology, arm team" in told
+    assert "skill 0.884" in told
+    assert "skill -0.020" in told
 
 
 def test_runs_are_found_by_their_texts(labmates: Labmates, store: Store) -> None:

@@ -40,6 +40,15 @@ def test_the_oracles_block_holds_every_true_finding(task: str) -> None:
     assert held(block(task), task) == Counter(item.finding for item in items)
 
 
+def test_a_findings_text_has_its_sign_and_all_digits() -> None:
+    texts = {str(item) for item in items_of(get_task("ecology").oracle(true("ecology")))}
+    assert "Pravina quieta, Mirvana cinerea, -, 0.226" in texts
+    [spot, *_] = get_task("geospatial").oracle(true("geospatial")).hot_spots
+    assert ", ".join(f"{value:.12g}" for value in spot.model_dump().values()) in {
+        str(item) for item in items_of(get_task("geospatial").oracle(true("geospatial")))
+    }
+
+
 @pytest.mark.parametrize("task", ["anomaly", "ecology"])
 def test_the_summary_in_prose_holds_most_of_them(task: str) -> None:
     items = items_of(get_task(task).oracle(true(task)))

@@ -59,6 +59,14 @@ def test_a_reason_that_all_cells_share_stands_once_under_the_table() -> None:
     assert ([*mixed.cells()], mixed.notes) == ([["0.500 [one value]"], ["0.250 [no variation]"]], ())
 
 
+def test_pages_say_once_what_all_rows_of_a_wide_table_share_and_show_a_single_one_as_a_record() -> None:
+    columns = [Column("task"), *(Column(f"c{number}", group="dollars") for number in range(8))]
+    rows = [{"task": "ecology", **{f"c{number}": float(number * row) for number in range(8)}} for row in (1, 2)]
+    assert Table("t", "T", columns, rows).shared() == ["task ecology", "dollars c0 0.000", *[""] * 7]
+    assert not any(Table("t", "T", columns[:8], rows).shared())
+    assert [Table("t", "T", columns, rows[:number]).is_record for number in (1, 2)] == [True, False]
+
+
 def test_large_numbers_are_whole_with_thousands_marked() -> None:
     columns = [Column("a"), Column("b", form="+.2f", shows="both"), Column("c", form=".2e"), Column("d", form="d")]
     rows = [{"a": 999.5, "b": -72996.4, "b_low": -999.25, "b_high": 1000.0, "c": 5000.0, "d": 1234567}]

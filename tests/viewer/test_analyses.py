@@ -64,10 +64,10 @@ def test_the_page_of_a_study_begins_with_its_answers(store: Store) -> None:
     told = page(store).partition('id="answers"')[2].partition("</section>")[0]
     # These runs have no order of time, which is that of equal levels.
     assert re.search(
-        r"What makes a difference</a>: organisation: (hybrid, pipeline|pipeline, hybrid) have the best", told
+        r"What makes a difference</a>: organisation: (hybrid and pipeline|pipeline and hybrid) have the best", told
     )
 
-    assert "are told from solo (by 0.50)" in told
+    assert "significantly better than solo (by 0.50)" in told
     assert 'id="answers"' not in page(store, "compare")
 
 

@@ -65,6 +65,21 @@ def test_a_matrix_has_the_mean_of_each_pair_of_values(store: Store) -> None:
     assert round(by_budget[1].cells["anomaly", "openai:b"].estimate.value, 6) == 0.505
 
 
+def test_rows_and_columns_are_by_default_parameters_that_do_not_follow_from_each_other() -> None:
+    divided = {**fresh_run(seed=0).condition, "evidence": "split:1"}
+    arms = {"team": "pipeline", "mute": "pipeline", "oracle": "solo"}
+    runs = [
+        replace(
+            fresh_run(seed=0), id=arm, key=arm, status="completed", metrics={"accuracy": 0.5},
+            condition={**divided, "organisation": organisation, "arm": arm},
+        )
+        for arm, organisation in arms.items()
+    ]  # fmt: skip
+    shown = Results(runs, dict.fromkeys(arms, 0), {})
+    assert (shown.rows, shown.columns, shown.pooled) == ("arm", "", [])
+    assert Results(runs, dict.fromkeys(arms, 0), {"rows": "organisation"}).pooled == ["arm"]
+
+
 def test_a_query_for_what_there_is_not_is_refused(store: Store) -> None:
     for name, message in (("metric", "unknown metric"), ("rows", "unknown rows"), ("kind", "unknown kind")):
         with pytest.raises(UsageError, match=message):

@@ -36,8 +36,11 @@ def models(lab: Lab, _params: Params) -> Iterator[Result]:
     from labmates.models.gguf import WEIGHT_PACKAGES
     from labmates.models.roster import roster
 
+    baselines = _baselines(lab.warn)
+    width = max(map(len, baselines))
+
     def described(heading: str, texts: Mapping[str, str], *more: str) -> Result:
-        lines = [f"  {name:<29} {text}" for name, text in texts.items()]
+        lines = [f"  {name:<{width}}  {text}" for name, text in texts.items()]
         objects = [{"name": name, "description": text} for name, text in texts.items()]
         return Result((), verdict=[f"{heading}:", *lines, *more], objects=objects)
 
@@ -50,13 +53,13 @@ def models(lab: Lab, _params: Params) -> Iterator[Result]:
         yield Result((), verdict=[f"Named models ({models_file()}):", *lines], objects=objects)
     yield described(
         "Scripted baselines (offline, free)",
-        _baselines(lab.warn),
-        "  scripted:axelrod/NAME         Plays a strategy of the library axelrod (extra axelrod).",
+        baselines,
+        f"  {'scripted:axelrod/NAME':<{width}}  Plays a strategy of the library axelrod (extra axelrod).",
     )
     yield described(
         "Model files, served on this machine (extra gguf; free, no key)",
         {f"gguf:{name}": f"Weights of the package {package}." for name, package in WEIGHT_PACKAGES.items()},
-        f"  {'gguf:PATH':<29} Any file in the GGUF format.",
+        f"  {'gguf:PATH':<{width}}  Any file in the GGUF format.",
     )
     lines = ["Models with published benchmark scores (cooperative-profiles paper, appendix I):"]
     for known in roster():

@@ -16,9 +16,9 @@ from labmates.records.events import ScoreEvent
 from labmates.records.reading import RunReader
 from labmates.records.run import RunRecord
 from labmates.records.view import flatten
+from labmates.reports.results import headline
 from labmates.viewer.event_items import changes, message_texts
 from labmates.viewer.pages.run import sections
-from labmates.viewer.pages.runs import headline
 from labmates.workflows.protocol.experiment import EXPERIMENTS
 
 MOST_COLUMNS: Final = 6

@@ -78,15 +78,24 @@ class Results:
         counts = {name: len({values[name] for values in self._values.values()}) for name in (MODELS, *names)}
         self.axes = [name for name, count in counts.items() if 1 < count <= MOST_VALUES]
         self.left_out = [name for name, count in counts.items() if count > MOST_VALUES]
-        self.rows = _chosen("rows", query, self.axes)
+        finest = [name for name in self.axes if not any(self._follows(name, other) for other in self.axes)]
+        self.rows = _chosen("rows", query, self.axes, usual=next(iter(finest), None))
         others = [name for name in self.axes if name != self.rows]
-        self.columns = _chosen("columns", query, ["", *others], usual=others[0] if others else "")
+        crossed = [name for name in others if not (self._follows(name, self.rows) or self._follows(self.rows, name))]
+        self.columns = _chosen("columns", query, ["", *others], usual=next(iter(crossed), ""))
         self.each = _chosen("each", query, ["", *(name for name in others if name != self.columns)])
+
+    def _follows(self, name: str, other: str) -> bool:
+        """Whether a parameter has one value for each value of the other, which has several for some."""
+        values = {(each[other], each[name]) for each in self._values.values()}
+        return len(values) == len({value for value, _ in values}) > len({value for _, value in values})
 
     @property
     def pooled(self) -> list[str]:
         """The parameters that are pooled in each cell."""
-        return [name for name in (*self.axes, *self.left_out) if name not in (self.rows, self.columns, self.each)]
+        shown = [name for name in (self.rows, self.columns, self.each) if name]
+        others = [name for name in (*self.axes, *self.left_out) if name not in shown]
+        return [name for name in others if not any(self._follows(name, axis) for axis in shown)]
 
     def matrices(self) -> list[Matrix]:
         """The metric by rows and columns: one matrix, or one per value of the third parameter."""

@@ -20,9 +20,9 @@ from labmates.pages.section import Section
 from labmates.records.event_text import heading
 from labmates.records.reading import RunReader
 from labmates.records.run import RunRecord
+from labmates.reports.results import headline
 from labmates.viewer.event_items import HIDDEN, Item, changes, items, message_texts
 from labmates.viewer.pages.default import default_sections
-from labmates.viewer.pages.runs import headline
 from labmates.viewer.timeline import burning, payer_of, timeline
 from labmates.workflows.people.answerers import people_of
 from labmates.workflows.people.approval import Question

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
@@ -13,19 +12,14 @@ from labmates.errors import LabmatesError, unknown_name
 from labmates.pages.links import Links
 from labmates.pages.rendering import render
 from labmates.records.listing import SORTS, STATUSES, Chosen, Facets, RunPage, facets, run_count, run_page
-from labmates.records.run import RunRecord
 from labmates.records.store import Store
 from labmates.records.studies import WAITING, Counts, failure_reasons, invalid_reasons, study_counts, study_record
-from labmates.reports.results import parameters, shown_name, varying
-from labmates.stats.tables import MISSING
-from labmates.workflows.protocol.experiment import EXPERIMENTS
+from labmates.reports.results import NAMED, headline, listed_parameters, shown_name
 
 _STUDIES_SHOWN: Final = 6
 _REASONS: Final = 5
 _METRICS: Final = 3
 """That fit into a line of a list."""
-_NAMED: Final = ("task", "game", "mechanism")
-"""Parameters that are always listed, by value only."""
 NUMERIC: Final = ("started", "seconds", "spent")
 """Columns that are sorted in descending order by default."""
 
@@ -103,9 +97,11 @@ def listed(
         found=found,
         kind=kind,
         columns=headline(kind)[:_METRICS] if kind else (),
+        headline=headline,
+        fractional={name for row in page.rows for name, value in row.run.metrics.items() if value % 1},
         study=standing(store, chosen.study) if chosen.study else None,
-        chips=chips_of([row.run for row in page.rows]),
-        plain_chips=_NAMED,
+        chips=listed_parameters([row.run for row in page.rows]),
+        plain_chips=NAMED,
         shown_name=shown_name,
         shown_studies=dict(list(known.studies.items())[:_STUDIES_SHOWN]),
         **{"static_pages": 0, "static_page": 1, "unindexed": 0, **more},
@@ -131,31 +127,9 @@ def study_news(counts: Counts) -> dict[str, Any]:
     return {"is_live": counts.of("running", *WAITING) > 0, "stamp": "-".join([*numbers, str(counts.spent)])}
 
 
-def chips_of(runs: Sequence[RunRecord]) -> dict[str, dict[str, str]]:
-    """By run, the parameters that name its condition or vary on the page."""
-    varies: dict[str, list[str]] = {}
-    for kind in dict.fromkeys(run.kind for run in runs):
-        varies[kind] = varying(run for run in runs if run.kind == kind)
-    chips = {}
-    for run in runs:
-        named = [name for name in _NAMED if run.condition.get(name)]
-        values = parameters(run, dict.fromkeys([*named, *varies[run.kind]]))
-        chips[run.id] = {name: value for name, value in values.items() if value != MISSING}
-    return chips
-
-
 def studies_page(store: Store, links: Links) -> Markup:
     """The list of studies."""
     return render("studies.html", links=links, store=store.shown_url, facets=facets(store.database))
-
-
-def headline(kind: str) -> tuple[str, ...]:
-    """Metrics in lists of an experiment's runs; none for an unknown experiment."""
-    try:
-        experiment = EXPERIMENTS.get(kind)
-    except LabmatesError:
-        return ()
-    return experiment.headline[:5]
 
 
 def _record(store: Store, name: str) -> Any:

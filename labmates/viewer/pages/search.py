@@ -20,7 +20,8 @@ from labmates.records.reading import Readers
 from labmates.records.run import RunRecord
 from labmates.records.search import Query, excerpt, hits, index_texts, parse_query, unindexed
 from labmates.records.store import Store
-from labmates.viewer.pages.runs import asked_for, chips_of
+from labmates.reports.results import listed_parameters
+from labmates.viewer.pages.runs import asked_for
 
 _log = logging.getLogger(__name__)
 _SHOWN: Final = 20
@@ -81,7 +82,7 @@ def search_page(readers: Readers, indexer: Indexer, query: QueryParams, links: L
         chosen=chosen,
         facets=known,
         found=matches,
-        chips=chips_of([run for run, _ in matches]),
+        chips=listed_parameters([run for run, _ in matches]),
         error=error,
         left=left,
         more=more,

@@ -109,7 +109,9 @@ function addButton(element, text, action) {
   button.className = "copy";
   button.textContent = text;
   button.addEventListener("click", () => action(button));
-  (element.closest(".scroll") ?? element).insertAdjacentElement("afterend", button);
+  const figure = element.closest("figure"); // below its caption
+  if (figure) figure.append(button);
+  else (element.closest(".scroll") ?? element).insertAdjacentElement("afterend", button);
 }
 
 // Drawings as self-contained files, and their data.

@@ -370,7 +370,7 @@ def _of_two(result: Compared, ratio: float | None, params: CompareParams, level:
 
 
 def _of_many(factor: Factor, results: Sequence[Compared], primary: Sequence[Compared]) -> Iterator[str]:
-    """The best level, those that can't be told from it, and the front of the outcome and money."""
+    """The best level, those that are not significantly worse, and the front of the outcome and money."""
     rows = _level_rows(factor, results)
     if not rows:
         return
@@ -379,10 +379,12 @@ def _of_many(factor: Factor, results: Sequence[Compared], primary: Sequence[Comp
     others = [row for row in rows if row["level"] not in best]
     worse, open_ = ([row for row in others if row["is_worse"] is is_worse] for is_worse in (True, False))
     told = [f"{row['level']} (by {_number(abs(row['difference']))})" for row in worse]
-    has, it_is, it = ("has", "it is", "it") if len(best) == 1 else ("have", "they are", "they")
-    text = f"{_listed(best)} {has} the {'best' if outcome.sign else 'highest'} {outcome.text} ({size})"
-    text += f"; {it_is} told from {_listed(told)}" if told else ""
-    text += f"; {it} can't be told from {_listed([row['level'] for row in open_])}" if open_ else ""
+    much, more = ("best", "better") if outcome.sign else ("highest", "higher")
+    text = f"{_listed(best)} {'has' if len(best) == 1 else 'have'} the {much} {outcome.text} ({size})"
+    text += f", significantly {more} than {_listed(told)}" if told else ""
+    if open_:
+        not_than = "but not than" if told else f"not significantly {more} than"
+        text += f", {not_than} {_listed([row['level'] for row in open_])}"
     yield f"{text}."
     if all(row["dollars"] is not None for row in rows) and len({row["dollars"] for row in rows}) > 1:
         front = ", ".join(row["level"] for row in rows if row["on_front"])
@@ -391,7 +393,8 @@ def _of_many(factor: Factor, results: Sequence[Compared], primary: Sequence[Comp
 
 def _listed(names: Sequence[str]) -> str:
     more = len(names) - _MOST_NAMED
-    return ", ".join(names) if more < 2 else f"{', '.join(names[:_MOST_NAMED])} and {more} others"
+    shown = names if more < 2 else [*names[:_MOST_NAMED], f"{more} others"]
+    return " and ".join(filter(None, (", ".join(shown[:-1]), shown[-1])))
 
 
 def _directed(factor: Factor, results: Sequence[Compared]) -> list[Compared]:

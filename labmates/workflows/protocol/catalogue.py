@@ -118,7 +118,7 @@ def _rule_lines(rule: str, status: str, about: str, problems: Sequence[Mapping[s
 
 def checked(name: str, problems: Sequence[str]) -> Result:
     """The problems of something that was checked."""
-    text = f"{name}: {len(problems) or 'no'} problems."
+    text = f"{name}: {len(problems) or 'no'} problem{'s' * (len(problems) != 1)}."
     return Result((), verdict=[*problems, text], fault=f"{name} does not pass the check" if problems else None)
 
 
