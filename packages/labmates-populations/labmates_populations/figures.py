@@ -138,7 +138,7 @@ def evolution_figure(panels: Mapping[str, Sequence[Sequence[Mapping[str, float]]
     figure, every = new_figure(3.5 + 3.5 * columns, 0.8 + 3.2 * rows, rows=rows, columns=columns)
     for axes, (name, runs) in zip(every, panels.items(), strict=False):
         length = max(map(len, runs))
-        lasting = [[*run, *run[-1:] * (length - len(run))] for run in runs]
+        lasting = [[*run, *[run[-1]] * (length - len(run))] for run in runs]
         values = np.array([[[shares.get(gene, 0.0) for gene in drawn] for shares in run] for run in lasting])
         if rest:
             values = np.concatenate([values, 1 - values.sum(axis=2, keepdims=True)], axis=2)

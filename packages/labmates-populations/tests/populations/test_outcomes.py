@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from labmates_populations.figures import evolution_figure
 from labmates_populations.outcomes import EvolutionResult, winners_table
 
@@ -24,7 +26,7 @@ def test_a_figure_of_evolutions_shows_every_run_and_means_that_keep_those_that_e
     short, long = [{"a": 0.5, "b": 0.5}, {"a": 1.0}], [{"a": 0.5, "b": 0.5}, {"b": 1.0}, {"a": 0.5, "b": 0.5}]
     figure = evolution_figure({"k=2, 2 runs": [short, long], "k=3, 1 run": [[{"b": 1.0}]]}, "title")
     [both, one] = figure.axes
-    drawn = [list(map(float, line.get_ydata())) for line in both.lines]
+    drawn = [np.asarray(line.get_ydata()).tolist() for line in both.lines]
     assert drawn[:3] == [[0.5, 0.0], [0.5, 1.0, 0.5], [0.5, 0.5, 0.25]], "gene b: both runs and their mean"
     assert [axes.get_title(loc="left") for axes in (both, one)] == ["k=2, 2 runs", "k=3, 1 run"]
     assert both.lines[2].get_color() == one.lines[1].get_color()

@@ -71,7 +71,7 @@ def test_a_report_of_evolution_tells_who_wins_how_often(url: str) -> None:
     text = text_of(url, "evolution")
     assert "1 condition with 2 runs each." in text
     table = text.partition("Which genes win")[2]
-    wins = [int(count) for count in re.findall(r"(?:kind|moody)/(?:collective|exploitative) (\d+) ", table)]
+    wins = [int(count) for count in re.findall(r"(?:kind|moody)/(?:collective|exploitative) (?:wins )?(\d+) ", table)]
     assert sum(wins) == 2
     assert text.count("Shares of genes in public-goods") == 1
 
