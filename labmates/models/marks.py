@@ -11,9 +11,12 @@ import re
 from collections.abc import Collection
 from contextlib import suppress
 
-_UNQUOTED = r"(?!(?<=([`'\"]))(?:</?think(?:ing)?>|\[/?THINK\])\1)"  # who quotes a mark writes about it
-OPEN = re.compile(_UNQUOTED + r"(?:<think(?:ing)?>|\[THINK\])", re.IGNORECASE)
-CLOSE = re.compile(_UNQUOTED + r"(?:</think(?:ing)?>|\[/THINK\])", re.IGNORECASE)
+_TAG = r"(?:seed:|longcat_)?think(?:ing)?|thought"
+_OPENED = rf"<(?:{_TAG})>|\[THINK\]|<\|START_THINKING\|>|<\|begin_of_thought\|>|◁think▷"
+_CLOSED = rf"</(?:{_TAG})>|\[/THINK\]|<\|END_THINKING\|>|<\|end_of_thought\|>|◁/think▷"
+_UNQUOTED = rf"(?!(?<=([`'\"]))(?:{_OPENED}|{_CLOSED})\1)"  # who quotes a mark writes about it
+OPEN = re.compile(f"{_UNQUOTED}(?:{_OPENED})", re.IGNORECASE)
+CLOSE = re.compile(f"{_UNQUOTED}(?:{_CLOSED})", re.IGNORECASE)
 
 _MESSAGE = "<|message|>"
 _HEAD = re.compile(

@@ -132,9 +132,9 @@ def test_arguments_are_a_json_object_or_nothing(text: str) -> None:
 def test_thinking_loses_no_word(before: str, after: str, cut: bool) -> None:
     """Without tags, and around a closed block, the text comes back whole."""
     for text in (before, after):
-        if "<" not in text and "[" not in text:
+        if not {"<", "[", "◁"} & {*text}:
             assert split_thinking(text, cut=cut) == (text.strip(), "")
-    if not {"<", "["} & {*before, *after}:
+    if not {"<", "[", "◁"} & {*before, *after}:
         said, thought = split_thinking(f"{before}<think>a b</think>{after}", cut=cut)
         assert said == (before + after).strip()
         assert thought == "a b"
@@ -146,6 +146,12 @@ def test_thinking_loses_no_word(before: str, after: str, cut: bool) -> None:
         ("<think>a</think>b<think>c</think>d", False, "bd", "a\nc"),
         ("<THINKING>a</THINKING>b", False, "b", "a"),
         ("[THINK]a[/THINK]b", False, "b", "a"),
+        ("<thought>a</thought>b", False, "b", "a"),
+        ("<seed:think>a</seed:think>b", False, "b", "a"),
+        ("<|START_THINKING|>a<|END_THINKING|>b", False, "b", "a"),
+        ("<|begin_of_thought|>a<|end_of_thought|>b", False, "b", "a"),
+        ("◁think▷a◁/think▷b", False, "b", "a"),
+        ("a <thoughtful> reply and a </thought", False, "a <thoughtful> reply and a </thought", ""),
         ("a</think>b", False, "b", "a"),
         ("<think>never closed", False, "", "never closed"),
         ("  <think>never closed", True, "", "never closed"),
