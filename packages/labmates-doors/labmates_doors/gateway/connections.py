@@ -13,6 +13,9 @@ BODY_SECONDS: Final = 60.0
 """Time for the rest of a request."""
 MOST_WAITING: Final = 256
 """Most connections without a whole request; of more, the oldest end."""
+MOST_UNREAD: Final = 1_000_000
+"""Most bytes of a request that are taken after its answer, so that its program can read that; more end the connection.
+"""
 
 
 class Connection(HttpToolsProtocol):
@@ -20,6 +23,7 @@ class Connection(HttpToolsProtocol):
 
     waiting: dict[Connection, None] = {}  # noqa: RUF012 - in the order of their deadlines, for all servers of a process
     _deadline: asyncio.TimerHandle | None = None
+    _unread = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait for a request; the connection that has waited longest ends if there are too many."""
@@ -42,7 +46,16 @@ class Connection(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """Give the body its time."""
         self._wait(BODY_SECONDS)
+        self._unread = 0
         super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """Read; the connection ends if much follows an answer that needed no more."""
+        super().on_body(body)
+        if self.cycle.response_complete:
+            self._unread += len(body)
+            if self._unread > MOST_UNREAD:
+                self.transport.close()
 
     def on_message_complete(self) -> None:
         """The request is whole: its answer may take long."""

@@ -33,7 +33,7 @@ _BETAS = (
     *("token-efficient-tools", "tool-search-tool"),
 )
 """Beginnings of features in beta headers that leave prices as they are."""
-_ERROR_BYTES = 65_536
+_ERROR_BYTES = 16_384
 _END_OF_EVENT = re.compile(rb"\n\n|\r\n\r\n")
 
 

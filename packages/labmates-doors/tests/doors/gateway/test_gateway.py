@@ -176,9 +176,11 @@ def test_a_request_without_a_limit_gets_one_that_the_pool_can_pay() -> None:
     assert server.requests[0].body["model"] == "m"
 
 
-def test_of_two_limits_the_lower_one_counts() -> None:
+@pytest.mark.parametrize("limits", [(9, 500), (500, 9)])
+def test_of_two_limits_the_lower_one_counts(limits: tuple[int, int]) -> None:
+    given = dict(zip(("max_tokens", "max_completion_tokens"), limits, strict=True))
     with OpenAIServer() as server, served(openai_upstream(server.base_url)) as gateway:
-        assert gateway.ask(CHAT, {**ASKED, "max_completion_tokens": 9})[0] == 200
+        assert gateway.ask(CHAT, {**ASKED, **given})[0] == 200
     assert {server.requests[0].body[name] for name in ("max_tokens", "max_completion_tokens")} == {9}
 
 
@@ -350,6 +352,19 @@ def test_a_request_that_the_seat_can_not_pay_is_refused_before_it_is_parsed(monk
     assert body["error"]["message"].startswith("the limit of the seat alice can't pay this call: $0.003 are left, and")
 
 
+def test_little_of_a_request_is_taken_after_its_answer() -> None:
+    long = json.dumps({**ASKED, "user": "x" * 28_000_000}).encode()
+    with OpenAIServer() as server, served(openai_upstream(server.base_url), seats={"poor": 1}) as gateway:
+        for key, status in ((gateway.key("poor"), 402), ("nobody's", 401)):
+            assert httpx2.post(gateway.url + CHAT, content=long, headers={"x-api-key": key}).status_code == status
+            head = f"POST {CHAT} HTTP/1.1\r\nhost: x\r\nx-api-key: {key}\r\ncontent-length: {len(long)}\r\n\r\n"
+            with socket.create_connection(("127.0.0.1", gateway.port), timeout=60) as connection:
+                connection.sendall(head.encode())
+                assert connection.recv(12) == f"HTTP/1.1 {status}".encode()
+                with pytest.raises(ConnectionError):
+                    connection.sendall(long)
+
+
 @pytest.mark.parametrize("parts", [b"{},", b"[],", b'"",', b"1,", b'"\\n\\n\\n\\n\\n\\n\\n\\n\\n\\n\\n",'])
 def test_a_request_of_too_many_values_is_refused_before_it_is_parsed(parts: bytes) -> None:
     with pytest.raises(RefusedRequestError, match="more than 200,000 values"):
@@ -426,7 +441,7 @@ async def test_a_reply_is_read_up_to_what_its_limit_can_fill() -> None:
     for status, kind, most in (
         (200, "text/event-stream", 262_144 + 102_400),
         (200, "a/b", 262_144 + 6_400),
-        (500, "a/b", 65_536),
+        (500, "a/b", 16_384),
     ):
         read, reply = 0, httpx2.Response(status, headers={"content-type": kind}, content=endless())
         passed = 0
