@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, fields, replace
+from functools import lru_cache
+from sys import intern
 from typing import Any
+
+import sqlalchemy as sa
 
 from labmates.records import schema
 from labmates.records.digests import run_digest
@@ -14,6 +19,11 @@ from labmates.records.run import ENDED, RunRecord, Usage
 RUN_COLUMNS = [schema.runs.c[field.name] for field in fields(RunRecord)]
 """The columns of a `RunRecord`."""
 _RUN_NAMES = [column.name for column in RUN_COLUMNS]
+_REPEATED = ("condition", "settings", "models", "made")
+SHARED_COLUMNS = [
+    sa.cast(column, sa.Text).label(column.name) if column.name in _REPEATED else column for column in RUN_COLUMNS
+]
+"""The same, with the text of those that are equal in many runs."""
 
 
 def run_row(run: RunRecord) -> dict[str, Any]:
@@ -26,7 +36,23 @@ def run_row(run: RunRecord) -> dict[str, Any]:
 def run_record(row: Any) -> RunRecord:
     """The run in a row with at least the `RUN_COLUMNS`."""
     mapping = row._mapping
-    values = {name: mapping[name] for name in _RUN_NAMES}
+    return _run({name: mapping[name] for name in _RUN_NAMES})
+
+
+def sharing() -> Callable[[Any], RunRecord]:
+    """A reader of rows of `SHARED_COLUMNS`: an equal condition is read once, and its runs share it."""
+    read = lru_cache(maxsize=1000)(json.loads)
+
+    def record(row: Any) -> RunRecord:
+        values = dict(zip(_RUN_NAMES, row, strict=True))
+        values |= {name: read(values[name]) for name in _REPEATED if values[name] is not None}
+        values["metrics"] = {intern(name): value for name, value in values["metrics"].items()}
+        return _run(values)
+
+    return record
+
+
+def _run(values: dict[str, Any]) -> RunRecord:
     values["usage"] = Usage(**values["usage"])
     # Not by __init__, which sets the fields of a frozen class one by one and takes ten times as long.
     run = object.__new__(RunRecord)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import Any, Final, Literal
 
 from labmates.util.seeds import derive
@@ -168,7 +169,7 @@ class RunRecord:
         """Whether it has ended and is valid."""
         return self.status in ENDED and self.invalid is None
 
-    @property
+    @cached_property
     def data_set(self) -> tuple[str, str]:
         """Its task or game, and its seed with the salt; runs with an equal data set are no independent units."""
         condition = self.condition

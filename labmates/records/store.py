@@ -18,7 +18,7 @@ from labmates.records.bodies import Body
 from labmates.records.database import Database, MissingStoreError, is_tried_again, portions
 from labmates.records.digests import Chain, next_digest, stored_digests
 from labmates.records.events import Event, EventBase, ScoreEvent, make_event
-from labmates.records.rows import RUN_COLUMNS, event_rows, run_record, run_row, sealed
+from labmates.records.rows import RUN_COLUMNS, SHARED_COLUMNS, event_rows, run_record, run_row, sealed, sharing
 from labmates.records.run import RunRecord
 from labmates.records.steps import costs, insert, is_there
 
@@ -200,11 +200,11 @@ class Store:
         """All started runs; with `keys`, only those of these conditions.
 
         They come in an order that workers do not change: studies by age, the runs of each as in its file; other runs by
-        their start and replicate.
+        their start and replicate. Runs share equal conditions.
         """
         table, studies = schema.runs, schema.studies
         age = sa.func.coalesce(studies.c.created, table.c.started)
-        query = sa.select(*RUN_COLUMNS).outerjoin_from(table, studies, table.c.study == studies.c.name)
+        query = sa.select(*SHARED_COLUMNS).outerjoin_from(table, studies, table.c.study == studies.c.name)
         query = query.where(table.c.status != "planned")
         query = query.order_by(age, table.c.study, table.c.place, table.c.replicate, table.c.id)
         if kind is not None:
@@ -217,7 +217,7 @@ class Store:
             self.database.reading() as connection,
             connection.execution_options(yield_per=_CHUNK).execute(query) as rows,
         ):
-            yield from map(run_record, rows)
+            yield from map(sharing(), rows)
 
     def events(self, run_id: str, *, kind: str | None = None) -> list[Event]:
         """The events of a run in order: all, or those of one type."""

@@ -6,7 +6,7 @@ Measures are the metrics of the experiment, the usage of a run, and the shares o
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -243,11 +243,12 @@ def estimates(
     kind = groups[0][0].kind if groups else ""
     experiment = EXPERIMENTS.get(kind) if kind in EXPERIMENTS else None
     usable = experiment.usable if experiment else ""
+    value_of = reader(measure, costs)
     cells = [
         [
             Result(run.data_set, value, bool(run.metrics.get(usable, 1)))
             for run in group
-            if (value := value_of(run, measure, costs)) is not None
+            if (value := value_of(run)) is not None
         ]
         for group in groups
     ]
@@ -255,19 +256,18 @@ def estimates(
     return data_set_means(cells, [domain_of(group, measure) for group in groups], failures=failures)
 
 
-def value_of(run: RunRecord, measure: str, costs: Mapping[str, int] = _NO_COSTS) -> float | None:
-    """A run's value of a measure; `costs` are in micro-dollars by run."""
+def reader(measure: str, costs: Mapping[str, int] = _NO_COSTS) -> Callable[[RunRecord], float | None]:
+    """A function from a run to its value of a measure; `costs` are in micro-dollars by run."""
     if measure == FAILED:
-        return float(run.status == "failed")
-    if run.status == "failed":
-        return None
-    if measure == INVALID:
-        return float(run.invalid is not None)
-    if measure == SPENT:
-        return costs.get(run.id, 0) / 1e6
-    if measure == "tokens":
-        return float(run.usage.input_tokens + run.usage.output_tokens)
-    return run.seconds if measure == "seconds" else run.metrics.get(measure)
+        return lambda run: float(run.status == "failed")
+    special: Mapping[str, Callable[[RunRecord], float]] = {
+        INVALID: lambda run: float(run.invalid is not None),
+        SPENT: lambda run: costs.get(run.id, 0) / 1e6,
+        "tokens": lambda run: float(run.usage.input_tokens + run.usage.output_tokens),
+        "seconds": lambda run: run.seconds,
+    }
+    value = special.get(measure, lambda run: run.metrics.get(measure))
+    return lambda run: None if run.status == "failed" else value(run)
 
 
 def domain_of(runs: Sequence[RunRecord], measure: str) -> Domain:

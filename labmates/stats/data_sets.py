@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import fmean
-from typing import Final
+from typing import Final, NamedTuple
 
 from labmates.stats.domains import SHARE, Domain
 from labmates.stats.intervals import LEVEL, Estimate, estimate
@@ -20,8 +20,7 @@ from labmates.util.grouping import grouped
 _HALF: Final = (1 + LEVEL) / 2
 
 
-@dataclass(frozen=True)
-class Result:
+class Result(NamedTuple):
     """The value of a run on a data set, and whether its result was usable."""
 
     data_set: Hashable
@@ -45,7 +44,7 @@ def data_set_means(
     if not failures:
         return plain
     of_usable = _means([[each for each in cell if each.usable] for cell in cells], domains, _HALF)
-    shares = _means([[replace(e, value=float(e.usable)) for e in cell] for cell in cells], [SHARE] * len(cells), _HALF)
+    shares = _means([[e._replace(value=float(e.usable)) for e in cell] for cell in cells], [SHARE] * len(cells), _HALF)
     return [
         whole if whole is None or some is None or share is None else _joined(whole, share, some, domain.low, cell)
         for whole, share, some, domain, cell in zip(plain, shares, of_usable, domains, cells, strict=True)

@@ -75,6 +75,19 @@ async def test_a_run_comes_back_whole_with_events_and_bodies(store: Store) -> No
     store.close()
 
 
+def test_runs_of_equal_conditions_share_them_and_others_do_not(store: Store) -> None:
+    runs = [
+        a_run(started=float(place), condition=condition, metrics={"accuracy": place / 2})
+        for place, condition in enumerate(({"a": 1}, {"a": True}, {"a": 1}))
+    ]
+    for run in runs:
+        store.create(run)
+    first, other, again = read = list(store.runs())
+    assert read == runs == [store.run(run.id) for run in runs]
+    assert first.condition is again.condition
+    assert other.condition["a"] is True
+
+
 async def test_steps_that_were_flushed_survive_and_are_known_as_done(store: Store) -> None:
     run = a_run()
     store.create(run)

@@ -24,8 +24,8 @@ from labmates.reports.results import (
     headline_figures,
     measures,
     parameters,
+    reader,
     shown_name,
-    value_of,
     varying,
 )
 from labmates.stats.intervals import Estimate
@@ -101,11 +101,12 @@ class Results:
         """The metric by rows and columns: one matrix, or one per value of the third parameter."""
         groups: dict[tuple[str, str, str], list[RunRecord]] = {}
         failed: Counter[tuple[str, str, str]] = Counter()
+        value_of = reader(self.metric)
         for run in self.runs:
             values = {"": "", **self._values[run.id]}
             place = values[self.each], values[self.rows], values[self.columns]
             group = groups.setdefault(place, [])
-            if value_of(run, self.metric) is not None:
+            if value_of(run) is not None:
                 group.append(run)
             failed[place] += run.status == "failed"
         filled = {place: group for place, group in groups.items() if group}
