@@ -7,16 +7,18 @@ data set nor the truth.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache, lru_cache
 from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ConfigDict, Field, RootModel, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, RootModel, ValidationError, field_validator
 
 from labmates.agents.findings import FindingsForm
 from labmates.agents.sections import excerpt
 from labmates.registry import Registry
+from labmates.util.python_text import statements
 
 if TYPE_CHECKING:
     from langchain_core.tools import BaseTool
@@ -24,6 +26,10 @@ if TYPE_CHECKING:
 
 class ToolError(Exception):
     """An invalid tool call; the agent gets the text."""
+
+
+_ESCAPED = re.compile(r"\\([nt\"'\\])")
+_MEANT = {"n": "\n", "t": "\t"}
 
 
 class _Arguments(BaseModel):
@@ -35,6 +41,17 @@ class RunCode(_Arguments):
 
     code: str
     description: str = Field("", description="Its purpose, in a few words.")
+
+    @field_validator("code")
+    @classmethod
+    def _plain(cls, code: str) -> str:
+        """The code without a fence around it, and with the line breaks of code that was escaped twice."""
+        if (fenced := code.strip()).startswith("```"):
+            code = fenced.partition("\n")[2].removesuffix("```")
+        if "\n" in code or statements(code) is not None:
+            return code
+        unescaped = _ESCAPED.sub(lambda match: _MEANT.get(match[1], match[1]), code)
+        return unescaped if statements(unescaped) is not None else code
 
 
 class ReadArtifact(_Arguments):

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ast
 import re
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise, takewhile
@@ -18,6 +17,7 @@ from typing import Final
 
 from labmates.judges.rows import MOST_CHARS, Number, read_numbers
 from labmates.tasks.scoring import plain_name
+from labmates.util.python_text import statements
 
 MOST_NUMBERS: Final = 10_000
 """Most numbers of a run's outputs that are read."""
@@ -139,12 +139,9 @@ def _literals(code: str) -> tuple[set[float], set[float], frozenset[str]]:
 
     A number that is printed as it stands, or is an entry of a dict, counts as one of a text.
     """
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            nodes = list(ast.walk(ast.parse(code)))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    if (read := statements(code)) is None:
         return set(), {number.value for number in read_numbers(code)}, words_of(code)
+    nodes = [node for statement in read for node in ast.walk(statement)]
     constants = [node.value for node in nodes if isinstance(node, ast.Constant)]
     plain = [value for value in constants if isinstance(value, int | float) and not isinstance(value, bool)]
     texts = [value for value in constants if isinstance(value, str)]

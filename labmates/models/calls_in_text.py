@@ -10,12 +10,12 @@ from __future__ import annotations
 import ast
 import json
 import re
-import warnings
 from collections.abc import Collection, Iterable, Mapping
 from itertools import chain
 from typing import Any
 
 from labmates.models.marks import meant_tool
+from labmates.util.python_text import statements
 
 Written = tuple[str, str]
 """A call in a text: the name of an offered tool, and its arguments as JSON, which may be broken."""
@@ -194,13 +194,11 @@ def _in_python(text: str, offered: Offered) -> list[Written]:
     begun = _PYTHON.match(text)
     if begun is None or meant_tool(begun[1], offered) is None:
         return []
+    values = [each.value if isinstance(each, ast.Expr) else each for each in statements(text) or ()]
+    calls = chain(*(value.elts if isinstance(value, ast.List) else [value] for value in values))
     try:
-        with warnings.catch_warnings(action="ignore"):
-            statements = ast.parse(text).body
-        values = [statement.value if isinstance(statement, ast.Expr) else statement for statement in statements]
-        calls = chain(*(value.elts if isinstance(value, ast.List) else [value] for value in values))
         return [_in_call(call, offered) for call in calls]
-    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
+    except (ValueError, TypeError, RecursionError, MemoryError):
         return []
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from labmates.agents.prompts import Prompts, render
 from labmates.agents.sections import excerpt, excerpts
-from labmates.agents.tools import ARGUMENTS, ToolError, check_arguments, tool_schema
+from labmates.agents.tools import ARGUMENTS, RunCode, ToolError, check_arguments, tool_schema
 from labmates.agents.workspace import Workspace
 from tests.support.plugins import ROOT
 from tests.support.teams import PIPELINE, TEAMS
@@ -66,6 +66,26 @@ def test_wrong_arguments_are_told_with_what_is_allowed() -> None:
     with pytest.raises(ToolError, match="It takes: nothing"):
         check_arguments("list_artifacts", {"all": True}, held)
     assert check_arguments("run_code", {"code": "1"}, held).model_dump() == {"code": "1", "description": ""}
+
+
+@pytest.mark.parametrize(
+    ("sent", "run"),
+    [
+        ("```python\nx = 1\nprint(x)\n```", "x = 1\nprint(x)\n"),
+        ("\n```\nprint('```')\n```\n", "print('```')\n"),
+        ("```py\nprint(1)", "print(1)"),
+        (r"x = 1\nif x:\n\tprint(\"a\\nb\")", 'x = 1\nif x:\n\tprint("a\\nb")'),
+        (r"print('a\nb')", r"print('a\nb')"),
+        (r"x = 1\nif x", r"x = 1\nif x"),
+        (r"%matplotlib inline", r"%matplotlib inline"),
+        ("x = (1\nprint(x)", "x = (1\nprint(x)"),
+        ("(" * 5_000, "(" * 5_000),
+    ],
+)
+def test_code_is_run_without_its_fence_or_second_escapes(sent: str, run: str) -> None:
+    arguments = check_arguments("run_code", {"code": sent}, ["run_code"])
+    assert isinstance(arguments, RunCode)
+    assert arguments.code == run
 
 
 def test_a_message_or_request_that_says_nothing_is_refused() -> None:

@@ -180,15 +180,18 @@ async def test_code_runs_with_the_data_set_and_keeps_its_variables(lab: Lab) -> 
             return None
         cells = [
             "n = len(df)\nprint(df.shape[1] > 3)",
-            "print('rows', n == len(df))",
+            "```python\nprint('rows', n == len(df))\n```",
             "pd.read_csv('path_to_data.csv')",
         ]
         turn = turn_of(heard)
         return Draft("", (call("run_code", code=cells[turn]),)) if turn < 3 else None
 
     run = await lab.play(work(reply))
-    *printed, lost = [text.strip() for _, text in tool_results(lab, run, "run_code")]
+    results = tool_results(lab, run, "run_code")
+    *printed, lost = [text.strip() for _, text in results]
     assert printed == ["True", "rows True"]
+    bodies = lab.bodies(run)
+    assert bodies[results[1][0].arguments]["code"] == "print('rows', n == len(df))\n", "the record has what was run"
     assert lost.endswith(render("no_such_file")), "models look for a file with the data"
     assert run.sandbox == "unsafe-local"
 

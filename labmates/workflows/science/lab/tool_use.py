@@ -129,7 +129,7 @@ class ToolUse:
         self.after_code()
         lost = render("no_such_file") if result.status == "error" and "\nFileNotFoundError: " in result.text else ""
         text = "\n".join(filter(None, (result.text, _kept(result.files), result.note, lost))) or "[no output]"
-        return _Used(text, result.status == "ok", result)
+        return _Used(text, result.status == "ok", result, code)
 
     def _replayed(self, step: str, call: ToolCall, event: ToolCallEvent) -> str:
         charge = cast(ChargeEvent | None, self.ctx.recorder.done("charge", step))
@@ -149,7 +149,7 @@ class ToolUse:
             team=self.speaker.team,
             agent=self.speaker.agent,
             tool=call.name,
-            arguments=keep(call.arguments),
+            arguments=keep({**call.arguments, "code": used.ran} if code else call.arguments),
             result=keep(used.text),
             ok=used.ok,
             status=code.status if code else "",
@@ -162,11 +162,12 @@ class ToolUse:
 
 @dataclass(frozen=True)
 class _Used:
-    """Outcome of a tool call: the text for the agent, and the result of code, if any."""
+    """Outcome of a tool call: the text for the agent, and of code the result, and what was run."""
 
     text: str
     ok: bool = True
     code: CodeResult | None = None
+    ran: str = ""
 
 
 def _kept(files: Sequence[OutputFile]) -> str:
