@@ -31,7 +31,7 @@ USAGE: Final = (SPENT, "tokens", "seconds")
 FAILED, INVALID = "failed runs", "invalid runs"
 SHARES: Final = (FAILED, INVALID)
 """Shares of failed runs among finished ones, and of invalid runs among ended ones."""
-NAMED: Final = ("task", "game", "mechanism")
+NAMED: Final = ("task", "game", "mechanism", "structure")
 """Parameters that lists of runs always show, by value only."""
 _OF_MODELS = ("model", "model_for", "prices")
 _NO_COSTS: Final[Mapping[str, int]] = {}

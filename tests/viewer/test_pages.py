@@ -46,6 +46,12 @@ TOLD = {
 """What the page of each kind tells, apart by bars."""
 
 
+@pytest.mark.parametrize(("name", "result"), [("science", "Findings and truth"), ("contract", "What models earned")])
+def test_results_stand_before_the_time_line(site: Site, recorded: Recorded, name: str, result: str) -> None:
+    [first] = re.findall(rf"{result}</h2>|Time line</h2>", site.get(f"/runs/{recorded.ids[name]}").text)[:1]
+    assert first.startswith(result)
+
+
 @pytest.mark.parametrize("name", TOLD)
 def test_each_kind_is_told_as_its_own_and_every_link_leads_somewhere(site: Site, recorded: Recorded, name: str) -> None:
     run = recorded.ids[name]

@@ -6,13 +6,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
+import numpy as np
 import pytest
 
 from labmates.errors import UsageError
 from labmates.records.run import RunRecord, Usage
 from labmates.records.store import Store
+from labmates.stats.figures import MARKERS
 from labmates.workflows.analyses.compare import COMPARE, CONTRASTS
 from labmates.workflows.analyses.compare_params import CompareParams
 from labmates.workflows.analyses.matching import Matched, factor_of, observed, varying
@@ -144,6 +147,15 @@ def test_the_best_of_three_and_those_that_can_not_be_told_from_it(store: Store) 
     assert front == "On the front of skill and dollars: hybrid, pipeline."
     assert "simultaneous for 3 pairs" in scope
     assert [row["level"] for row in found.table("levels").rows] == ["hybrid", "centralised", "pipeline"]
+    [drawing] = found.figures
+    figure = drawing.draw()
+    assert figure is not None
+    points: dict[int, list[float]] = {}
+    for line in figure.axes[0].lines:
+        if line.get_marker() in MARKERS:
+            points.setdefault(round(float(np.asarray(line.get_ydata())[0])), []).append(np.asarray(line.get_xdata())[0])
+    rows = [row for row in found.json_objects() if row["role"] == "primary"]
+    assert [fmean(points[place]) for place in range(3)] == [pytest.approx(row["difference"]) for row in rows]
 
 
 def test_a_level_that_lost_a_run_is_compared_where_all_have_one(store: Store) -> None:

@@ -42,7 +42,7 @@ def overview(reader: RunReader, links: Links, budget: Mapping[str, Any] = Mappin
 
 
 def sections(reader: RunReader, links: Links, budget: Mapping[str, Any] = MappingProxyType({})) -> list[Section]:
-    """The sections of a run's overview: time line, scores, the experiment's sections, budget and record."""
+    """The sections of a run's overview: scores, the experiment's sections, time line, budget and record."""
     parts: list[Section] = []
     warnings = {
         number: event
@@ -54,14 +54,14 @@ def sections(reader: RunReader, links: Links, budget: Mapping[str, Any] = Mappin
         body = render("warnings.html", warnings=shown, links=links, run=reader.run)
         left = len(warnings) - len(shown)
         parts.append(Section("warnings", "Warnings and errors", body, f"{left} more in the story" if left else ""))
+    if reader.events("score"):
+        parts.append(Section("scores", "Scores", scores(reader, links)))
+    parts += experiment_sections(reader, links)
     if drawn := timeline(reader, links):
         phases = reader.events("phase")
         types = {name for name, _, _ in reader.counts}
         body = render("timeline.html", drawing=drawn, phases=phases, types=types, links=links, run=reader.run)
         parts.append(Section("timeline", "Time line", body))
-    if reader.events("score"):
-        parts.append(Section("scores", "Scores", scores(reader, links)))
-    parts += experiment_sections(reader, links)
     spent = burning(reader, budget)
     if spent.teams:
         parts.append(Section("budget", "Budget", render("budget.html", burning=spent)))

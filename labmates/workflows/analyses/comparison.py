@@ -113,7 +113,8 @@ class Compared:
         low, high = (None if end is None else -end for end in (shown.high, shown.low))
         matched = replace(self.matched, first=self.matched.second, second=self.matched.first)
         exchanged = replace(shown, value=-shown.value, low=low, high=high)
-        return replace(self, matched=matched, means=self.means[::-1], difference=exchanged)
+        pairs = [replace(pair, value=-pair.value) for pair in self.pairs]
+        return replace(self, matched=matched, pairs=pairs, means=self.means[::-1], difference=exchanged)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import numpy as np
 from labmates.games.iterated.match import Action
 from labmates.games.iterated.questions import QUESTIONS
 from labmates.stats.figures import COLOURS, GREY, error_bars, name_cells, new_figure, write_numbers
+from labmates.stats.intervals import LEVEL
 from labmates.workflows.tournament.report import STRUCTURES, Group, labels_of
 from labmates.workflows.tournament.results import Tournament
 
@@ -48,6 +49,7 @@ def teams_figure(groups: Sequence[Group]) -> Figure | None:
         axes.errorbar(at, values, error_bars(estimates), fmt="none", color="black", capsize=2, linewidth=1)
     axes.set_xticks(range(len(both)), titles)
     _share(axes, "moves that cooperate")
+    _name_intervals(figure)
     figure.legend(loc="outside upper center", ncols=2, fontsize=8, frameon=False)
     return figure
 
@@ -96,7 +98,12 @@ def _curves(groups: Sequence[Group], moves: Callable[[Tournament, str], Sequence
         axis.set_xlabel(x)
         axis.xaxis.set_major_locator(MaxNLocator(integer=True))
         _share(axis, y if group.structure == columns[0] else "")
+    _name_intervals(figure)
     return figure
+
+
+def _name_intervals(figure: Figure) -> None:
+    figure.supxlabel(f"with {LEVEL:.0%} intervals", fontsize=8)
 
 
 def _share(axes: Axes, label: str) -> None:
