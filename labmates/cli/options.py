@@ -37,7 +37,8 @@ def flags_of(model: type[BaseModel]) -> Callable[[str], str]:
         if field is None:
             return flag(name)
         shown = [option for option in _more_flags(field) if option.startswith("--")]  # first in the help
-        return shown[0] if shown else flag_of_one(name) if _is_many(field) else flag(name)
+        is_repeated = _is_many(field) and field.json_schema_extra != {"words": True}
+        return shown[0] if shown else flag_of_one(name) if is_repeated else flag(name)
 
     return named
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from labmates.cli.common import SuggestingGroup, json_option, run_choice, store_option
-from labmates.cli.console import clean, err, print_json, say
+from labmates.cli.console import err, print_json, say
 from labmates.cli.store import progress_of_runs
 from labmates.cli.summary import show_bill
 from labmates.cli.tables import print_grid
-from labmates.errors import UsageError
+from labmates.errors import UsageError, unknown_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -65,16 +65,16 @@ def runs(store: str | None, sort: str, limit: int, as_json: bool, **filters: Any
             parse_query(filters["search"])
             _index(database)
         page = run_page(database.database, Chosen(**filters), sort=sort, size=limit)
+        known = facets(database.database)
+        for name, values in (("study", known.studies), ("kind", known.kinds)):
+            if filters[name] and not page.rows and filters[name] not in values:
+                raise unknown_name(name, filters[name], values)
         if as_json:
             for listed in page.rows:
                 print_json(run_json(listed.run, database.scores(listed.run.id)))
             return
-        known = None if page.rows else facets(database.database)
-    if known is not None:
+    if not page.rows:
         err().print("No runs match these filters." if any(filters.values()) else "The store has no runs.")
-        for name, values in (("study", known.studies), ("kind", known.kinds), ("status", known.statuses)):
-            if filters[name] and filters[name] not in values and values:
-                err().print(clean(f"No run has the {name} '{filters[name]}'; there are: {', '.join(values)}."))
         return
     from labmates.reports.results import listed_parameters
 

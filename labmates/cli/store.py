@@ -24,11 +24,15 @@ def store() -> None:
     """Check, copy and upgrade databases of runs."""
 
 
-@store.command(epilog="Example: labmates store check --store labmates.db")
+_GIVEN = click.argument("given", metavar="[STORE]", required=False)
+
+
+@store.command(epilog="Example: labmates store check labmates.db")
+@_GIVEN
 @store_option
 @click.option("--study", metavar="NAME", help="Check the runs of this study only.")
 @json_option()
-def check(store: str | None, study: str | None, as_json: bool) -> int:
+def check(given: str | None, store: str | None, study: str | None, as_json: bool) -> int:
     """Verify the digests of runs, and look for duplicate runs, double charges and wrong sums.
 
     The check only reads the store, works while runs are in progress, and calls no model. It prints the digest of all
@@ -46,7 +50,7 @@ def check(store: str | None, study: str | None, as_json: bool) -> int:
             say(f"{whose}{fault.text}")
 
     faults: list[Fault] = []
-    with Store(store, must_exist=True) as database:
+    with Store(given or store, must_exist=True) as database:
         if study is not None:
             study_record(database.database, study)
         runs = begun_runs(database, study=study)
@@ -60,7 +64,7 @@ def check(store: str | None, study: str | None, as_json: bool) -> int:
         listed = [asdict(fault) for fault in faults]
         print_json({"runs": len(runs), "faults": listed, "ended": len(digests), "digest": whole})
         return 1 if faults else 0
-    say(f"{len(runs)} runs checked; {len(faults) or 'no'} faults.")
+    say(f"{len(runs)} runs checked; {len(faults) or 'no'} fault{'s' * (len(faults) != 1)}.")
     if late := sum(map(is_late, digests)):
         say(f"{late} digests were computed when the store was upgraded.")
     if whole:
@@ -81,14 +85,15 @@ async def _check(store: Store, runs: Sequence[str], tell: Callable[[Fault], None
     return len(runs)
 
 
-@store.command(epilog="Example: labmates store upgrade --store labmates.db")
+@store.command(epilog="Example: labmates store upgrade labmates.db")
+@_GIVEN
 @store_option
-def upgrade(store: str | None) -> None:
+def upgrade(given: str | None, store: str | None) -> None:
     """Upgrade a store from an older labmates to this version. Make a copy first: an upgrade can't be undone."""
     from labmates.records.migrations import upgrade_store
 
     with err().status("upgrading …"):
-        before, after = upgrade_store(store)
+        before, after = upgrade_store(given or store)
     change = f"it is of version {after} already" if before == after else f"from version {before} to {after}"
     say(f"The store is up to date: {change}.")
 

@@ -77,9 +77,10 @@ def test_what_may_have_been_billed_stands_apart_from_the_bill(labmates: Labmates
 
 
 def test_a_list_without_runs_says_why(labmates: Labmates, store: Store) -> None:
-    told = labmates("runs", "--study", "none", "--kind", "scince").err
-    assert "No runs match these filters." in told
-    assert "No run has the kind 'scince'; there are: " in told
+    assert "No runs match these filters." in labmates("runs", "--study", "pilot", "--model", "third").err
+    for wrong in ("--study", "--kind"):
+        done = labmates("runs", "--json", wrong, "scince")
+        assert (done.code, f"unknown {wrong[2:]} 'scince'" in done.err) == (2, True)
     done = labmates("runs", "--sort", "colour")
     assert (done.code, "unknown order 'colour'" in done.err) == (2, True)
     done = labmates("runs", "--status", "flying")

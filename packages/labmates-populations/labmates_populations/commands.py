@@ -70,6 +70,7 @@ class PlayParams(SandboxParams):
     noise: float = Field(0.0, ge=0, le=0.5, description="Probability that a move is flipped.")
     sources: bool = Field(False, description="Let strategies read each other's code, as text.")
     players: tuple[str, ...] = Field(
+        min_length=2,
         description="Players in the order of seats, separated by spaces: FILE.py:CLASS or reference:NAME.",
         json_schema_extra={"words": True},
     )

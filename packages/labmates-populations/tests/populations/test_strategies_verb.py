@@ -217,7 +217,7 @@ def test_results_under_different_conditions_are_told_apart(labmates: Labmates, t
     ("arguments", "said"),
     [
         (("play", "--game", "chess", "--players", "reference:cooperate"), "'chess' is not one of"),
-        (("play", "--game", "public-goods", "--players", "reference:cooperate"), "n_players must be"),
+        (("play", "--game", "public-goods", "--players", "reference:cooperate"), "--players: needs at least 2"),
         (
             ("play", "--game", "public-goods", "--k", "9", "--players", *["reference:defect"] * 3),
             "k must be more than 1",
