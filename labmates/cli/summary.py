@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,12 @@ if TYPE_CHECKING:
     from labmates.studies.judging import JudgingUsage
 
 
+_REMEDIES = {
+    "cut": "Cut replies need more room: a higher --max-output-tokens, or more money.",
+    "no tool call": "Whether a server passes tool calls on: labmates models check MODEL",
+}
+"""What helps against the commonest faults of replies, by the beginning of the reason."""
+_MOST_REASONS, _LONGEST_REASON = 3, 60
 _BILL_SOURCES = {"server": "as the server reports", "table": "by the price table"}
 
 
@@ -34,6 +41,9 @@ def print_summary(store: Store, runs: list[RunRecord]) -> None:
             spent = show_dollars(parse_dollars(run.budget["spent"])) if run.budget else ""
             rows.append([run.id, str(run.seed), run.standing, *metrics, spent, show_bill(run), f"{run.seconds:.1f}"])
         print_grid(headings, rows, [heading not in ("run", "status") for heading in headings])
+        _print_failures(
+            event for run in runs if run.usage.failed_replies for event in store.events(run.id, kind="failed_reply")
+        )
     hint = runs[0].id if len(runs) == 1 else "RUN"
     say(f"\nThe whole story: labmates show {hint}")
     if EXPERIMENTS.get(runs[0].kind).report:
@@ -93,6 +103,7 @@ def print_run(store: Store, run: RunRecord) -> None:
     )
     if run.invalid:
         say(f"Invalid: {run.invalid}", style="red")
+    _print_failures(events)
     if run.origin is not None:
         origin, _, number = run.fork_point.partition("@")
         which = f", continuation {run.continuation}" if run.continuation else ""
@@ -112,6 +123,20 @@ def print_run(store: Store, run: RunRecord) -> None:
     if not scores and run.metrics:
         shown = (f"  {name.replace('_', ' '):<24} {value:.3f}" for name, value in run.metrics.items())
         say("\n".join(["Metrics", *shown]))
+
+
+def _print_failures(events: Iterable[Event]) -> None:
+    """Print the commonest reasons of failed replies, and what helps."""
+    from labmates.models.error_bodies import one_line
+    from labmates.records.events import FailedReplyEvent
+
+    reasons = Counter(one_line(e.reason, _LONGEST_REASON) for e in events if isinstance(e, FailedReplyEvent))
+    commonest = reasons.most_common(_MOST_REASONS)
+    if commonest:
+        say(f"Failed replies: {'; '.join(f'{reason} ({number})' for reason, number in commonest)}")
+    for beginning, remedy in _REMEDIES.items():
+        if any(reason.startswith(beginning) for reason, _ in commonest):
+            say(remedy)
 
 
 def _print_budget(run: RunRecord, events: list[Event]) -> None:

@@ -131,3 +131,12 @@ def test_other_options_with_resume_must_agree_with_the_run(labmates: Labmates) -
     assert "its own condition" in changed.err
     assert same.code == 1
     assert re.search(r"failed", same.err)
+
+
+@pytest.mark.parametrize("replicates", ["1", "2"])
+def test_why_replies_failed_and_what_helps_is_told_after_the_run(labmates: Labmates, replicates: str) -> None:
+    game = ["run", "game", "--game", "public-goods", "--groups", "1", "--rounds", "1", "--replicates", replicates]
+    with OpenAIServer(Answer(text="", reasoning="I think. " * 400, finish="length")) as server:
+        done = labmates(*game, "--model", "openai:some-model", "--base-url", server.base_url, OPENAI_API_KEY=KEY)
+    assert f"Failed replies: cut, empty ({len(server.requests)})" in done.out
+    assert "a higher --max-output-tokens" in done.out
