@@ -108,7 +108,7 @@ def _tools(reply: Reply) -> Probe:
         return Probe("tools", False, text)
     call = reply.tool_calls[0]
     right = call.name == "note_number" and call.arguments == {"number": 7}
-    return Probe("tools", right, f"{call.name}({json.dumps(call.arguments)[:60]})")
+    return Probe("tools", right, "; ".join([f"{call.name}({json.dumps(call.arguments)[:60]})", *reply.notes]))
 
 
 async def _loop(hub: ModelHub, name: str, called: Reply, thinks: bool) -> tuple[bool, str]:
@@ -162,11 +162,9 @@ async def _cache(hub: ModelHub, name: str) -> tuple[bool | None, str]:
     if replies[-1].usage.estimated:
         return None, "the server reports no token counts"
     cached = replies[-1].usage.cached_tokens
-    text = f"{cached:,} of {replies[-1].usage.input_tokens:,} input tokens of a repeated prompt"
-    return (
-        cached > 0,
-        f"{text} came from the cache" if cached else "no cached tokens are reported for a repeated prompt",
-    )
+    text = f"{cached:,} of {replies[-1].usage.input_tokens:,} input tokens of a repeated prompt came from the cache"
+    silence = "no cached tokens are reported for a repeated prompt"
+    return cached > 0, "; ".join([text if cached else silence, *replies[-1].notes])
 
 
 async def _context(model: ModelName, options: ModelOptions) -> Probe:

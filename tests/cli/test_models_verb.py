@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -78,6 +79,16 @@ def test_check_tells_what_a_server_can_do(labmates: Labmates) -> None:
         "answers", "usage", "reasoning", "tools", "loop", "json", "cache",
     ]  # fmt: skip
     assert "2,900 of 3,000 input tokens" in lines["cache"]
+
+
+def test_check_tells_of_calls_left_in_the_text_and_prompts_that_are_cut(labmates: Labmates) -> None:
+    call = json.dumps({"name": "note_number", "arguments": {"number": 7}})
+    with OpenAIServer(Answer(text=call, usage={"prompt_tokens": 512, "completion_tokens": 9}), models=["m"]) as server:
+        done = labmates("models", "check", f"openai:m?base_url={server.base_url}", "--json")
+    told = {record["what"]: record["text"] for record in done.records}
+    assert told["tools"] == 'note_number({"number": 7}); a tool call was part of the text'
+    assert "the server counted 512 input tokens" in told["cache"]
+    assert "it may have cut it" in told["cache"]
 
 
 @pytest.mark.parametrize("keeps", [True, False])
