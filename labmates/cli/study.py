@@ -293,9 +293,10 @@ def _status_json(database: Database, study: StudyRecord, counts: Counts) -> dict
 
 def _print_status(database: Database, study: StudyRecord, counts: Counts) -> None:
     from labmates.budgets.money import show_dollars
+    from labmates.cli.summary import print_unusable
     from labmates.records.made import study_mixtures
     from labmates.records.run import NO_WORK
-    from labmates.records.studies import failure_reasons, invalid_reasons, pauses, uncertain_cost
+    from labmates.records.studies import failure_reasons, invalid_reasons, pauses, uncertain_cost, unusable_replies
 
     statuses = ", ".join(f"{number} {status}" for status, number in sorted(counts.runs.items()))
     of_cap = "" if study.cap is None else f" of {show_dollars(study.cap)}"
@@ -310,6 +311,7 @@ def _print_status(database: Database, study: StudyRecord, counts: Counts) -> Non
         say(f"  {number} failed: {reason[:_LONGEST_REASON]}")
     for reason, number in invalid_reasons(database, study.name, _SHOWN_REASONS):
         say(f"  {number} invalid: {reason[:_LONGEST_REASON]}")
+    print_unusable(unusable_replies(database, study.name, _SHOWN_REASONS))
     if counts.idle:
         say(f"  {counts.idle} {NO_WORK}")
     for mixture in study_mixtures(database, study.name):

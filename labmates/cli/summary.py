@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from labmates.budgets.money import parse_dollars, show_dollars
@@ -126,14 +126,19 @@ def print_run(store: Store, run: RunRecord) -> None:
 
 
 def _print_failures(events: Iterable[Event]) -> None:
-    """Print the commonest reasons of failed replies, and what helps."""
-    from labmates.models.error_bodies import one_line
     from labmates.records.events import FailedReplyEvent
 
-    reasons = Counter(one_line(e.reason, _LONGEST_REASON) for e in events if isinstance(e, FailedReplyEvent))
-    commonest = reasons.most_common(_MOST_REASONS)
+    reasons = Counter(event.reason for event in events if isinstance(event, FailedReplyEvent))
+    print_unusable(reasons.most_common(_MOST_REASONS))
+
+
+def print_unusable(commonest: Sequence[tuple[str, int]]) -> None:
+    """Print the commonest reasons why replies could not be used, each with its number, and what helps."""
+    from labmates.models.error_bodies import one_line
+
     if commonest:
-        say(f"Failed replies: {'; '.join(f'{reason} ({number})' for reason, number in commonest)}")
+        told = (f"{one_line(reason, _LONGEST_REASON)} ({number})" for reason, number in commonest)
+        say(f"Failed replies: {'; '.join(told)}")
     for beginning, remedy in _REMEDIES.items():
         if any(reason.startswith(beginning) for reason, _ in commonest):
             say(remedy)

@@ -155,6 +155,14 @@ def invalid_reasons(database: Database, name: str, most: int) -> list[tuple[str,
     return _reasons(database, _RUNS.c.invalid, sa.and_(_RUNS.c.study == name, _RUNS.c.invalid.is_not(None)), most)
 
 
+def unusable_replies(database: Database, name: str, most: int) -> list[tuple[str, int]]:
+    """Why replies in a study's invalid runs could not be used, with their number, most frequent first."""
+    events = schema.events.c
+    runs = sa.select(_RUNS.c.id).where(_RUNS.c.study == name, _RUNS.c.invalid.is_not(None))
+    chosen = sa.and_(events.type == "failed_reply", events.run.in_(runs))
+    return _reasons(database, events.data["reason"].as_string(), chosen, most)
+
+
 def _reasons(
     database: Database, column: sa.ColumnElement[Any], chosen: sa.ColumnElement[bool], most: int
 ) -> list[tuple[str, int]]:

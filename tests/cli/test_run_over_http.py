@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -138,5 +139,11 @@ def test_why_replies_failed_and_what_helps_is_told_after_the_run(labmates: Labma
     game = ["run", "game", "--game", "public-goods", "--groups", "1", "--rounds", "1", "--replicates", replicates]
     with OpenAIServer(Answer(text="", reasoning="I think. " * 400, finish="length")) as server:
         done = labmates(*game, "--model", "openai:some-model", "--base-url", server.base_url, OPENAI_API_KEY=KEY)
-    assert f"Failed replies: cut, empty ({len(server.requests)})" in done.out
-    assert "a higher --max-output-tokens" in done.out
+        study = {"name": "cut", "kind": "game", "models": [f"openai:m?base_url={server.base_url}"], "replicates": 2}
+        study |= {"fixed": {"groups": 1, "rounds": 1}, "grid": {"game": ["public-goods"]}}
+        (labmates.folder / "cut.yaml").write_text(json.dumps(study))
+        asked = len(server.requests)
+        all_of_it = labmates("study", "run", "cut.yaml", OPENAI_API_KEY=KEY)
+    assert f"Failed replies: cut, empty ({asked})" in done.out
+    assert f"Failed replies: cut, empty ({len(server.requests) - asked})" in all_of_it.out
+    assert all("a higher --max-output-tokens" in told.out for told in (done, all_of_it))
