@@ -219,6 +219,14 @@ def test_conditions_are_named_by_their_parameters(store: Store) -> None:
         compare(store, runs, by=("colour",))
 
 
+def test_two_studies_are_compared_on_the_data_sets_of_both(store: Store) -> None:
+    runs = [replace(each, study=each.condition["organisation"]) for each in teams(0.2)] + [run(7, 0.1)]
+    named = compare(store, runs, conditions=("study=hybrid", "study=pipeline"))
+    assert named.verdict[0].startswith("study=hybrid is better than study=pipeline by 0.19 [")
+    assert named.verdict[1] == "These differ too, so the difference may be theirs: organisation, team_size."
+    assert [row["difference_n"] for row in named.json_objects()][0] == len(NOISE)
+
+
 def test_runs_that_do_not_count_are_named(store: Store) -> None:
     failed = replace(run(8, 0.5), status="failed")
     first, *others = teams(0.2)

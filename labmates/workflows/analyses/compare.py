@@ -11,13 +11,13 @@ from labmates.workflows.protocol.analysis import ANY_KIND, Analysis, Result, Run
 def compare(runs: Runs, params: CompareParams) -> Result:
     """Test whether conditions differ, and by how much.
 
-    A CONDITION is NAME=VALUE or NAME!=VALUE, or several joined by commas, optionally after LABEL:. --by
-    compares the values of a parameter: organisation, model, mechanism, wording, budget, arm, study; --by player
-    compares the models that played in the same run; --each answers for each value of a further parameter. Runs are
-    paired by seed with all else equal. All conditions of a data set (task and seed) are one unit, so the interval holds
-    for new data sets; --over makes it hold for new tasks, models or families too. The primary outcome is unadjusted for
-    two conditions, and simultaneous for more; secondary ones have Holm's p. Unreadable results count (intention to
-    treat). Forks count with --where origin=RUN only.
+    A CONDITION is NAME=VALUE (as in study=FIRST study=SECOND) or NAME!=VALUE, or several joined by commas, optionally
+    after LABEL:. --by compares the values of a parameter: organisation, model, mechanism, wording, budget, arm, study;
+    --by player compares the models that played in the same run; --each answers for each value of a further parameter.
+    Runs are paired by seed with all else equal. All conditions of a data set (task and seed) are one unit, so the
+    interval holds for new data sets; --over makes it hold for new tasks, models or families too. The primary outcome is
+    unadjusted for two conditions, and simultaneous for more; secondary ones have Holm's p. Unreadable results count
+    (intention to treat). Forks count with --where origin=RUN only.
     """
     if params.each:
         from labmates.workflows.analyses.each import compared_each
