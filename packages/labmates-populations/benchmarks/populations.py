@@ -49,26 +49,29 @@ def _evolution(library: Path, name: str, size: int) -> None:
     with Workers(processes=1) as workers:
         theirs = _load(workers, library, name)
         workers.play([Batch(game, np.zeros((1, size), np.int64), 0)])  # starts the processes
-        made_by = [f"{made.__module__} {one.attitude}" for made, one in zip(theirs, workers.loaded, strict=True)]
+        # Of a class that is defined twice, as some are, only the last one is a strategy.
+        played = [one for one in workers.loaded if not one.problems]
+        numbers = np.array([one.index for one in played])
+        made_by = [f"{theirs[one.index].__module__} {one.attitude}" for one in played]
         genes = np.unique(made_by, return_inverse=True)[1]
         cooperate = frozenset(one.index for one in workers.loaded if falls_back_to_cooperation(one.attitude))
         random = np.array([one.random for one in workers.loaded])
-        agents = chance.integers(0, len(theirs), _POPULATION)
+        agents = chance.integers(0, len(played), _POPULATION)
         ours: list[Result] = []
         theirs_seconds = 0.0
         theirs_decisions = equal = compared = 0
-        for number in range(_GENERATIONS):
+        for generation in range(_GENERATIONS):
             seats = np.concatenate([chance.permutation(_POPULATION) for _ in range(_GAMES)]).reshape(-1, size)
-            groups = agents[seats]
-            results = workers.play(list(chunks(Batch(game, groups, number, cooperate=cooperate))))
+            groups = numbers[agents][seats]
+            results = workers.play(list(chunks(Batch(game, groups, generation, cooperate=cooperate))))
             actions = np.concatenate([result.actions for result in results])
             ours += results
             part = groups[: max(1, _GROUPS_SEATS // size)]
             began = time.process_time()
-            played = [_play(game, [theirs[one] for one in row], [one in cooperate for one in row]) for row in part]
+            moves = [_play(game, [theirs[one] for one in row], [one in cooperate for one in row]) for row in part]
             theirs_seconds += time.process_time() - began
             theirs_decisions += part.size * game.n_rounds
-            same = [bool((moves == actions[place]).all()) for place, moves in enumerate(played)]
+            same = [np.array_equal(one, actions[place]) for place, one in enumerate(moves)]
             sure = ~random[part].any(axis=1)
             equal, compared = equal + int(np.sum(same & sure)), compared + int(sure.sum())
             agents = _next(game, agents, genes, seats, actions, chance)
@@ -76,7 +79,7 @@ def _evolution(library: Path, name: str, size: int) -> None:
     other, costs = 1e6 * theirs_seconds / theirs_decisions, total_costs(ours)
     print(f"{name}, groups of {size}: {own:.2f} µs a decision, published program {other:.2f}: "
           f"{other / own:.1f} times as fast; {equal} of {compared} games equal")  # fmt: skip
-    print("  strategies", told(Counter(one.way for one in workers.loaded)))
+    print("  strategies", told(Counter(one.way for one in played)))
     print("  decisions", told({way: cost.decisions for way, cost in costs.items()},
                               {way: cost.microseconds for way, cost in costs.items()}), flush=True)  # fmt: skip
 
