@@ -20,6 +20,7 @@ import numpy as np
 from labmates.util.seeds import derive
 from labmates_populations.engine.kernel import interface
 from labmates_populations.engine.kernel.exposed import (
+    AMBIGUOUS,
     CHANCES,
     EXPOSED,
     OF_STATES,
@@ -48,7 +49,13 @@ def look(thing: Any, name: Any, *default: Any) -> Any:
         return getattr(thing, name, *default)
     if name.startswith("__"):
         raise TypeError(f"the attribute {name} can't be read here")
-    return getattr(own(thing), name, *default)
+    try:
+        made = own(thing)
+    except AttributeError as error:
+        if default and name not in AMBIGUOUS:  # which nothing has
+            return default[0]
+        raise AttributeError(f"a {type(thing).__name__} has no attribute '{name}' here") from error
+    return getattr(made, name, *default)
 
 
 def _has(thing: Any, name: str) -> bool:

@@ -57,6 +57,10 @@ ORDINARY: dict[str, tuple[str, str, str]] = {
     ),
     "attributes by name": (
         "", "setattr(self, 'n_3', 1)\nreturn C if getattr(self, f'n_{3}') and hasattr(self, 'n_3') else D", ""),
+    "an attribute that nothing has": (
+        "", "try:\n    history.my_score + self.game_description.n\nexcept AttributeError:\n    return C", ""),
+    "what is instead of it": ("", "return C if getattr(self.game_description, 'n_agents', 4) == 4 else D", ""),
+    "a base by its class": ("", "super(Strategy_SELFISH_1, self).__init__(self.game_description)\nreturn C", ""),
     "its own type": ("", "return C if type(self).__name__ == self.__class__.__name__ and type(1) is int else D", ""),
     "an enumeration of the file": ("class Mode(Enum):\n    A = 1\n    B = 2",
                                    "return C if Mode(2) is Mode.B and Mode.A.value == 1 else D", ""),

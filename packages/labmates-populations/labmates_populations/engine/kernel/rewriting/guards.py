@@ -70,6 +70,7 @@ class _Guards(ast.NodeTransformer):
 
     def __init__(self, names: set[str]) -> None:
         self._names = names
+        self._class = ""
 
     def visit(self, node: ast.AST) -> Any:
         """The replacement for a node, after a look at the names that it binds or reads."""
@@ -104,11 +105,10 @@ class _Guards(ast.NodeTransformer):
         elif name == "format" and isinstance(value, ast.Constant) and isinstance(value.value, str):
             if set(value.value) & {"[", "."} and _has_paths(value.value):
                 self._refuse(node, "formats a text with attributes")
-        elif name not in SAFE:
-            if name not in self._names:
+        elif name not in SAFE and (name in AMBIGUOUS or name not in self._names):
+            if name in AMBIGUOUS and name not in self._names:
                 self._refuse(node, f"reads the attribute {name}")
-            if name in AMBIGUOUS:
-                return self._call(_LOOK, node, node.value, ast.Constant(name))
+            return self._call(_LOOK, node, node.value, ast.Constant(name))
         return node
 
     def _special(self, node: ast.Attribute, value: ast.expr) -> None:
@@ -132,8 +132,10 @@ class _Guards(ast.NodeTransformer):
         for one in node.keywords:
             if one.arg is None or one.arg in ("where", "out", "buffer", "like"):
                 self._refuse(node, "passes arguments that aren't named" if one.arg is None else f"passes {one.arg}")
-        if isinstance(node.func, ast.Name) and node.func.id == "super" and not node.args and not node.keywords:
-            return node
+        match node:
+            case ast.Call(func=ast.Name("super"), args=[] | [ast.Name(self._class), ast.Name("self")], keywords=[]):
+                node.args = []
+                return node
         return self.generic_visit(node)
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
@@ -147,7 +149,10 @@ class _Guards(ast.NodeTransformer):
         """Refuse classes of other classes."""
         if node.keywords:
             self._refuse(node, "a class with arguments")
-        return self.generic_visit(node)
+        outer, self._class = self._class, node.name
+        self.generic_visit(node)
+        self._class = outer
+        return node
 
     def visit_arg(self, node: ast.arg) -> ast.AST:
         """Forget an annotation."""
