@@ -160,6 +160,7 @@ EXPOSED: dict[str, dict[str, Any]] = {
     },
     "numpy.linalg": some(np.linalg, "LinAlgError cholesky cond det eig eigh eigvals eigvalsh inv lstsq matrix_power "
                           "matrix_rank norm pinv qr slogdet solve svd"),
+    "numpy.lib.stride_tricks": some(np.lib.stride_tricks, "sliding_window_view"),
     "numpy.typing": {"NDArray": Annotation, "ArrayLike": Annotation, "DTypeLike": Annotation},
     "dataclasses": some(dataclasses, "asdict astuple field fields is_dataclass replace FrozenInstanceError")
     | {"dataclass": still(_decorates(dataclasses.dataclass))},

@@ -180,8 +180,9 @@ def guarded_names(seed: int, group: int, seat: int, *, paper: bool) -> dict[str,
     def chance(name: str) -> Any:
         if name not in chances:
             if name == "numpy":
-                parts = {"random": chance("numpy.random"), "linalg": shared["numpy.linalg"]}
-                made: Any = module_of(OWN, EXPOSED[name] | parts | {"typing": shared["numpy.typing"]})
+                parts = {part: shared[f"numpy.{part}"] for part in ("linalg", "typing")}
+                lib = module_of(OWN, {"stride_tricks": shared["numpy.lib.stride_tricks"]})
+                made: Any = module_of(OWN, EXPOSED[name] | parts | {"random": chance("numpy.random"), "lib": lib})
             elif name == "numpy.random":
                 made = _NumpyChance(derive(seed, group, seat, "numpy"))
             else:

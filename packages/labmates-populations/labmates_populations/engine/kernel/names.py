@@ -16,8 +16,9 @@ import numpy as np
 
 from labmates_populations.engine.kernel import interface
 
-_LIBRARY = ("math", "random", "numpy", "numpy.random", "numpy.linalg", "numpy.typing", "dataclasses", "enum", "typing",
-            "bisect", "collections", "functools", "heapq", "itertools", "statistics", "__future__")  # fmt: skip
+_LIBRARY = ("math", "random", "numpy", "numpy.random", "numpy.linalg", "numpy.lib.stride_tricks", "numpy.typing",
+            "dataclasses", "enum", "typing", "bisect", "collections", "functools", "heapq", "itertools",
+            "statistics", "__future__")  # fmt: skip
 _IMPORTED = {name: importlib.import_module(name) for name in _LIBRARY}  # a confined process can't open files
 _OURS = {"labmates.strategies": "", "emergent_llm": "", "emergent_llm.players": "", "emergent_llm.games": "",
          "emergent_llm.common": ""}  # fmt: skip

@@ -29,7 +29,7 @@ from typing import NamedTuple, Optional
 ROUNDS = 4
 ORDINARILY = "X = []\nX.append(1)"
 """Code before a class that is not compiled."""
-SHARED = "(lambda: np.lib)\n"
+SHARED = "(lambda: np.testing)\n"
 """It could reach what players share: a process for each player."""
 
 ORDINARY: dict[str, tuple[str, str, str]] = {
@@ -81,7 +81,7 @@ ORDINARY: dict[str, tuple[str, str, str]] = {
 
 REACHING = {
     "a private part of a module": "random._os\nreturn C",
-    "a module that is not listed": "np.lib\nreturn C",
+    "a module that is not listed": "np.testing\nreturn C",
     "the base of an array": "history.my_actions.base\nreturn C",
     "the data of an array": "history.my_actions.data\nreturn C",
     "a frame": "(x for x in [1]).gi_frame\nreturn C",
@@ -221,6 +221,7 @@ EXPRESSIONS = (
     "'%.2f' % 0.5 == '0.50'", "f'{0.5:.2f}' == '0.50'", "functools.reduce(max, [1, 3, 2]) == 3",
     "list(itertools.chain([1], [2])) == [1, 2]", "list(itertools.accumulate([1, 2])) == [1, 3]",
     "heapq.nlargest(1, [1, 3]) == [3]", "bisect.bisect_left([1, 2], 2) == 1",
+    "np.lib.stride_tricks.sliding_window_view([1, 2], 1).sum() == 3",
     "math.comb(4, 2) == 6", "math.isclose(math.tau, 2 * math.pi)", "np.polyfit([0, 1], [0, 2], 1).round(6)[0] == 2",
     "np.polyval([1, 0], 3) == 3", "np.median([1, 2, 9]) == 2", "np.percentile([1, 2, 3], 50) == 2",
     "np.mean(np.array([[1, 2], [3, 4]]), axis=0).tolist() == [2, 3]", "np.corrcoef([1, 2, 3], [1, 2, 3])[0, 1] > 0.99",
