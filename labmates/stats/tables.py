@@ -21,6 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from labmates.stats.intervals import EQUAL
 from labmates.util.safe_text import clean
 
 if TYPE_CHECKING:
@@ -81,7 +82,8 @@ class Column:
     def cell(self, row: Row, *, reasons: bool = True) -> str:
         """The text of this column's cell in a row; without `reasons`, a missing interval is not explained."""
         low, high = row.get(f"{self.key}_low"), row.get(f"{self.key}_high")
-        interval = f"[{why}]" if (why := row.get(f"{self.key}_reason")) and reasons else ""
+        why = row.get(f"{self.key}_reason") if reasons else None
+        interval = f"[{'=' if why == EQUAL else why}]" if why else ""
         if low is not None and high is not None:
             interval = f"[{self._shown(low)}, {self._shown(high)}]"
         if self.shows == "interval":

@@ -93,7 +93,7 @@ def test_equal_runs_have_no_interval_instead_of_one_without_width(published: lis
     ratings = [one for summary in published if summary.rating != "rank" for one in summary.each]
     assert all(one.high > one.low for one in ratings if one.low is not None and one.high is not None)
     table = summaries_table(published)
-    assert any("2.083 [equal values]" in cell for row in table.cells() for cell in row)
+    assert any("2.083 [=]" in cell for row in table.cells() for cell in row)
     assert f"No interval: {EQUAL} ({len(equal)})." in table.notes
 
 
