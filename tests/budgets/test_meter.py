@@ -55,8 +55,10 @@ def test_calls_at_the_same_time_never_take_more_than_there_is(
     assert sum(lost) == sum(meter.uncertain for meter in meters)
 
 
-@given(bound=st.integers(0, 3_000), bills=st.lists(st.integers(0, 2_000), max_size=8))
-def test_dollars_behind_a_pool_are_never_overdrawn_and_an_excess_is_counted(bound: int, bills: list[int]) -> None:
+@given(bound=st.integers(0, 3_000), bills=st.lists(st.none() | st.integers(0, 2_000), max_size=8))
+def test_dollars_behind_a_pool_are_never_overdrawn_and_an_excess_is_counted(
+    bound: int, bills: list[int | None]
+) -> None:
     dollars, pool = Ledger(bound), Ledger(1_000_000)
     purse = Purse(pool, "team", {})
     billed = excess = 0
@@ -71,7 +73,10 @@ def test_dollars_behind_a_pool_are_never_overdrawn_and_an_excess_is_counted(boun
             assert pool.available == 1_000_000 - pool.spent
             break
         meter.begin()
-        meter.settle(Usage(14, 0), bill)
-        billed, excess = billed + bill, excess + meter.excess
+        if bill is None:
+            meter.lost("cut")
+        else:
+            meter.settle(Usage(14, 0), bill)
+        billed, excess = billed + (600 if bill is None else bill), excess + meter.excess
     assert dollars.spent == billed - excess <= bound
     assert pool.spent == purse.spent

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 
-from labmates.budgets.tokens import estimate_messages, estimate_tokens
+from labmates.budgets.prices import Price
+from labmates.budgets.tokens import estimate_messages, estimate_tokens, read_usage
 
 ENGLISH = (
     "The team worked on the data for several days, and every member wrote down what had been found. Although the "
@@ -89,3 +90,13 @@ def test_estimated_texts_are_not_kept() -> None:
     finally:
         tracemalloc.stop()
     assert kept < 200_000
+
+
+@pytest.mark.parametrize(("read", "written"), [(500, 0), (0, 500), (60, 60), (500, 500)])
+def test_a_prompt_has_no_more_cached_and_written_tokens_than_there_are(read: int, written: int) -> None:
+    details = {"cache_read": read, "cache_creation": written}
+    reported = {"input_tokens": 100, "output_tokens": 1, "input_token_details": details}
+    usage, _ = read_usage(reported, prompt=lambda: 1, output=lambda: 1, reasoning=0)
+    assert usage.cached_tokens == min(read, 100)
+    assert usage.cache_write_tokens == min(written, 100 - usage.cached_tokens)
+    assert usage.cost(Price(input="9", cached="1", cache_write="10", output="0")) >= 100

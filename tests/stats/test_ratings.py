@@ -317,6 +317,12 @@ def test_what_is_no_metagame_is_refused(payoffs: Any, said: str) -> None:
             rating(payoffs)
 
 
+@pytest.mark.parametrize("start", [[1.0], [1.0, 0.0], [0.5, 0.6]])
+def test_shares_that_make_no_population_are_refused(start: list[float]) -> None:
+    with pytest.raises(UsageError, match="a positive share of each of 2 models, with the sum 1"):
+        replicator_dynamics(np.eye(2), start=start)
+
+
 def test_matches_that_make_no_metagame_are_refused() -> None:
     with pytest.raises(UsageError, match=r"model 0 never met the co-players \[1\]"):
         metagame(2, [((0, 0), (1.0, 1.0))])
