@@ -8,7 +8,10 @@ import json
 import random
 import re
 import socket
+import threading
+import time
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import replace
 from types import SimpleNamespace
@@ -350,6 +353,32 @@ def test_a_request_that_the_seat_can_not_pay_is_refused_before_it_is_parsed(monk
         chunked = httpx2.post(gateway.url + CHAT, content=iter([large]), headers={"x-api-key": gateway.key()})
     assert (status, chunked.status_code, parsed) == (402, 402, [])
     assert body["error"]["message"].startswith("the limit of the seat alice can't pay this call: $0.003 are left, and")
+
+
+def test_large_requests_of_a_seat_are_parsed_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, seen = threading.Semaphore(0), list[bool]()
+
+    def parse(raw: bytes) -> Json:
+        begun.release()
+        time.sleep(0.2)
+        seen.append(begun.acquire(blocking=False) and not begun.acquire(blocking=False))
+        return parsed_request(raw)
+
+    monkeypatch.setattr(calls, "parsed_request", parse)
+    large = {**ASKED, "messages": [{"role": "user", "content": "x" * 300_000}]}
+    with OpenAIServer() as server, served(openai_upstream(server.base_url), total=10_000_000) as gateway:
+        with ThreadPoolExecutor() as pool:
+            replies = list(pool.map(lambda _: gateway.ask(CHAT, large)[0], range(3)))
+    assert (replies, seen) == ([200] * 3, [True] * 3)
+
+
+def test_the_own_key_of_a_seat_in_a_request_is_neither_sent_nor_recorded() -> None:
+    with OpenAIServer() as server, served(openai_upstream(server.base_url)) as gateway:
+        told = [{"role": "user", "content": f"My key is {gateway.key()}."}]
+        assert gateway.ask(CHAT, {**ASKED, "messages": told})[0] == 200
+        [exchange] = gateway.settled()
+    hidden = [{"role": "user", "content": "My key is [key]."}]
+    assert hidden == server.requests[0].body["messages"] == exchange.request["messages"]
 
 
 def test_little_of_a_request_is_taken_after_its_answer() -> None:
