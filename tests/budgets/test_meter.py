@@ -80,3 +80,11 @@ def test_dollars_behind_a_pool_are_never_overdrawn_and_an_excess_is_counted(
         billed, excess = billed + (600 if bill is None else bill), excess + meter.excess
     assert dollars.spent == billed - excess <= bound
     assert pool.spent == purse.spent
+
+
+def test_without_a_bill_the_dollars_pay_also_what_the_pool_could_not() -> None:
+    dollars, pool, price = Ledger(10_000), Ledger(1_000), Price(input="1", output="1")
+    meter = CallMeter(Purse(pool, "team", {}), price, "a", 100, 100, money=Money(dollars, price))
+    meter.begin()
+    assert meter.settle(Usage(1_500, 0)).uncovered == 500
+    assert (pool.spent, dollars.spent, meter.excess) == (1_000, 1_500, 0)

@@ -95,3 +95,12 @@ def test_a_share_bounds_its_agent_and_no_other() -> None:
     assert "Of your own share" in purse.status("full")
     assert (purse.spend_as("cho").left, purse.is_bound_by_share) == (600, False)
     assert "share" not in purse.status("full")
+
+
+def test_what_is_kept_for_later_replaces_what_was_kept_before() -> None:
+    purse = Purse(Ledger(1_000), "data", {})
+    lefts = []
+    for amount in (300, 100, 0):
+        purse.keep(amount)
+        lefts.append((purse.kept, purse.left, purse.available))
+    assert lefts == [(300, 700, 700), (100, 900, 900), (0, 1_000, 1_000)]
