@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 
 from labmates.budgets.prices import Price
-from labmates.budgets.tokens import estimate_messages, estimate_tokens, read_usage
+from labmates.budgets.tokens import MOST_TOKENS, estimate_messages, estimate_tokens, read_count, read_usage
 
 ENGLISH = (
     "The team worked on the data for several days, and every member wrote down what had been found. Although the "
@@ -100,3 +100,9 @@ def test_a_prompt_has_no_more_cached_and_written_tokens_than_there_are(read: int
     assert usage.cached_tokens == min(read, 100)
     assert usage.cache_write_tokens == min(written, 100 - usage.cached_tokens)
     assert usage.cost(Price(input="9", cached="1", cache_write="10", output="0")) >= 100
+
+
+@pytest.mark.parametrize("value", [None, True, "5", -1, MOST_TOKENS + 1, 1e300, float("inf"), float("nan")])
+def test_what_cannot_be_a_number_of_tokens_is_none(value: object) -> None:
+    assert read_count(value) is None
+    assert (read_count(2.1), read_count(MOST_TOKENS)) == (3, MOST_TOKENS)
