@@ -20,7 +20,7 @@ from labmates.records.claims import Claims
 from labmates.records.events import ChargeEvent, LLMCallEvent, WarningEvent
 from labmates.records.run import STOPPED, RunRecord
 from labmates.records.store import Store
-from labmates.records.studies import retry_failed, study_counts
+from labmates.records.studies import Counts, retry_failed, study_counts
 from labmates.studies.audit import audit, overspent
 from labmates.studies.replay import replay
 from labmates.studies.spec import StudySpec, read_spec
@@ -362,3 +362,10 @@ def test_a_cap_that_was_overspent_is_a_fault(store: Store, capsys: pytest.Captur
     assert run_command(["store", "check", "--store", store.url]) == 1
     assert "study game: it has spent $1.0200, $0.0200 more than its cap" in capsys.readouterr().out
     assert _report(store.database, "game", stopped=False, as_json=False) == 1
+
+
+def test_a_cap_is_overspent_by_what_was_spent_and_holds_back_by_what_may_be() -> None:
+    counts = Counts({"running": 1, "planned": 1}, spent=5, committed=9, next_cost=2)
+    assert [counts.overspent(cap) for cap in (None, 6, 5, 4)] == [0, 0, 0, 1]
+    assert [counts.cannot_go_on(cap) for cap in (None, 11, 10)] == [False, False, True]
+    assert not replace(counts, next_cost=None).cannot_go_on(10)

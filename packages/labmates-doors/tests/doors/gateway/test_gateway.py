@@ -300,9 +300,14 @@ def test_a_field_of_unknown_cost_is_refused_unless_it_is_allowed(field: str) -> 
     assert [field in request.body for request in server.requests] == [True]
 
 
-@pytest.mark.parametrize(("beta", "status"), [("fast-mode-2026-02-01", 400), ("context-1m", 400), ("effort-2025", 200)])
-def test_a_beta_of_unknown_cost_is_refused(beta: str, status: int) -> None:
-    with AnthropicServer(Answer(usage=USAGE)) as server, served(anthropic_upstream(server.base_url)) as gateway:
+@pytest.mark.parametrize(
+    ("beta", "status"), [("fast-mode-2026-02-01", 400), ("context-1m", 400), ("context-2m", 200), ("effort-2025", 200)]
+)
+def test_a_beta_of_unknown_cost_is_refused_unless_it_is_allowed(beta: str, status: int) -> None:
+    with (
+        AnthropicServer(Answer(usage=USAGE)) as server,
+        served(anthropic_upstream(server.base_url), allowed=["context-2m"]) as gateway,
+    ):
         headers = {"x-api-key": gateway.key(), "anthropic-beta": f"claude-code-20250219, {beta}"}
         body = {"model": "claude", "max_tokens": 50, "messages": QUESTION}
         reply = httpx2.post(f"{gateway.url}/v1/messages", json=body, headers=headers)
@@ -398,6 +403,8 @@ def test_little_of_a_request_is_taken_after_its_answer() -> None:
 def test_a_request_of_too_many_values_is_refused_before_it_is_parsed(parts: bytes) -> None:
     with pytest.raises(RefusedRequestError, match="more than 200,000 values"):
         parsed_request(b'{"x":[' + parts * 200_001 + b"{}]}")
+    with pytest.raises(RefusedRequestError, match="more than 200,000 values"):
+        parsed_request(b'{"x":"' + b"\\n" * 2_000_010 + b'"}')
     assert parsed_request(b'{"x":[' + parts * 50_000 + b"{}]}")["x"]
 
 
