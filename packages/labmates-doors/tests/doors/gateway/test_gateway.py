@@ -10,7 +10,7 @@ import re
 import socket
 import threading
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import replace
@@ -450,6 +450,20 @@ def test_half_requests_and_drips_end_and_slow_answers_do_not(monkeypatch: pytest
                 with suppress(TimeoutError):
                     assert drip.recv(1) == b""
                     break
+
+
+def test_a_body_may_take_longer_than_a_head(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "HEAD_SECONDS", 1.0)
+    body = json.dumps(ASKED).encode()
+
+    def slowly() -> Iterator[bytes]:
+        yield body[:9]
+        time.sleep(1.5)
+        yield body[9:]
+
+    with OpenAIServer(Answer(usage=USAGE)) as server, served(openai_upstream(server.base_url)) as gateway:
+        headers = {"x-api-key": gateway.key()}
+        assert httpx2.post(gateway.url + CHAT, content=slowly(), headers=headers, timeout=60).status_code == 200
 
 
 def test_a_request_beyond_the_limit_of_bytes_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
