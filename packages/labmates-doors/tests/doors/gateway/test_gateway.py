@@ -371,9 +371,12 @@ def test_large_requests_of_a_seat_are_parsed_one_at_a_time(monkeypatch: pytest.M
 
     monkeypatch.setattr(calls, "parsed_request", parse)
     large = {**ASKED, "messages": [{"role": "user", "content": "x" * 300_000}]}
-    with OpenAIServer() as server, served(openai_upstream(server.base_url), total=10_000_000) as gateway:
-        with ThreadPoolExecutor() as pool:
-            replies = list(pool.map(lambda _: gateway.ask(CHAT, large)[0], range(3)))
+    with (
+        OpenAIServer() as server,
+        served(openai_upstream(server.base_url), total=10_000_000) as gateway,
+        ThreadPoolExecutor() as pool,
+    ):
+        replies = list(pool.map(lambda _: gateway.ask(CHAT, large)[0], range(3)))
     assert (replies, seen) == ([200] * 3, [True] * 3)
 
 
