@@ -90,6 +90,8 @@ def test_helpers_of_others_keep_no_strategy_from_being_compiled() -> None:
     assert first.found.way == COMPILED
     assert second.found.why.endswith("needs more of its file than imports and constants")
     assert len(second.code) > len(first.code)
+    [shown] = read_source(HEAD + strategy("return C if f'{1}' else D"), "test.py")
+    assert shown.found.why == "line 18: an f-string"
 
 
 @pytest.mark.parametrize("head", ACTING.values(), ids=ACTING)

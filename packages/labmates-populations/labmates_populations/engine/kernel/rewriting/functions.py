@@ -23,6 +23,7 @@ from labmates_populations.engine.kernel.rewriting.nodes import (
     UnfitError,
     call,
     is_constant,
+    kind_of,
     library,
     name_of,
     no_statement,
@@ -114,7 +115,7 @@ class Function:
         return _VISITORS[type(node)](self, node)
 
     def _refused(self, node: ast.AST) -> ast.AST:
-        raise UnfitError(f"line {getattr(node, 'lineno', 0)}: {type(node).__name__}")
+        raise UnfitError(f"line {getattr(node, 'lineno', 0)}: {kind_of(node)}")
 
     def _with_visited(self, node: ast.AST) -> ast.AST:
         for name in FIELDS[type(node)]:
@@ -179,7 +180,7 @@ class Function:
     def _visit_binop(self, node: ast.BinOp) -> ast.AST:
         operator, number, numeric = type(node.op), _is_number(node.right), _is_numeric(node.left)
         if operator in (ast.LShift, ast.MatMult):
-            raise UnfitError(f"line {node.lineno}: {operator.__name__}")
+            raise UnfitError(f"line {node.lineno}: {kind_of(node.op)}")
         if operator is ast.Mod and (isinstance(node.left, ast.JoinedStr) or _is_text(node.left)):
             raise UnfitError(f"line {node.lineno}: formats a text")
         node.left, node.right = self.visit(node.left), self.visit(node.right)
@@ -189,7 +190,7 @@ class Function:
 
     def _visit_augassign(self, node: ast.AugAssign) -> ast.AST:
         if isinstance(node.op, (ast.Mod, ast.Pow, ast.LShift, ast.MatMult)):
-            raise UnfitError(f"line {node.lineno}: {type(node.op).__name__} in place")
+            raise UnfitError(f"line {node.lineno}: {kind_of(node.op)} in place")
         return self._with_visited(node)
 
     def _visit_try(self, node: ast.Try) -> ast.AST:

@@ -14,6 +14,16 @@ HERE: dict[str, Any] = {"lineno": 1, "end_lineno": 1, "col_offset": 0, "end_col_
 """A position for new nodes, which `compile` requires."""
 
 
+_KINDS = {"JoinedStr": "an f-string", "Lambda": "a lambda", "LShift": "the operator <<", "MatMult": "the operator @",
+          "Mod": "%", "Pow": "**", "Yield": "a generator", "With": "a with statement"}  # fmt: skip
+
+
+def kind_of(node: ast.AST) -> str:
+    """What a node is, in a reason."""
+    name = type(node).__name__
+    return _KINDS.get(name, name)
+
+
 def name_of(name: str) -> ast.Name:
     """A name as a value."""
     return ast.Name(name, LOAD, **HERE)
