@@ -90,8 +90,8 @@ class MissingStoreError(UsageError):
     """The SQLite file of the store `url` does not exist yet."""
 
     def __init__(self, url: str) -> None:
-        makers = "'labmates run', 'labmates study run' and 'labmates demo' make one"
-        super().__init__(f"can't open the store '{url}': there is no such file; {makers}")
+        makers = "'labmates run', 'labmates study run' and 'labmates demo' create it"
+        super().__init__(f"the store '{url}' does not exist yet; {makers}")
         self.url = url
 
 
@@ -332,9 +332,6 @@ def _engine(url: str, must_exist: bool, read_only: bool, options: dict[str, Any]
     except ModuleNotFoundError as error:
         if error.name == "psycopg":
             raise MissingExtraError("a store in PostgreSQL", "postgres") from error
-        raise UsageError(
-            f"the store '{backend}' needs the Python package '{error.name}', which is not installed"
-        ) from error
     raise UsageError(f"'{backend}' databases can't hold a store; use sqlite or postgresql")
 
 

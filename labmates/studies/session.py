@@ -197,9 +197,9 @@ class Session:
                 points = ", ".join(condition.approvals)
                 raise UsageError(f"this organisation requires a person's approval of each {points}, but {NOBODY}")
             if (condition.approvals or condition.interrupts) and self._approver == VIEWER:
-                tell_once("Questions of approval wait on the pages of the runs: labmates view")
+                tell_once("Approvals wait for you on the runs' pages: labmates view")
             if persons := people_of(condition.models()):
-                tell_once(f"{', '.join(persons)}: answer on the pages of the runs: labmates view")
+                tell_once(f"{', '.join(persons)}: answer on the runs' pages: labmates view")
             yield condition
 
 

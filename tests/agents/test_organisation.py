@@ -282,7 +282,7 @@ def test_an_organisation_by_its_short_form_has_the_same_key() -> None:
             {"organisation": "hybrid", "team_size": 4, "shares": {"member": 0.4, "all": 0.1}},
             "the shares of its 4 seats add up to 1.3",
         ),
-        ({"model_for": {"kitchen": "scripted:silent"}}, "there is no team or seat 'kitchen'; teams: data, model"),
+        ({"model_for": {"kitchen": "scripted:silent"}}, "unknown team or seat 'kitchen'. Teams: data, model"),
     ],
 )
 def test_a_condition_that_does_not_fit_its_organisation_is_refused(values: dict[str, object], told: str) -> None:

@@ -254,7 +254,7 @@ def test_tasks_that_are_not_installed_are_scored_by_reference(labmates: Labmates
         (("score", "ecology", "--seed", "1"), "REPORT is missing"),
         (("oracle", "--seed", "1"), "TASK is missing"),
         (("oracle", "ecology", "--run", "abc"), "--run has a task and a data set of its own"),
-        (("score", "--run", "abc"), "there is no such file"),
+        (("score", "--run", "abc"), "does not exist yet"),
         (("score", "ecology", "report.md", "--seed", "-1"), "--seed"),
         (("oracle", "ecology", "--seed", "1", "--difficulty", "mild"), "'mild' is not one of"),
         (("oracle", "nowhere.py:Task", "--seed", "1"), "there is no file 'nowhere.py'"),

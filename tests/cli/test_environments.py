@@ -253,7 +253,7 @@ STORES = [
         "an unknown kind of database",
         f"runs --store mysql://me:{SECRET}@h/x",
         2,
-        "the store 'mysql' needs the Python package",
+        "'mysql' databases can't hold a store; use sqlite or postgresql",
     ),
     Row("a plan for a store that is not there yet", PLAN, 0, WORKS, "LABMATES_STORE=sqlite:///new.db", _study("")),
     Row(

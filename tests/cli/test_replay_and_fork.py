@@ -144,7 +144,7 @@ def test_wrong_input_is_told_clearly_and_exits_with_2(labmates: Labmates, store:
         (["replay", "nope"], "there is no run 'nope'"),
         (["replay", run.id, "--sandbox", "prison"], "unknown sandbox 'prison'"),
         (["replay", stopped.id], "has not ended (interrupted)"),
-        (["replay", run.id, "--store", "sqlite:///other.db"], "can't open the store"),
+        (["replay", run.id, "--store", "sqlite:///other.db"], "does not exist yet"),
         (["fork", "nope", "--at", "0", *change], "there is no run 'nope'"),
         (["fork", run.id, *change], "Missing option '--at'"),
         (["fork", run.id, "--at", "3"], "Missing option '--set'"),

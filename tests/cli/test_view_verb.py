@@ -63,8 +63,8 @@ def test_a_verb_that_reads_runs_says_what_makes_a_store(labmates: Labmates) -> N
     for verb in (("runs",), ("show", "last"), ("replay", "last"), ("study", "status"), ("view", "--no-browser")):
         done = labmates(*verb)
         assert (done.code, done.out) == (2, "")
-        makers = "'labmates run', 'labmates study run' and 'labmates demo' make one"
-        assert f"there is no such file; {makers}" in done.err
+        makers = "'labmates run', 'labmates study run' and 'labmates demo' create it"
+        assert f"does not exist yet; {makers}" in done.err
     assert not any(labmates.folder.iterdir())
 
 
@@ -118,8 +118,8 @@ def test_a_folder_of_something_else_is_not_touched(labmates: Labmates, store: St
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("none.db", "aaaa"), "can't open the store 'sqlite:///none.db': there is no such file; 'labmates run', "),
-        (("none.db", "--export", "pages"), "can't open the store 'sqlite:///none.db': there is no such file; "),
+        (("none.db", "aaaa"), "the store 'sqlite:///none.db' does not exist yet; 'labmates run', "),
+        (("none.db", "--export", "pages"), "the store 'sqlite:///none.db' does not exist yet; "),
         (("none/none.db",), "can't open the store 'sqlite:///none/none.db': there is no folder 'none'"),
         (("postgresql://nobody@127.0.0.1:9/x",), "can't open the store 'postgresql://nobody@127.0.0.1:9/x': "),
         (("zzzz",), "there is no run 'zzzz'"),

@@ -32,7 +32,7 @@ GOOD = ["--task", "anomaly", "--model", "scripted:silent"]
         ([*GOOD, "--team-size", "4"], "--team-size: the largest team of pipeline has 3 seats"),
         ([*GOOD, "--team-size", "two"], "--team-size"),
         ([*GOOD, "--difficulty", "insane"], "'easy', 'medium', 'hard'"),
-        ([*GOOD, "--model-for", "kitchen=scripted:silent"], "there is no team or seat 'kitchen'; teams: data"),
+        ([*GOOD, "--model-for", "kitchen=scripted:silent"], "unknown team or seat 'kitchen'. Teams: data"),
         ([*GOOD, "--model-for", "writing"], "NAME=VALUE"),
         ([*GOOD, "--model-for", "writing=scripted:nobody"], "unknown scripted baseline 'nobody'"),
         ([*GOOD, "--prices", "/nowhere.json"], "can't read the price list"),
@@ -46,7 +46,7 @@ GOOD = ["--task", "anomaly", "--model", "scripted:silent"]
         ([*GOOD, "--store", "sqlite:////proc/nowhere/runs.db"], "runs.db': there is no folder '/proc/nowhere'"),
         (["--task", "anomaly", "--model", "openai:m", "--base-url", "ftp://here"], "http"),
         ([*GOOD, "--budgte", "1"], "--budgte"),
-        (["--resume", "nope"], "can't open the store"),
+        (["--resume", "nope"], "does not exist yet"),
     ],
 )
 def test_wrong_input_is_told_clearly_and_exits_with_2(labmates: Labmates, arguments: list[str], says: str) -> None:
@@ -76,7 +76,7 @@ def test_an_unknown_verb_kind_task_model_and_run_exit_with_2(labmates: Labmates,
         (["analyze", "check", "predictoin"], "Did you mean 'prediction'?"),
         (["tasks", "show", "alchemy"], "unknown task"),
         (["models", "show", "gpt-0"], "unknown model"),
-        (["show", "nope"], "can't open the store"),
+        (["show", "nope"], "does not exist yet"),
     ]:
         done = labmates(*arguments)
         assert done.code == 2

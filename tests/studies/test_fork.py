@@ -273,7 +273,7 @@ def test_changes_reach_fields_entries_and_prices() -> None:
         ({"budget.writing": 3}, "budget is one value and has no entry 'writing'"),
         ({"budget": "much"}, "budget: 'much' is not a dollar amount"),
         ({"team_size": 9}, "team_size: the largest team of pipeline has 3 seats"),
-        ({"model.kitchen": "scripted:silent"}, "there is no team or seat 'kitchen'; teams: data, model, eval, writing"),
+        ({"model.kitchen": "scripted:silent"}, "unknown team or seat 'kitchen'. Teams: data, model, eval, writing"),
         ({"model": "scripted:silent"}, "do not alter the condition"),
     ],
 )

@@ -206,8 +206,8 @@ def assessments(
 def has_judged(name: str, version: str, had: Sequence[ScoreEvent]) -> bool:
     """Whether a judge has done its work: it scored, or found that the report can't be scored.
 
-    A judge whose version names a help (after a plus sign) needs it only where the plain judge could not score, or could
-    read no findings. One that failed at a metric, and has not scored it since, has not done its work.
+    A judge with an extractor (its version has a plus sign) is done if the plain judge scored the report and could read
+    its findings. A judge whose newest attempt at a metric failed is not done.
     """
     plain = version.partition("+")[0]
     done, failed = False, set[str]()

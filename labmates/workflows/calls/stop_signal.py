@@ -1,4 +1,4 @@
-"""Stopping runs without losing what is paid: steps that go on may end, and none begins."""
+"""Graceful stop: steps in progress finish, and no new step starts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Graphs whose interrupts are answered while they go on, with a checkpointer that ends with their process."""
+"""Run a graph, answer its interrupts and resume it; the checkpointer lives in memory."""
 
 from __future__ import annotations
 

@@ -47,9 +47,9 @@ _HEADS: Final = ("task", "difficulty", "model", "budget", "team")
 _OF_TEAMS = {*TEAM_FIELDS, "organisation", "solo", "arm", "evidence"}
 BETTER, WORSE, CANT_TELL = "team is better", "one agent is better", "can't tell"
 _WORDS: Final = {
-    BETTER: "A team beats one agent with the readings",
-    WORSE: "One agent with the readings beats a team",
-    CANT_TELL: "The runs can't tell",
+    BETTER: "a team beats one agent that holds only the readings",
+    WORSE: "one agent that holds only the readings beats a team",
+    CANT_TELL: "the runs can't tell whether a team beats one agent that holds only the readings",
 }
 
 
@@ -247,7 +247,7 @@ def verdicts(compared: Sequence[Necessity]) -> list[str]:
         verdict: "; ".join(f"{place} at split {', '.join(at)}" for place, at in places.items())
         for verdict, places in splits.items()
     }
-    return [f"{_WORDS[verdict]}: {places}." for verdict, places in told.items() if places]
+    return [f"{places}: {_WORDS[verdict]}." for verdict, places in told.items() if places]
 
 
 def arm_figures(compared: Sequence[Necessity]) -> Iterator[Drawing]:

@@ -205,8 +205,8 @@ class ScienceCondition(Condition):
             teams, seats = self.organisation.teams, self.organisation.seats
             for name in self.model_for:
                 if name not in {*teams, *seats}:
-                    why = f"there is no team or seat '{name}'{did_you_mean(name, [*teams, *seats])}"
-                    faults.append(("model_for", name, f"{why}; teams: {', '.join(teams)}"))
+                    why = f"unknown team or seat '{name}'.{did_you_mean(name, [*teams, *seats])}"
+                    faults.append(("model_for", name, f"{why} Teams: {', '.join(teams)}."))
             if self.team_size > self.organisation.most_seats:
                 most = f"the largest team of {self.organisation.name} has {self.organisation.most_seats} seats"
                 faults.append(("team_size", self.team_size, most))

@@ -98,7 +98,7 @@ class Deeds:
 
 
 def _task() -> str:
-    """LangGraph's name of the task that goes on, which it keeps when it is executed again."""
+    """LangGraph's id of the current task; unchanged when the task is re-executed."""
     try:
         return str(get_config()["configurable"].get("checkpoint_ns", ""))
     except RuntimeError:

@@ -114,7 +114,7 @@ MODEL = ("--upstream", "openai:gpt-5.4-mini")
         (("--budget", "1", "--seat", "a", *MODEL, "--prices", "input"), "can't read the price list 'input'"),
         (("--budget", "1", "--seat", "a", *MODEL, "--host", "0.0.0.0"), "the gateway listens on this machine alone"),
         (("--budget", "1", "--seat", "a", *MODEL, "--store", "sqlite:///no/such/folder/x.db"), "no/such/folder"),
-        (("--budget", "1", "--seat", "a", *MODEL, "--resume", "nothing"), "there is no such file"),
+        (("--budget", "1", "--seat", "a", *MODEL, "--resume", "nothing"), "does not exist yet"),
     ],
 )
 def test_wrong_options_are_told_before_anything_listens(

@@ -74,7 +74,7 @@ def written_class(reply: str, name: str) -> str:
     body = code[start.end() :]
     before = [line for line in code[: start.start()].splitlines() if line.strip() and not line.startswith("#")]
     if before or _OUTSIDE.search(body) or re.search(r"^(?:import|from) ", body, re.MULTILINE):
-        raise UnusableAnswerError("something stands beside the class: it has to hold all that it needs")
+        raise UnusableAnswerError("the reply has code outside the class; put everything into the class")
     return code[start.start() :].rstrip() + "\n"
 
 

@@ -141,9 +141,9 @@ async def test_interrupted_writing_goes_on_without_asking_again(store: Store) ->
     [
         ("I can't.", "has no class X"),
         ("```python\nclass Y(BaseStrategy): pass\n```", "has no class X"),
-        ("```python\nimport os\nclass X(BaseStrategy): pass\n```", "stands beside the class"),
-        ("```python\nclass X(BaseStrategy):\n    pass\nX.y = 1\n```", "stands beside the class"),
-        ("```python\nclass X(BaseStrategy):\n    pass\ndef f(): pass\n```", "stands beside the class"),
+        ("```python\nimport os\nclass X(BaseStrategy): pass\n```", "code outside the class"),
+        ("```python\nclass X(BaseStrategy):\n    pass\nX.y = 1\n```", "code outside the class"),
+        ("```python\nclass X(BaseStrategy):\n    pass\ndef f(): pass\n```", "code outside the class"),
         ("```python\n    class X(BaseStrategy): pass\n```", "does not stand by itself"),
     ],
 )

@@ -198,7 +198,7 @@ class _Profiled:
     Attributes
     ----------
     cost, tokens
-        Of all simulations, the cost in dollars as text; None if no simulation was played now.
+        The cost of new simulations in dollars as text, and their tokens; None without new ones.
     ratio
         From `games_to_lab`; None if profile or lab runs are from a file.
     """
