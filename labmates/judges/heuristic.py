@@ -146,7 +146,7 @@ class HeuristicJudge:
     """Completeness, heuristic quality and accuracy by rules."""
 
     name = "heuristic"
-    version = "3"
+    version = "4"
     metrics = METRICS
 
     async def score(self, report: Report) -> list[Score]:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import combinations
+from itertools import pairwise
 from typing import Final, Literal
 
 from labmates.judges.printed import NOTHING, Cell, Line, Printed, words_of
@@ -17,12 +17,15 @@ from labmates.judges.stated import Asked
 PREFIX: Final = 3
 MOST_AVERAGED: Final = 6
 """Most values of one subject and statistic among which the mean of two counts."""
+MOST_BESIDE: Final = 6
+"""A line with more decimals beside its names is a row of a matrix, and selects none of them."""
 NEAR: Final = 0.1
 """Largest relative distance from their mean of two values that may be averaged."""
 FAR: Final = 3.0
 """Largest factor between a claim and a contradicting value."""
 Status = Literal["computed", "contradicted", "not found"]
 _LABEL = re.compile(r"\W*(\w{1,12})\s*[\[({:=]")
+_LIMIT = re.compile(r"(?:ratio|change|factor)\b[^<>]{0,24}([<>])")
 _EFFECT = re.compile(r"->|→|\|")
 _FITTED: Final = words_of("bic aic ll llf loglik")
 _SPREAD: Final = words_of("sd std se sem min max count counts missing nan na dtype object float64 int64")
@@ -99,6 +102,9 @@ class Book:
         claim = stated_number(asked.value, is_count=asked.is_count)
         if asked.names and not asked.is_part:
             cells = [cell for cell in cells if alike(cell.near | cell.label, asked.own)] or cells
+        direct = [cell for cell in cells if asked.siblings and alike(cell.near | cell.label, asked.own)]
+        if not any(abs(cell.number.value - claim.value) <= NEAR * claim.value for cell in direct):
+            cells = direct or cells  # what is named by the code alone may be that of a sibling
         for cell in cells:
             if _has_sign(cell, asked) and agree(claim, cell.number):
                 return Claim(asked.finding, asked.text, "computed", cell.line)
@@ -112,15 +118,17 @@ class Book:
         return Claim(asked.finding, asked.text, "not found")
 
     def _mean_of(self, claim: Number, cells: Iterable[Cell], asked: Asked) -> str:
-        """Two printed values whose mean a claim is, in words."""
-        near = {
-            cell.number.value
-            for cell in cells
-            if abs(cell.number.value - claim.value) <= NEAR * claim.value
-            and (self.mentioned(cell.near) if asked.names else has_all(cell.near | words_of(cell.line), asked.own))
-        }
-        for one, two in combinations(sorted(near), 2) if len(near) <= MOST_AVERAGED else ():
-            if agree(claim, Number((one + two) / 2, 0.0, 1, "")):
+        """Two neighbouring printed values of one statistic whose mean a claim is, in words."""
+        near = dict[float, set[str]]()
+        for cell in cells:
+            if abs(cell.number.value - claim.value) <= NEAR * claim.value and (
+                self.mentioned(cell.near) if asked.names else has_all(cell.near | words_of(cell.line), asked.own)
+            ):
+                words = {word for word in cell.near | cell.label if not self._names.meaning(word)}
+                near.setdefault(cell.number.value, set()).update(words)
+        for one, two in pairwise(sorted(near)) if len(near) <= MOST_AVERAGED else ():
+            is_one = near[one] & near[two] or near[one] == near[two]
+            if is_one and agree(claim, Number((one + two) / 2, 0.0, 1, "")):
                 return f"mean of {one:g} and {two:g}"
         return ""
 
@@ -137,7 +145,7 @@ class Book:
         if not asked.names:
             is_of_name = asked.rivals and self.mentioned(cell.near or cell.caption)
             return not is_of_name and self._is_named(cell, asked)
-        if not self._names_exactly(cell, asked.names):
+        if not self._names_exactly(cell, asked.names) or _is_of_sibling(cell.near | cell.label, asked):
             return False
         return len(asked.names) > 1 or self._is_named(cell, asked) or cell.number.half > 0
 
@@ -204,7 +212,8 @@ class Book:
         if asked.names:
             return alike(here | cell.caption | cell.code, asked.words | _ESTIMATE)
         for beside in (cell.near, cell.near if same_word(cell.near, asked.own) else here):
-            if same_word(beside, asked.rivals) and not has_all(beside, asked.own):
+            is_own = all(alike(beside, frozenset({word})) for word in asked.own)
+            if same_word(beside, asked.rivals - asked.words) and not is_own:
                 return False
         if alike(here, asked.own):
             return True
@@ -234,11 +243,16 @@ class Book:
         """A line that lists a name, but not most of all names, under a word of the finding."""
         most = MOST_LISTED * len(self._names.parts)
         for line in self._printed.lines:
-            for inside, led in line.parts if not line.words & _SPREAD else ():
-                if not asked.names <= (mentioned := self.mentioned(inside - line.told)) or len(mentioned) > most:
+            for inside, led in line.parts:
+                mentioned = self.mentioned(inside - line.told)
+                if not asked.names <= mentioned or len(mentioned) > most or (inside | led) & _SPREAD:
                     continue
                 beside = led | inside | (line.above - line.words)
-                if same_word(beside, asked.own) or (not line.decimals and alike(beside, asked.own)):
+                if _is_of_sibling(led, asked) or _is_other_way(line.text, asked):
+                    continue
+                if (line.decimals <= MOST_BESIDE or len(line.parts) > 1) and (
+                    same_word(beside, asked.own) or (not line.decimals and alike(beside, asked.own))
+                ):
                     return line.text
                 if not line.decimals and alike(line.code, asked.own) and not same_word(beside, asked.rivals):
                     return line.text
@@ -250,6 +264,8 @@ class Book:
         wanted = asked.own | words_of(asked.finding) - self._columns
         for series in self._series():
             if name in series and (cell := series[name]) and self._is_selected(series, asked):
+                if _is_other_way(cell.line, asked):
+                    continue
                 here = cell.near | cell.label | cell.caption
                 is_test = cell.near & _TESTED and here & asked.words
                 if alike(here, wanted) or is_test or len((cell.near | cell.label) & asked.words) > 1:
@@ -278,25 +294,29 @@ class Book:
             # Several numbers of a line without words of their own, or of a matrix, belong to no known statistic.
             plain = Counter(cell.line for cell in self._printed.cells if cell.near <= cell.label)
             pairs = {cell.line for cell in self._printed.cells if len(self.mentioned(cell.near | cell.label)) > 1}
-            for cell in self._printed.cells:
-                if cell.near <= cell.label and (plain[cell.line] > 1 or cell.line in pairs):
+            cells = [cell for cell in self._printed.cells if not cell.is_size]
+            first = {cell.line: cell for cell in reversed(cells)}
+            # The label of a row of a matrix is a column's too.
+            rows = {cell.line for cell in cells if cell.near and cell.near == cell.label and first[cell.line] != cell}
+            for cell in cells:
+                if cell.line in rows or (cell.near <= cell.label and (plain[cell.line] > 1 or cell.line in pairs)):
                     continue
                 here = cell.near | cell.label
                 subject = self.mentioned(here) or self._all.mentioned(here)
-                if not subject and cell.number.half:
-                    subject = frozenset({" ".join(sorted(cell.label))})
-                if cell.is_size or len(subject) != 1:
+                if not subject and cell.number.half:  # a name of the data that no finding states: of a row or a column
+                    subject = frozenset(" ".join(sorted(words)) for words in (cell.label, cell.near - cell.label))
+                elif len(subject) != 1:
                     continue
-                [name] = subject
-                mine = words_of(name)
-                rest = [
-                    frozenset(w for w in ws - mine if name not in self._all.meaning(w))
-                    for ws in (cell.near, cell.label)
-                ]
-                tables = found.setdefault((*rest, cell.caption), [{}])
-                if name in tables[-1]:
-                    tables.append({})
-                tables[-1][name] = cell
+                for name in subject:
+                    mine = words_of(name)
+                    rest = [
+                        frozenset(w for w in ws - mine if name not in self._all.meaning(w))
+                        for ws in (cell.near - cell.label, cell.label)
+                    ]
+                    tables = found.setdefault((*rest, cell.caption), [{}])
+                    if name in tables[-1]:
+                        tables.append({})
+                    tables[-1][name] = cell
             most = ((max(map(len, tables)), tables) for tables in found.values())
             # Tables of several sizes under the same words are rows of the data, each about some name.
             self._by_name = [table for size, tables in most for table in tables if len(table) == size]
@@ -331,6 +351,17 @@ class _Names:
                 same = [n for n, parts in self.parts.items() if any(part.startswith(word) for part in parts)]
             self._meant[word] = frozenset(same if len(same) == 1 else ())
         return self._meant[word]
+
+
+def _is_of_sibling(words: frozenset[str], asked: Asked) -> bool:
+    """Whether words name a finding of almost the same name, and not this one."""
+    return same_word(words, asked.siblings) and not same_word(words, asked.field)
+
+
+def _is_other_way(line: str, asked: Asked) -> bool:
+    """Whether a line selects by ratios above a limit for a finding about the smallest, or the reverse."""
+    ways = set(_LIMIT.findall(line))
+    return len(ways) == 1 and asked.direction == (1 if "<" in ways else -1)
 
 
 def _decides(cell: Cell, cells: Iterable[Cell], asked: Asked) -> bool:

@@ -22,6 +22,8 @@ from labmates.util.python_text import statements
 MOST_NUMBERS: Final = 10_000
 """Most numbers of a run's outputs that are read."""
 MOST_LINE: Final = 4_000
+SHORT: Final = 3
+"""Most letters of a word that tells nothing of what a text of the code is about."""
 MOST_DEEP: Final = 4
 """Most brackets around a number that are read."""
 _WRAPPED = re.compile(r"\b(?:np\.)?\w+\((['\"]?[-+.\w]*['\"]?)\)")
@@ -29,11 +31,14 @@ _TOKEN = re.compile(
     r"(?P<number>(?<![\w.])[-−+]?(?!0\d)(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?(?:[eE][-+]?\d{1,3})?(?![\w])(?:\s?%)?)"
     r"|(?P<open>[\[({])|(?P<close>[\])}])|(?P<comma>[,;])|(?P<word>[^\W_](?:[^\W_]|(?<=\w)['’](?=\w))*)"
 )
+_IDLE: Final = {"There", "there", "We", "we", "is", "are", "was", "were", "has", "have", "found", "of", "in", "all"}
+"""Words before a number that name nothing: "there are 7 species"."""
 _DATA: Final = {"d", "df", "data", "frame", "np", "pd", "round"}
 """Names in code that say nothing of what is computed."""
 NOTHING: Final = frozenset[str]()
 _GAP = re.compile(r"\s\s")
 _NAMES = re.compile(r"(?:^|:)\s*(\w+(?:,\s*\w+){2,})$")
+_BREAK = re.compile(r"(?<=[\[{])\n[ \t]*(?=[\[{\"'\d-])|(?<=,)\n[ \t]+(?=[\[{\"'])|\n[ \t]*(?=[\]}])")
 _INNER = re.compile(r"[^\[\](){}]*")
 _KEY = re.compile(r"['\"]([^'\"]+)['\"]\s*:")
 _QUOTED = re.compile(r"['\"]([^'\"]+)['\"]")
@@ -104,6 +109,10 @@ class Printed:
     lines: tuple[Line, ...]
 
 
+_Told = dict[float, list[frozenset[str]]]
+"""The numbers in texts of code, with the longer words of each text."""
+
+
 def words_of(text: str) -> frozenset[str]:
     """The words of a text, in plain form."""
     return frozenset(plain_name(text).split())
@@ -121,12 +130,12 @@ def read_outputs(outputs: Iterable[tuple[str, str]], columns: Sequence[str]) -> 
     """
     cells, lines, literal = list[Cell](), list[Line](), set[float]()
     raw, order = {plain_name(column) for column in columns}, tuple[str, ...]()
-    for text, code in dict.fromkeys(outputs):
-        whole, in_text, told = _literals(code)
+    for text, code in dict.fromkeys((_joined(text[:MOST_CHARS]), code) for text, code in outputs):
+        whole, in_texts, told = _literals(code)
         literal |= whole
         reader = _Reader(code, raw, order)
-        for line, found in reader.read(text[:MOST_CHARS]):
-            kept = [cell for cell in found if cell.is_size or cell.number.value not in (literal | in_text)]
+        for line, found in reader.read(text):
+            kept = [cell for cell in found if cell.is_size or not _is_stated(cell, line, literal, in_texts)]
             cells += kept[: MOST_NUMBERS - len(cells)]
             decimals = sum(cell.number.half > 0 for cell in kept) if found else line.decimals
             lines.append(replace(line, decimals=decimals, told=NOTHING if decimals else told))
@@ -134,19 +143,34 @@ def read_outputs(outputs: Iterable[tuple[str, str]], columns: Sequence[str]) -> 
     return Printed(tuple(cells), tuple(lines))
 
 
-def _literals(code: str) -> tuple[set[float], set[float], frozenset[str]]:
-    """Numbers that code states: those with decimals or three digits, and all in its texts; and the texts' words.
+def _joined(text: str) -> str:
+    """A text with each indented JSON value in one line, also of several lines that are lists of records."""
+    return _BREAK.sub(" ", text)
+
+
+def _is_stated(cell: Cell, line: Line, literal: set[float], in_texts: _Told) -> bool:
+    """Whether the code states a number, in a text only if that has a word of the line, or none but short ones."""
+    texts = in_texts.get(cell.number.value, ())
+    return cell.number.value in literal or any(not text or text & (line.words | line.above) for text in texts)
+
+
+def _literals(code: str) -> tuple[set[float], _Told, frozenset[str]]:
+    """Numbers that code states: those with decimals or three digits; all in its texts, with the words of each; words.
 
     A number that is printed as it stands, or is an entry of a dict, counts as one of a text.
     """
     if (read := statements(code)) is None:
-        return set(), {number.value for number in read_numbers(code)}, words_of(code)
+        return set(), {number.value: [NOTHING] for number in read_numbers(code)}, words_of(code)
     nodes = [node for statement in read for node in ast.walk(statement)]
     constants = [node.value for node in nodes if isinstance(node, ast.Constant)]
     plain = [value for value in constants if isinstance(value, int | float) and not isinstance(value, bool)]
     texts = [value for value in constants if isinstance(value, str)]
     direct = [value for node in nodes for value in _as_it_stands(node) if isinstance(value, ast.Constant)]
-    told = {n.value for text in [*texts, *(str(value.value) for value in direct)] for n in read_numbers(text)}
+    told: _Told = {}
+    for text in [*texts, *(str(value.value) for value in direct)]:
+        words = frozenset(word for word in words_of(text) if len(word) > SHORT and not word.isdigit())
+        for number in read_numbers(text):
+            told.setdefault(number.value, []).append(words)
     return {float(n) for n in plain if n != int(n) or abs(n) >= 100}, told, words_of(" ".join(texts))
 
 
@@ -197,10 +221,15 @@ class _Reader:
             elif names[:2] and [name for _, name in names[:2]] == ["0", "1"] and not shown[0].strip():
                 self._header, self._is_raw = names, True  # a few rows of the data, as columns
             if not (self._is_raw and self._header):
-                yield self._line(shown, tokens, _label(tokens))
+                read, cells = self._line(shown, tokens, _label(tokens))
+                below = (len(_NUMBER.findall(row)) > 1 for row in lines[at + 1 : at + 3])
+                is_head = names is self._header and self._is_spaced and any(below)
+                yield replace(read, parts=()) if is_head else read, cells  # the head of a table selects no names
             if told := _NAMES.search(shown):
                 self.order = tuple(re.split(r",\s*", told[1]))
-            self._last = words_of(shown)
+            words = words_of(shown)
+            # A dump of the data's columns names no statistic.
+            self._last = words - self._columns if len(words & self._columns) > 2 else words
 
     def _is_header(self, line: str, tokens: Sequence[re.Match[str]]) -> bool:
         numbers = sum(match.lastgroup == "number" for match in tokens)
@@ -245,6 +274,7 @@ class _Reader:
     def _cells(self, text: str, tokens: Sequence[re.Match[str]]) -> Iterator[Cell]:
         header = words_of(" ".join(name for _, name in self._header))
         stack: list[tuple[frozenset[str], int]] = []
+        records: list[set[str] | None] = []  # the texts of each bracket, if it is a record in a list
         pending: list[str] = []
         numbers = [match for match in tokens if match.lastgroup == "number"]
         caption = self._caption
@@ -252,7 +282,7 @@ class _Reader:
         brackets = _Around(text, tokens)
         order = len(self._header) - len(numbers)
         place = listed = 0
-        led = frozenset[str]()  # the words before brackets that just closed: error (blocks): 0.3
+        led = NOTHING  # the words before brackets that just closed: error (blocks): 0.3
         for at, match in enumerate(tokens):
             kind = match.lastgroup
             brackets.pass_by(match)
@@ -265,13 +295,16 @@ class _Reader:
                 if len(quoted) == 1 and not keys:
                     pending += quoted  # (3.1, 'rain', 0.2)
                 stack.append((words_of(" ".join(pending)), 0))
-                pending = []
+                is_entry = text[max(match.start() - 3, 0) : match.start()].rstrip().endswith(("[", ","))
+                records.append(set() if keys and is_entry else None)
+                pending, led = [], NOTHING
                 if len(keys) >= 3:
                     self.order = tuple(keys)
                 listed = 0 if keys or len(_NUMBER.findall(plain)) != len(self.order) else len(self.order)
             elif kind == "close":
                 if stack:
                     led, size = stack.pop()
+                    records.pop()
                     if size > 1 or pending:
                         around = led or frozenset().union(*(words for words, _ in stack))
                         yield _cell(str(size + bool(pending)), around, caption | header, text, is_size=True)
@@ -281,14 +314,18 @@ class _Reader:
                     named, size = stack[-1]
                     names_rest = pending and not size  # ('rain', 0.2, 3.1)
                     stack[-1] = (named | words_of(" ".join(pending)) if names_rest else named, size + bool(pending))
-                pending = []
+                    if records[-1] is not None:
+                        records[-1] |= words_of(" ".join(pending))
+                pending, led = [], NOTHING
             else:
                 column = "" if stack else self._column(match.end(), place + order if order in (0, 1) else -1)
                 name = self.order[-listed] if listed else ""
                 listed -= bool(listed)
                 after = _following(tokens[at + 1 :])
-                beside = [] if pending or column or stack or led else after
-                near = words_of(" ".join([*pending, column, name, *beside])).union(led, *(words for words, _ in stack))
+                beside = [] if {*pending} - _IDLE or column or stack or led else after
+                near = words_of(" ".join([*pending, column, name, *beside])).union(
+                    led, *(words for words, _ in stack), records[-1] or () if records else ()
+                )
                 led = frozenset()
                 place += 1
                 cell = _cell(match[0], near, caption if column else caption | header, text)
@@ -379,7 +416,7 @@ def _parts(tokens: Sequence[re.Match[str]]) -> Iterator[tuple[frozenset[str], fr
             pending.append(match[0])
             stack[-1][0].append(match[0])
         elif match.lastgroup == "open":
-            stack.append(([], pending or stack[-1][1]))
+            stack.append(([], pending or stack[-1][1] or [*stack[-1][0]]))
             pending = []
         else:
             if match.lastgroup == "close" and len(stack) > 1:

@@ -36,6 +36,9 @@ class Asked:
         The words of the finding, and those of its name that no other finding's name has.
     kin, rivals
         Words of the things that a number counts, and those of other findings' names.
+    field, siblings
+        The words of the finding's name that others lack, and those of others whose names share half of their words with
+        it: "rainfed" and "irrigated" of "effect_rainfed" and "effect_irrigated".
     given
         The numbers in the finding's description, which are no values of it.
     value
@@ -57,6 +60,8 @@ class Asked:
     own: frozenset[str] = frozenset()
     kin: frozenset[str] = frozenset()
     rivals: frozenset[str] = frozenset()
+    field: frozenset[str] = frozenset()
+    siblings: frozenset[str] = frozenset()
     given: frozenset[float] = frozenset()
     value: float | None = None
     is_count: bool = False
@@ -106,6 +111,10 @@ def _claims(findings: BaseModel) -> Iterator[Asked]:
             kin=_kin(name, model),
             given=frozenset(number.value for number in read_numbers(model.model_fields[name].description or "")),
             rivals=others - by_field[name],
+            field=own,
+            siblings=frozenset().union(
+                *(w - by_field[name] for w in by_field.values() if 2 * len(w & by_field[name]) >= len(w))
+            ),
             is_listed=isinstance(value, list),
             fellows=frozenset(names_in(value)),
             direction=_direction(words_of(name)) or _direction(words_of(model.model_fields[name].description or "")),

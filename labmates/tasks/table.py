@@ -9,7 +9,8 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Self
@@ -38,6 +39,8 @@ ANSWERS: Final = "answers.yaml"
 CR_LF, LF = b"\r\n", b"\n"
 ZERO: Final = 5
 """A number earns no credit from this many tolerances on."""
+STEM: Final = 6
+"""Letters of a name's word that a report has to have: "irrigation" for "irrigated"."""
 EXAMPLE: Final = "answers: {slope: {about: 'slope of y over x', value: 2.5}}"
 
 Text = Annotated[str, Field(max_length=200)]
@@ -254,9 +257,13 @@ class TableTask(Task[BaseModel, BaseModel]):
         )
 
     def checks(self, truth: BaseModel) -> tuple[Check, ...]:
-        """The report has a right number beside its name, a text or name of the answer, or the words of a yes or no."""
-        answers = self.questions.answers.items()
-        return tuple(Check(f"{name} reported", _rule(name, getattr(truth, name), answer)) for name, answer in answers)
+        """The report has a right number beside a word of its name, a text or name of the answer, or what it asks."""
+        answers = self.questions.answers
+        uses = Counter(word for name in answers for word in name.split("_"))
+        return tuple(
+            Check(f"{name} reported", _rule(_own(name, uses), getattr(truth, name), answer))
+            for name, answer in answers.items()
+        )
 
 
 def _credit(name: str, stated: Any, true: Any, answer: Answer) -> Credit:
@@ -274,8 +281,15 @@ def _credit(name: str, stated: Any, true: Any, answer: Answer) -> Credit:
     return Credit(name, float(is_right), answer.weight, f"stated {stated}, true {true}")
 
 
-def _rule(name: str, true: Any, answer: Answer) -> Any:
-    words = r"[\W_]+".join(map(re.escape, name.split("_")))
+def _own(name: str, uses: Mapping[str, int]) -> list[str]:
+    """The words that no other name has, or all of them."""
+    words = name.split("_")
+    return [word for word in words if uses[word] == 1] or words
+
+
+def _rule(own: Sequence[str], true: Any, answer: Answer) -> Any:
+    """A rule for an answer, by words of its name."""
+    words = rf"\b(?:{'|'.join(word[:STEM] for word in own)})"
     if isinstance(true, bool):
         return says_all(words)
     if isinstance(true, float):

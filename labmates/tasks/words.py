@@ -47,19 +47,21 @@ def says_name(names: Sequence[str]) -> Callable[[str], bool]:
 
 
 def says_count(number: int, noun: str) -> Callable[[str], bool]:
-    """A rule: the text counts `number` of the noun (a pattern), in digits or words, up to three words before it.
+    """A rule: the text counts `number` of the noun (a pattern), in digits or words.
 
+    The number stands up to three words before the noun, or after it and a colon or bar ("species in the data: 5").
     Digits may be grouped ("2,700"). A text with more than `MOST_CLAIMS` different numbers
     does not pass.
     """
+    count, word = rf"({_GROUPED}|\d{{1,4}}|{'|'.join(WORDS)})", r"[\w-]{1,30}"
     pattern = re.compile(
-        rf"\b(?<!\d[.{_GAPS}])({_GROUPED}|\d{{1,4}}|{'|'.join(WORDS)})\s{{1,3}}"
-        rf"(?:[\w-]{{1,30}}\s{{1,3}}){{0,3}}?(?:{noun})\b",
+        rf"\b(?<!\d[.{_GAPS}]){count}\s{{1,3}}(?:{word}\s{{1,3}}){{0,3}}?(?:{noun})\b"
+        rf"|\b(?:{noun})(?:\s{{1,3}}{word}){{0,3}}\s{{0,3}}[:|]\s{{0,3}}{count}\b(?!\.\d)",
         re.IGNORECASE,
     )
 
     def holds(text: str) -> bool:
-        claims = {match[1].lower() for match in pattern.finditer(text)}
+        claims = {(match[1] or match[2]).lower() for match in pattern.finditer(text)}
         numbers = {WORDS.index(claim) if claim in WORDS else int(re.sub(r"\D", "", claim)) for claim in claims}
         return number in numbers and len(numbers) <= MOST_CLAIMS
 

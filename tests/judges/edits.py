@@ -101,9 +101,6 @@ EDITS: Final[dict[str, tuple[str, str, dict[str, str]]]] = {
     ),
 }
 
-MISSED: Final = {"lowers for raises", "exchanged values"}
-"""Kinds that are not found yet: statements for and against the value balance each other."""
-
 
 def edited(text: str, replaced: dict[str, str]) -> str:
     """Return a text after replacements in their order."""

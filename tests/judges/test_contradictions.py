@@ -8,7 +8,7 @@ from labmates.judges.contradictions import contradictions
 from labmates.judges.verified import VerifiedJudge
 from labmates.tasks.registry import get_task
 from labmates.tasks.report import oracle_report
-from tests.judges.edits import EDITS, MISSED, edited
+from tests.judges.edits import EDITS, edited
 from tests.judges.recorded_papers import REAL, TRICK, made, real
 
 
@@ -35,7 +35,7 @@ def test_each_kind_of_edit_of_a_real_paper_is_found(edit: str) -> None:
     paper = real(name)
     text = edited(paper.report.text or "", replaced)
     assert text != paper.report.text
-    assert (finding in contradictions(text, paper.findings)) is (edit not in MISSED)
+    assert finding in contradictions(text, paper.findings)
 
 
 @pytest.mark.parametrize("name", ["ecology", "anomaly", "biomarker", "geospatial"])
@@ -44,6 +44,9 @@ def test_the_right_report_contradicts_nothing(name: str) -> None:
     for difficulty in ("easy", "medium"):
         data = task.generate(1, difficulty)
         assert contradictions(oracle_report(task, data.truth), task.oracle(data.truth)) == {}
+
+
+R2 = {"r2_random_cv": 0.59, "r2_block_cv": 0.44}
 
 
 @pytest.mark.parametrize(
@@ -69,6 +72,10 @@ def test_the_right_report_contradicts_nothing(name: str) -> None:
         ("The richest rock is slate.", {"richest_rock": "gabbro"}, True),
         ("The richest rock is gabbro, not slate.", {"richest_rock": "gabbro"}, False),
         ("Rocks are not told here.", {"range_m": 3.0}, False),
+        ("In random folds R2 is 0.44, in spatial blocks 0.59.", R2, True),
+        ("R2 falls from 0.59 (random folds) to 0.44 when blocks are left out.", R2, False),
+        ("Leaving out blocks lowers the R2 by 0.15 to 0.44; with random folds it is 0.59.", R2, False),
+        ("R2 is 0.44 and 0.59 in block and random folds, respectively.", R2, False),
     ],
 )
 def test_other_values_and_names_contradict_and_rounding_does_not(

@@ -140,6 +140,15 @@ def test_a_size_is_printed_with_its_sign_or_without_one(sign: str, printed: str,
     assert claim.status == status
 
 
+def test_a_record_of_a_list_names_its_numbers_with_all_its_texts() -> None:
+    one, other = (effect.model_dump(mode="json") for effect in made("ecology")[1].truth.interactions[:2])
+    stated = [one | {"strength": 0.37}, other | {"strength": 0.52}]
+    for indent in (None, 2):
+        output = json.dumps({"interactions": stated, "site": "East"}, indent=indent)
+        assert audited("ecology", output, interactions=stated).value == 1
+        assert audited("ecology", output, interactions=[one | {"strength": 0.52}]).value == 0
+
+
 @pytest.mark.parametrize(
     ("output", "stated", "status"),
     [
@@ -168,6 +177,12 @@ def test_numbers_that_the_code_states_are_not_computed_by_it() -> None:
     assert geospatial("range 1843", "print('range', fitted)", range_m=1843.0).value == 1
     for code in ("print('range 1843')", "x = 1843\nprint('range', x)", "print('range', 1843"):
         assert geospatial("range 1843", code, range_m=1843.0).value == 0
+
+
+def test_a_number_in_a_text_of_the_code_is_stated_where_the_text_is_printed() -> None:
+    code = "print('beyond 3 standard errors', found)\nprint('ratio', best)"
+    assert geospatial("beyond 3 standard errors 7\nratio 3", code, anisotropy_ratio=3.0).value == 1
+    assert geospatial("ratio 3", "print('ratio of axes 3')", anisotropy_ratio=3.0).value == 0
 
 
 def test_names_and_small_numbers_that_the_code_states_are_not_computed_by_it() -> None:
@@ -224,7 +239,12 @@ RATIOS = (
 )
 
 
+OFFSETS = "ratio and decline\nsp    Ardea minor  Bufo calidus\nsite\nEast         0.13          0.11\n"
 DECLINING = "declining ['Ardea minor'], increasing ['Bufo calidus']"
+BELOW = "ratio after/before < 1: Ardea minor; Carex alba"
+MATRIX = (
+    "change, rows act on columns\n       Ardea   Bufo  Eryx\nArdea  0.512  0.112  0.001\nEryx   0.014  0.612  0.340\n"
+)
 RESULT = "{'declining_species': ['Ardea minor'], 'forecast': ['Carex alba']}"
 ROWS = "       survey  species  count  site  ratio\n 12  40  Ardea minor  77.0  East  1.9"
 
@@ -236,6 +256,12 @@ ROWS = "       survey  species  count  site  ratio\n 12  40  Ardea minor  77.0  
         (RATIOS, {"increasing_species": ["Bufo calidus"]}, "computed"),
         (RATIOS, {"declining_species": ["Bufo calidus", "Carex alba"]}, "not found"),
         (RATIOS, {"increasing_species": ["Ardea minor"]}, "not found"),
+        (BELOW, {"declining_species": ["Ardea minor"]}, "computed"),
+        (BELOW, {"increasing_species": ["Ardea minor"]}, "not found"),
+        ("declining (ratio beyond 2 se): ['Ardea minor']", {"declining_species": ["Ardea minor"]}, "computed"),
+        (MATRIX, {"increasing_species": ["Bufo calidus"]}, "not found"),
+        ("There are 4 distinct species.", {"n_species": 4}, "computed"),
+        (OFFSETS, {"declining_species": ["Ardea minor", "Bufo calidus"]}, "not found"),
         (DECLINING, {"declining_species": ["Ardea minor"]}, "computed"),
         (DECLINING, {"declining_species": ["Bufo calidus"]}, "not found"),
         (RESULT, {"declining_species": ["Carex alba"]}, "not found"),

@@ -13,6 +13,9 @@ from labmates.tasks.words import says_all, says_count, says_name, says_number, s
     ("text", "holds"),
     [
         ("There are 6 species.", True),
+        ("Number of distinct species in the data: 6.", True),
+        ("| species | 6 |", True),
+        ("Species: 6.5 on average.", False),
         ("Six distinct and abundant SPECIES were found.", True),
         ("We found 6\nspecies.", True),
         ("There are 5 species.", False),

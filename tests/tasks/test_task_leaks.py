@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from labmates.tasks.conformance.leaks import find_leaks, lasting_leaks
+from labmates.tasks.conformance.leaks import find_leaks, held_answers, lasting_leaks
 
 N = 600
 Change = Callable[[pd.DataFrame, dict[str, Any], np.random.Generator], pd.DataFrame]
@@ -140,3 +140,11 @@ def test_what_one_seed_tells_by_chance_is_no_leak() -> None:
     assert leaky
     assert lasting_leaks([leaky, set()]) == []
     assert lasting_leaks([leaky, leaky]) == []
+
+
+def test_a_column_that_marks_the_rows_of_an_answer_is_found_in_a_single_table() -> None:
+    plots = [f"P{number}" for number in range(30)]
+    table = pd.DataFrame({"plot": plots, "grain": range(30), "flag": [int(plot in ("P3", "P8")) for plot in plots]})
+    truth = {"wrong": ["P3", "P8"]}
+    assert [*held_answers(table, truth)] == [("the column 'flag'", "wrong")]
+    assert not [*held_answers(table.drop(columns="flag"), truth)]

@@ -130,7 +130,11 @@ class BiomarkerTask(Task[BiomarkerTruth, BiomarkerFindings]):
             Check("prognostic marker named", says_together(r"\bprognostic", _any_of(truth.prognostic_markers))),
             Check("predictive marker named", says_together(r"\bpredictive", _any_of(truth.predictive_markers))),
             Check(
-                "interaction discussed", says_together(treatment, r"\b(?:interact|depends? on|modif|larger|smaller)")
+                "interaction discussed",
+                says_together(
+                    r"\b(?:treatment|active|arm|effects?)\b",
+                    r"\b(?:interact|depends? on|modif|larger|smaller|predictive|benefits? (?:most|least))",
+                ),
             ),
             Check("subtypes counted", says_count(len(truth.subtypes), r"(?:sub)?(?:types|classes|groups)")),
             Check("subtype described", says_together(r"\bsubtype", r"\b(?:high|low|rais|lower|elevat)", r"\d")),

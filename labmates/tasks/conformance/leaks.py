@@ -90,9 +90,10 @@ def find_leaks(frame: pd.DataFrame, description: str, truth: Mapping[str, Any]) 
 
 
 def held_answers(frame: pd.DataFrame, truth: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Columns of a table that hold nothing but answers, each with the answer: for tasks with a single data set.
+    """Columns of a table that hold nothing but answers or mark the rows of an answer's list, each with the answer.
 
-    A column with several of the texts of an answer's list is no leak, since counting them may be the question.
+    For tasks with a single data set. A column with several of the texts of an answer's list is no leak, since counting
+    them may be the question; nor is one that marks some of only a few groups, which it may do by chance.
     """
     answers = {_key(value): part for part, value in _walk(truth) if _is_scalar(value) and not isinstance(value, bool)}
     for name in frame.columns[~frame.columns.duplicated()]:
@@ -100,6 +101,11 @@ def held_answers(frame: pd.DataFrame, truth: Mapping[str, Any]) -> Iterator[tupl
         parts = [answers.get(_key(value), "") for value in values]
         if all(parts) and (len(values) == 1 or not any(isinstance(value, str) for value in values)):
             yield from ((f"the column '{name}'", part) for part in parts[:1])
+    columns = {str(name): _read(frame[name]) for name in frame}
+    for part, value in _walk(truth):
+        for labels in _labels(part, value, columns, [True] * len(frame)):
+            if labels.by and columns[labels.by].values >= FEWEST_ROWS:
+                yield from ((leak.place, part) for leak in _told_by_columns(columns, labels))
 
 
 def lasting_leaks(seen: Sequence[set[Leak]]) -> list[Leak]:

@@ -39,7 +39,7 @@ from labmates.tasks.scoring import (
     score_list,
     score_names,
 )
-from labmates.tasks.words import says_all, says_count, says_name, says_number, says_together
+from labmates.tasks.words import says_count, says_name, says_number, says_together
 
 BRIEF = f"""Several sites were surveyed every two weeks for six years, and every species found was counted. Find out \
 how this community works and where it is heading. How many species are there? Did the community pass from \
@@ -168,14 +168,13 @@ class EcologyTask(Task[EcologyTruth, EcologyFindings]):
                     r"\binteract|\beffects?\b|->|→", r"\b(?:positive|negative)(?:ly)?\b|\|\s*[-+−]|[-+−]0?\.\d"
                 ),
             ),
-            Check("kinds of interaction named", says_all(r"\b(?:predat|prey)", r"\bcompet")),
             Check("changed species named", says_name(truth.declining_species + truth.increasing_species)),
             Check(
                 "temperature discussed", says_together(r"\b(?:temperature|warm)", r"\b(?:growth|grow|species|effect)")
             ),
             Check(
                 "future predicted",
-                says_together(r"\b(?:forecast|predict|project)", r"\b(?:abundance|population|count)"),
+                says_together(r"\b(?:forecast|predict|project|expect)", r"\b(?:abundance|population|count)"),
             ),
         )
 
