@@ -41,6 +41,8 @@ def test_runs_without_two_levels_are_told(tmp_path: Path) -> None:
     asyncio.run(arun("dilemma", game="prisoners", entrants="scripted:defect", store=url))
     with pytest.raises(UsageError, match="nothing to compare"):
         analyze("contrasts", store=url)
+    with pytest.raises(UsageError, match="no run has results of players of several models"):
+        analyze("compare", store=url, by=("player",))
     with pytest.raises(UsageError, match="colour"):
         analyze("compare", store=url, by=("colour",))
 

@@ -201,7 +201,7 @@ def comparison(runs: Runs, params: CompareParams, among: int = 1) -> Comparison:
     matches = [Matched.of(factor, *pair) for factor in factors for pair in combinations(factor.levels, 2)]
     paired = [match for match in matches if match.cells]
     if not paired:
-        raise TooFewRunsError("; ".join([_nothing(factors), *_forks_told(forks)]))
+        raise TooFewRunsError("; ".join([_nothing(factors, params), *_forks_told(forks)]))
     outcomes = _outcomes(experiment, everything, params)
     of_factors = grouped((id(match.factor), match) for match in paired).values()
     paired = [match for some in of_factors for match in balanced(some, outcomes[0].name) if match.cells]
@@ -258,7 +258,9 @@ def _factors(runs: Runs, everything: Sequence[Observed], params: CompareParams) 
         yield factor_of(PLAYER, of_players)
 
 
-def _nothing(factors: Sequence[Factor]) -> str:
+def _nothing(factors: Sequence[Factor], params: CompareParams) -> str:
+    if params.by == (PLAYER,):
+        return "nothing to compare: no run has results of players of several models"
     if not factors:
         return "nothing to compare: all of these runs have one condition but for their data"
     levels = "; ".join(f"{factor.name}: {', '.join(level.name for level in factor.levels)}" for factor in factors)
