@@ -323,6 +323,13 @@ def test_shares_that_make_no_population_are_refused(start: list[float]) -> None:
         replicator_dynamics(np.eye(2), start=start)
 
 
+def test_a_population_starts_from_its_shares() -> None:
+    start = np.array([0.9, 0.1])
+    grown = start * np.exp(0.1 * start)  # each earns its own share
+    path = replicator_dynamics(np.eye(2), start=list(start), steps=1).path
+    np.testing.assert_allclose(path, [start, grown / grown.sum()])
+
+
 def test_matches_that_make_no_metagame_are_refused() -> None:
     with pytest.raises(UsageError, match=r"model 0 never met the co-players \[1\]"):
         metagame(2, [((0, 0), (1.0, 1.0))])

@@ -243,6 +243,25 @@ def test_a_call_waits_for_the_money_that_others_hold() -> None:
         assert server.peak == 1
 
 
+def test_a_program_that_leaves_while_it_waits_for_money_makes_no_call() -> None:
+    with (
+        OpenAIServer(Answer(delay=2.0)) as server,
+        served(openai_upstream(server.base_url), total=12_000) as gateway,
+        ThreadPoolExecutor() as pool,
+    ):
+        body = json.dumps({"model": "m", "messages": QUESTION, "max_tokens": 900})
+        first = pool.submit(gateway.ask, CHAT, body.encode())
+        while not server.requests:
+            time.sleep(0.01)
+        waiting = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=60)
+        waiting.request("POST", CHAT, body, {"Authorization": f"Bearer {gateway.key()}"})
+        time.sleep(0.2)
+        waiting.close()
+        assert first.result()[0] == 200
+        assert sorted(exchange.status for exchange in gateway.settled(2)) == [200, calls.LEFT]
+    assert len(server.requests) == 1
+
+
 def test_a_call_that_waited_in_vain_may_be_tried_again() -> None:
     with (
         OpenAIServer(Answer(delay=2.0)) as server,

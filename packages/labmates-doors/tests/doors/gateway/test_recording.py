@@ -117,24 +117,28 @@ def test_a_store_that_can_not_be_written_ends_all_calls_with_503_and_says_what_i
     assert len(server.requests) == 1
 
 
-@pytest.mark.parametrize(("total", "limit", "status"), [(1_000_000, 300, "interrupted"), (100, None, "exhausted")])
+@pytest.mark.parametrize(
+    ("total", "limit", "status"),
+    [(1_000_000, 300, "interrupted"), (100, None, "exhausted"), (6_000, None, "exhausted")],
+)
 def test_a_gateway_is_exhausted_when_its_pool_is(tmp_path: Path, total: int, limit: int | None, status: str) -> None:
     with Store(f"sqlite:///{tmp_path / 'runs.db'}") as store:
         record = RunOfGateway(store, CONDITION)
         seats = {"alice": limit, "bob": None}
         with (
-            OpenAIServer() as server,
+            OpenAIServer(Answer(usage={**USAGE, "completion_tokens": 300})) as server,
             served(openai_upstream(server.base_url), record=record, total=total, seats=seats) as gateway,
         ):
             asked = {"model": "m", "max_tokens": 300, "messages": [{"role": "user", "content": "Hi"}]}
-            refused, body = gateway.ask(CHAT.path, asked)
+            answers = [gateway.ask(CHAT.path, asked) for _ in range(2 if total == 6_000 else 1)]
+            *_, (refused, body) = answers
         assert store.run(record.run.id).status == status
         if status == "exhausted":
             with pytest.raises(UsageError, match="can't be replayed: no experiment 'gateway' is installed here"):
                 asyncio.run(replay(store, store.run(record.run.id)))
     assert refused == 402
     whose = "the limit of the seat alice" if limit else "the shared budget"
-    assert body["error"]["message"].startswith(f"{whose} can't pay this call: $0.000")
+    assert body["error"]["message"].startswith(f"{whose} can't pay this call: $0.00")
 
 
 def test_keys_of_a_run_last_and_those_of_another_differ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,6 +176,42 @@ def test_exchanges_are_a_run_of_the_store(tmp_path: Path) -> None:
     assert run.budget is not None
     assert run.budget["spent"] == f"{sum(charge.amount for charge in charges) / 1e6:f}".rstrip("0")
     assert KEY.encode() not in (tmp_path / "runs.db").read_bytes()
+
+
+def asked_and_answered(**charged: Any) -> Exchange:
+    reply = CHAT.reply(Reply("money", (), (), AIMessage(""), "stop", Usage(3, 4)), "m")
+    return Exchange(0.0, 0.1, "alice", CHAT, "openai:m", 200, {"model": "m"}, reply, usage=Usage(3, 4), **charged)
+
+
+async def test_a_record_has_what_a_pool_could_not_pay_and_a_resumed_one_what_it_paid(tmp_path: Path) -> None:
+    with Store(f"sqlite:///{tmp_path / 'runs.db'}") as store:
+        record = RunOfGateway(store, CONDITION)
+        async with record.opened():
+            record.add(asked_and_answered(cost=5, uncovered=7, bill=12))
+        [charge] = [event for event in store.events(record.run.id) if isinstance(event, ChargeEvent)]
+        assert (charge.amount, charge.uncovered, charge.bill) == (5, 7, 12)
+        assert RunOfGateway(store, CONDITION, record.run.id).spent == {"alice": 5}
+
+
+async def test_an_exchange_that_ends_while_others_are_written_is_not_taken_for_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Store(f"sqlite:///{tmp_path / 'runs.db'}") as store:
+        record = RunOfGateway(store, CONDITION, tell=list[str]().append)
+        async with record.opened():
+            flush, flushes = record._recorder.flush, iter(range(9))
+
+            async def flush_once() -> None:
+                if next(flushes):
+                    raise OSError("no space")
+                await flush()
+                record.add(asked_and_answered(cost=3))
+
+            monkeypatch.setattr(record._recorder, "flush", flush_once)
+            record.add(asked_and_answered(cost=2))
+            while not record.fault:
+                await asyncio.sleep(0.01)
+        assert "1 exchanges of $0.0000" in record.lacks
 
 
 MOST_KEPT = 1_000_000
