@@ -196,8 +196,9 @@ async def test_a_record_has_what_a_pool_could_not_pay_and_a_resumed_one_what_it_
 async def test_an_exchange_that_ends_while_others_are_written_is_not_taken_for_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    told = asyncio.Event()
     with Store(f"sqlite:///{tmp_path / 'runs.db'}") as store:
-        record = RunOfGateway(store, CONDITION, tell=list[str]().append)
+        record = RunOfGateway(store, CONDITION, tell=lambda _: told.set())
         async with record.opened():
             flush, flushes = record._recorder.flush, iter(range(9))
 
@@ -209,8 +210,7 @@ async def test_an_exchange_that_ends_while_others_are_written_is_not_taken_for_w
 
             monkeypatch.setattr(record._recorder, "flush", flush_once)
             record.add(asked_and_answered(cost=2))
-            while not record.fault:
-                await asyncio.sleep(0.01)
+            await told.wait()
         assert "1 exchanges of $0.0000" in record.lacks
 
 
