@@ -266,6 +266,7 @@ ROWS = "       survey  species  count  site  ratio\n 12  40  Ardea minor  77.0  
         (DECLINING, {"declining_species": ["Bufo calidus"]}, "not found"),
         (RESULT, {"declining_species": ["Carex alba"]}, "not found"),
         (ROWS, {"shift_surveys": [77]}, "not found"),
+        ("declining: ['Ardea minor'] dtype object", {"declining_species": ["Ardea minor"]}, "not found"),
     ],
 )
 def test_a_name_is_computed_if_printed_under_its_finding_or_selected_by_values(
@@ -295,6 +296,8 @@ def test_a_number_with_values_is_computed_if_they_select_it(output: str, stated:
     [
         ("sowing_day F 0.18 p 0.67", False, "computed"),
         ("sowing_day F 0.18 p 0.67", True, "not found"),
+        ("sowing p 0.013, sowing with rain p 0.67", True, "computed"),
+        ("sowing p 0.013, sowing with rain p 0.67", False, "not found"),
         ("sowing t 3.20", True, "computed"),
         ("sowing t 3.20", False, "not found"),
         ("sowing 0.0011", False, "not found"),
@@ -313,6 +316,11 @@ def test_a_transposed_description_of_the_data_computes_nothing() -> None:
     columns = made("geospatial")[1].columns
     assert geospatial(table.format(columns[-1]) + "\n\nrange 3.5", range_m=1843.0).value == 0
     assert geospatial(table.format("range     "), range_m=1843.0).value == 1
+
+
+@pytest.mark.parametrize(("printed", "value"), [(1843, 1), (1837, 1), (1847, 0), (1880, 0)])
+def test_a_stated_number_of_tens_may_be_rounded_to_tens(printed: int, value: int) -> None:
+    assert geospatial(f"range {printed}", range_m=1840.0).value == value
 
 
 def test_a_variable_names_what_the_code_puts_into_it() -> None:
