@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from labmates.judges.base import Report, Trace
-from labmates.judges.lookup import Claim
+from labmates.judges.lookup import Book, Claim
+from labmates.judges.printed import read_outputs
 from labmates.judges.provenance import MOST_TOLD, Provenance, audit
 from labmates.judges.stated import names_in
 from tests.judges.made_up import ATTACKS, gain
@@ -321,6 +322,12 @@ def test_a_transposed_description_of_the_data_computes_nothing() -> None:
 @pytest.mark.parametrize(("printed", "value"), [(1843, 1), (1837, 1), (1847, 0), (1880, 0)])
 def test_a_stated_number_of_tens_may_be_rounded_to_tens(printed: int, value: int) -> None:
     assert geospatial(f"range {printed}", range_m=1840.0).value == value
+
+
+def test_a_word_of_several_names_mentions_none_of_them() -> None:
+    book = Book(read_outputs([], []), ["Ardea minor", "Bufo minor"])
+    mentioned = [{*book.mentioned(frozenset({word}))} for word in ("ardea", "buf", "minor", "min")]
+    assert mentioned == [{"Ardea minor"}, {"Bufo minor"}, set(), set()]
 
 
 def test_a_variable_names_what_the_code_puts_into_it() -> None:

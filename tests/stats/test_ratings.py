@@ -19,8 +19,8 @@ from labmates.stats.deviation import TIE, deviation_gains, deviation_ratings, ra
 from labmates.stats.domains import Domain
 from labmates.stats.intervals import EQUAL, Estimate
 from labmates.stats.metagame import Array, mean_payoffs, metagame
-from labmates.stats.pooled_ratings import mean_rank, pooled_ratings
-from labmates.stats.ratings import ALL_GAMES, Cell, Scale, Summary, rate, summarise
+from labmates.stats.pooled_ratings import _drawn, mean_rank, pooled_ratings
+from labmates.stats.ratings import ALL_GAMES, Cell, Scale, Summary, _domain, rate, summarise
 from labmates.stats.replicator import AT_REST, replicator_dynamics
 from labmates.workflows.dilemmas.payoff_files import read_cells
 from labmates.workflows.dilemmas.ratings import cells_table, summaries_table
@@ -321,6 +321,18 @@ def test_what_is_no_metagame_is_refused(payoffs: Any, said: str) -> None:
 def test_shares_that_make_no_population_are_refused(start: list[float]) -> None:
     with pytest.raises(UsageError, match="a positive share of each of 2 models, with the sum 1"):
         replicator_dynamics(np.eye(2), start=start)
+
+
+def test_the_error_of_a_pooled_rating_is_the_spread_of_its_draws() -> None:
+    runs = np.random.default_rng(1).normal(size=(3, 2, 2))
+    draws = np.array([deviation_ratings(drawn) for drawn in _drawn(runs, runs.mean(axis=0))])
+    errors = [each.error for each in pooled_ratings(list(runs))["deviation"][:-1]]
+    np.testing.assert_allclose(np.array(errors, dtype=float), draws.std(axis=0, ddof=1))
+
+
+def test_payoffs_of_a_game_where_cooperation_earns_less_keep_their_order_of_bounds() -> None:
+    cell = Cell("r", "none", "g", ("m",), np.ones(1), Scale(defect=2.0, cooperate=1.0), domain=Domain(0.0, 3.0))
+    assert _domain([cell], normalise=True) == Domain(-1.0, 2.0)
 
 
 def test_a_population_starts_from_its_shares() -> None:
