@@ -25,6 +25,6 @@ def glossary() -> Mapping[str, str]:
         for word, text in own.items():
             texts = meanings.setdefault(word.replace("_", " "), [])
             texts += [text] if text not in texts else []
-    words = {word: "; ".join(texts) for word, texts in meanings.items()}
+    words = {word: " ".join(f"{text.rstrip('.')}." for text in texts) for word, texts in meanings.items()}
     words |= yaml.safe_load((files(__package__) / "glossary.yaml").read_text("utf-8"))
     return MappingProxyType(dict(sorted(words.items(), key=lambda item: item[0].lower())))
