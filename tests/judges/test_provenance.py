@@ -224,12 +224,13 @@ def test_an_entry_of_a_group_is_looked_up_beside_its_members_and_never_contradic
     assert anomalies("event TT1 start 80 end 90", **event) == ["not found"] * 2
 
 
+SPECIES = ("Ardea minor", "Bufo calidus", "Carex alba", "Dryas ruber")
+
+
 def ecology(output: str, **findings: object) -> list[str]:
     task, data = made("ecology")
     trail = (Trace("model", "output", "coder", output, ""),)
-    known = [
-        {"species": name, "abundance": 1.5} for name in ("Ardea minor", "Bufo calidus", "Carex alba", "Dryas ruber")
-    ]
+    known = [{"species": name, "abundance": 1.5} for name in SPECIES]
     read = task.findings.model_validate({"forecast": known, **findings})
     report = Report("A paper.", task, data.truth, trail=trail, columns=data.columns)
     return [claim.status for claim in audit(report, read).claims if claim.finding in findings]
@@ -267,7 +268,9 @@ ROWS = "       survey  species  count  site  ratio\n 12  40  Ardea minor  77.0  
         (DECLINING, {"declining_species": ["Bufo calidus"]}, "not found"),
         (RESULT, {"declining_species": ["Carex alba"]}, "not found"),
         (ROWS, {"shift_surveys": [77]}, "not found"),
-        ("declining: ['Ardea minor'] dtype object", {"declining_species": ["Ardea minor"]}, "not found"),
+        ("declining " + ", ".join(SPECIES), {"declining_species": ["Ardea minor"]}, "not found"),
+        ("declining " + ", ".join(SPECIES[:2]), {"declining_species": ["Ardea minor"]}, "computed"),
+        ("declining Ardea minor dtype object", {"declining_species": ["Ardea minor"]}, "not found"),
     ],
 )
 def test_a_name_is_computed_if_printed_under_its_finding_or_selected_by_values(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -20,8 +21,9 @@ from labmates.stats.domains import Domain
 from labmates.stats.intervals import EQUAL, Estimate
 from labmates.stats.metagame import Array, mean_payoffs, metagame
 from labmates.stats.pooled_ratings import _drawn, mean_rank, pooled_ratings
-from labmates.stats.ratings import ALL_GAMES, Cell, Scale, Summary, _domain, rate, summarise
+from labmates.stats.ratings import ALL_GAMES, Cell, Scale, Summary, _domain, _failed, rate, summarise
 from labmates.stats.replicator import AT_REST, replicator_dynamics
+from labmates.stats.validity import Tally
 from labmates.workflows.dilemmas.payoff_files import read_cells
 from labmates.workflows.dilemmas.ratings import cells_table, summaries_table
 
@@ -333,6 +335,12 @@ def test_the_error_of_a_pooled_rating_is_the_spread_of_its_draws() -> None:
 def test_payoffs_of_a_game_where_cooperation_earns_less_keep_their_order_of_bounds() -> None:
     cell = Cell("r", "none", "g", ("m",), np.ones(1), Scale(defect=2.0, cooperate=1.0), domain=Domain(0.0, 3.0))
     assert _domain([cell], normalise=True) == Domain(-1.0, 2.0)
+
+
+def test_failures_of_a_model_are_unknown_if_those_of_a_run_are() -> None:
+    known = Cell("r", "none", "g", ("m",), np.ones(1), failures={"m": Tally(4, 1)})
+    assert _failed([known, known], "m") == 0.25
+    assert _failed([known, replace(known, failures=None)], "m") is None
 
 
 def test_a_population_starts_from_its_shares() -> None:
