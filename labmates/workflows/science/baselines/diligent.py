@@ -95,7 +95,8 @@ def contribution(step: Step, most: int) -> str:
     """Two or three sentences on the agent's results, the last in answer to the discussion."""
     if step.analysis is None:
         return NO_ANALYSIS
-    found = merge(reversed(list(printed_findings(step.order))))
+    printed = [use.result for use in (*step.before, *step.uses) if use.name == "run_code"]
+    found = merge(reversed([block for text in (*printed, step.order) for block in printed_findings(text)]))
     reported = step.facts.get("reported", "").partition("\n\n")[0]
     told = sentences(found, step.fields)[:2] or lines_with_numbers(reported, 2)
     if not told:

@@ -148,8 +148,10 @@ def own_work_values(ctx: LabContext, lab: LabState, seat: Seat, *, all_phases: b
     mine = [each["members"][seat.id] for each in phases if seat.id in each["members"]]
     reported = "\n".join(member["summary"] for member in mine if member["summary"]) or "nothing"
     outputs = [number for member in mine for number in member["outputs"]]
-    printed = f"What your code printed:\n{outputs_text(ctx, outputs) or 'nothing'}"
-    return {"summary": Shown(reported, {"reported": reported}), "output": printed if team.has_code else ""}
+    # Its conversation holds what its code printed.
+    prints = team.has_code and team.memory != "conversation"
+    printed = f"What your code printed:\n{outputs_text(ctx, outputs) or 'nothing'}" if prints else ""
+    return {"summary": Shown(reported, {"reported": reported}), "output": printed}
 
 
 def reports_value(ctx: LabContext, lab: LabState, author: Seat, most: int) -> Shown:
@@ -164,7 +166,7 @@ def reports_value(ctx: LabContext, lab: LabState, author: Seat, most: int) -> Sh
         outputs = [number for member in members for number in member["outputs"]]
         reported = "\n".join(member["summary"] for member in members if member["summary"]) or "nothing"
         reports[seat.id] = {"reported": reported}
-        if team.has_code:
+        if team.has_code and (seat != author or team.memory != "conversation"):  # which holds what its code printed
             reports[seat.id]["printed"] = outputs_text(ctx, outputs, most) or "nothing"
     parts = (
         f"=== {name} ===\nReported: {report['reported']}"
