@@ -46,42 +46,52 @@ def place_of(step: str) -> tuple[str, str]:
     return f"{team}/{number}", kind
 
 
-def lines_told(recorder: Recorder) -> Iterator[tuple[str, str, Counter[str], Counter[str], int]]:
-    """Each line about the budget: its step, text, what teams had spent then and before the step, and the own part."""
-    spent, began, own = Counter[str](), dict[tuple[str, str], Counter[str]](), Counter[str]()
+def lines_told(recorder: Recorder) -> Iterator[tuple[str, str, list[tuple[Counter[str], int]]]]:
+    """Each line about the budget: its step, its text, and what was spent at each moment since the step began.
+
+    A moment has the charges of all teams, and of the agent in this step.
+    """
+    moments, began = [Counter[str]()], dict[tuple[str, str], int]()
     for event in recorder.events:
         if isinstance(event, ChargeEvent):
-            spent[event.team] += event.amount
-            own["/".join(event.step.split("/")[:4])] += event.amount
+            own = "/".join(event.step.split("/")[:4])
+            moments.append(moments[-1] + Counter({event.team: event.amount, own: event.amount}))
         elif isinstance(event, LLMCallEvent):
-            before = began.setdefault(place_of(event.step), spent.copy())
+            since, own = began.setdefault(place_of(event.step), len(moments) - 1), "/".join(event.step.split("/")[:4])
             text = str(recorder.bodies[event.messages[-1]]["content"])
             for line in re.findall("^Budget: .*", text, re.MULTILINE):
-                yield event.step, line, spent, before, own["/".join(event.step.split("/")[:4])]
+                teams = (Counter({name: n for name, n in at.items() if "/" not in name}) for at in moments[since:])
+                yield event.step, line, [(at, had[own]) for at, had in zip(teams, moments[since:], strict=True)]
 
 
 def false_lines(recorder: Recorder, total: int) -> Iterator[str]:
     """Lines about the budget that differ from the charges before their call."""
-    for step, line, spent, before, since in lines_told(recorder):
-        team, whole, had, near, true = step.split("/")[0], spent.total(), before.total(), True, tuple[str, ...]()
-        if share := re.search(r"Your share of this step was \$([\d.]+); \$([\d.]+) of it is left", line):
+    for step, line, moments in lines_told(recorder):
+        team, (spent, own) = step.split("/")[0], moments[-1]
+        whole, true = spent.total(), list[tuple[str, ...]]()
+        if share := re.search(r"Your share was \$([\d.]+); \$([\d.]+) of it is left", line):
             limit, left = (round(float(amount) * 1e6) for amount in share.groups())
-            true = (
-                f"when this step began, {show_dollars(had)} of {show_dollars(total)} were spent",
-                f"you have spent {show_dollars(since)} since",
-            )
-            near = abs(limit - since - left) <= 100 or left == 0 < since
+            for at, before in moments:
+                told = f"when your share was set, {show_dollars(at.total())} of {show_dollars(total)} were spent"
+                true += [(told, f"you have spent {show_dollars(own - before)} since")] * (
+                    abs(limit - own + before - left) <= 100 or left == 0 < own
+                )
         elif " left" in line:
-            true = (
-                f"Budget: {show_dollars(whole)} of {show_dollars(total)} spent",
-                f", {show_dollars(total - whole)} ({(total - whole) * 100 // total} %) left",
-            )
-        elif "before this step" in line:
-            true = (f"spent {show_dollars(before[team])};", f"you have spent {show_dollars(since)} since")
+            true = [
+                (
+                    f"Budget: {show_dollars(whole)} of {show_dollars(total)} spent",
+                    f", {show_dollars(total - whole)} ({(total - whole) * 100 // total} %) left",
+                )
+            ]
+        elif "your share was set" in line:
+            true = [
+                (f" had spent {show_dollars(at[team])};", f"you have spent {show_dollars(own - before)} since")
+                for at, before in moments
+            ]
         else:
-            true = (f" spent {show_dollars(spent[team])}.",)
-        if not (near and all(part in line for part in true)):
-            yield f"{step}: {line}; true: {true}"
+            true = [(f" spent {show_dollars(spent[team])}.",)]
+        if not any(all(part in line for part in parts) for parts in true):
+            yield f"{step}: {line}; true: {true[-1:]}"
 
 
 def idle_purchases(recorder: Recorder) -> Iterator[str]:

@@ -110,7 +110,7 @@ class Workspace:
     requests: list[WorkRequest] = field(default_factory=list)
     stated: list[Stated] = field(default_factory=list)
     summary: str | None = None
-    pays: Callable[[str], bool] = lambda _team: True
+    pays: Callable[[str, RequestKind], bool] = lambda _team, _kind: True
 
     def copy(self) -> Workspace:
         """A copy for trying a call."""
@@ -240,7 +240,7 @@ class Workspace:
         made = sum(asked.team == team for asked in self.requests)
         if made >= self.requests_left.get(team, 0):
             raise ToolError(f"your team can make no further request to the {team} team.")
-        if not self.pays(team):
+        if not self.pays(team, kind):
             raise ToolError(f"nobody of the {team} team could be paid for the work.")
         self.requests.append(WorkRequest(team, kind, request, justification))
         return f"Noted: the {team} team is asked for it before your team goes on."

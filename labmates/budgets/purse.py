@@ -90,7 +90,7 @@ class Purse(Budget):
     def status(self, visibility: Visibility, who: str = "your team has") -> str:
         """The budget text for the agent; empty if the budget is hidden.
 
-        Beside others, it knows the pool at the start of the step, its own spending since, and its share.
+        Beside others, it knows the pool when its share was set, its own spending since, and its share.
         """
         self._warns = not 0 < self._likely <= self.left
         if self._sharers == 1 or visibility == "hidden":
@@ -103,13 +103,13 @@ class Purse(Budget):
         if visibility == "full":
             aside = f", with {show_dollars(self._aside)} set aside for artifacts" if self._aside else ""
             text = (
-                f"Budget: when this step began, {show_dollars(before)} of {show_dollars(total)} were spent{aside}; "
-                f"{spent}. Your share of this step was {show_dollars(limit)}; {show_dollars(left)} of it is left, and "
+                f"Budget: when your share was set, {show_dollars(before)} of {show_dollars(total)} were spent{aside}; "
+                f"{spent}. Your share was {show_dollars(limit)}; {show_dollars(left)} of it is left, and "
                 "others spend theirs at the same time."
             )
         else:
             had = show_dollars(self._step.before.get(self.member, 0))
-            text = f"Budget: before this step {who} spent {had}; {spent}."
+            text = f"Budget: when your share was set, {who.rpartition(' ')[0]} had spent {had}; {spent}."
         free = total - self._aside
         lows = {"What is not set aside": (free, free - before), "Your share": (limit, left)}
         notices = {what: low_notice(max(0, most), max(0, rest)) for what, (most, rest) in lows.items()}

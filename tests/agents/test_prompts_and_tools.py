@@ -98,7 +98,7 @@ def test_a_message_or_request_that_says_nothing_is_refused() -> None:
 
 
 def test_a_request_is_refused_if_nobody_could_be_paid_for_it() -> None:
-    workspace = Workspace(PIPELINE, "eval", {}, {"data": 2}, pays=lambda _team: False)
+    workspace = Workspace(PIPELINE, "eval", {}, {"data": 2}, pays=lambda _team, _kind: False)
     with pytest.raises(ToolError, match="nobody of the data team could be paid for the work"):
         workspace.ask("data", "additional", "more")
     assert workspace.requests == []

@@ -43,10 +43,10 @@ def test_the_status_shows_the_start_of_the_step_and_the_own_spending_since() -> 
     other.reserve(100_000, "c").charge(100_000)
     mine.reserve(200_000, "c").charge(200_000)
     assert mine.status("full") == (
-        "Budget: when this step began, $0.0000 of $1.0000 were spent; you have spent $0.2000 since. Your share of "
-        "this step was $0.5000; $0.3000 of it is left, and others spend theirs at the same time."
+        "Budget: when your share was set, $0.0000 of $1.0000 were spent; you have spent $0.2000 since. Your share was "
+        "$0.5000; $0.3000 of it is left, and others spend theirs at the same time."
     )
-    assert "before this step your team has spent $0.0000; you have spent $0.2000 since" in mine.status("team")
+    assert "when your share was set, your team had spent $0.0000; you have spent $0.2000 since" in mine.status("team")
     mine.reserve(160_000, "c").charge(160_000)
     assert mine.status("full").endswith(f"Your share {CONCISE}")
     mine.reserve(80_000, "c").charge(80_000)

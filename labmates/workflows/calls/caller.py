@@ -133,8 +133,10 @@ class Caller:
     thoughts: Thoughts = "tools"
     tells_limits: bool = True
     _scales: dict[str, float] = field(default_factory=dict, init=False)
-    # Of an agent's prompts, the most that was reported per estimated token and per byte.
-    _most: dict[str, list[float]] = field(default_factory=dict, init=False)
+    # Of the prompts of a model and an agent, the most that was reported per estimated token and per byte.
+    _most: dict[tuple[str, str], list[float]] = field(default_factory=dict, init=False)
+    # The same of all agents of a model, up to the last `share_reports`.
+    _shared: dict[str, list[float]] = field(default_factory=dict, init=False)
     _terms: dict[str, Terms] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
@@ -265,19 +267,35 @@ class Caller:
         Negative if the funds or the model's context are too small for the input, `messages` without the limit.
         """
         terms = self._terms_of(speaker)
-        inputs = self._estimate(speaker, messages, tools)
+        inputs, reserved = self._inputs(speaker, messages, tools)
         window = terms.window or inputs + terms.output
-        return min(terms.output, terms.price.worst_case.most_output(inputs, funds), window - inputs)
+        return min(terms.output, terms.price.worst_case.most_output(reserved, funds), window - inputs)
 
-    def least_cost(self, speaker: Speaker, messages: list[BaseMessage], tools: Sequence[dict[str, Any]] = ()) -> int:
-        """The cost of the shortest reply that would be bought, in micro-dollars."""
-        terms = self._terms_of(speaker)
-        inputs = self._estimate(speaker, messages, tools)
-        return terms.price.worst_case.cost(inputs, min(LEAST_OUTPUT_TOKENS, terms.output))
+    def reservation(
+        self,
+        speaker: Speaker,
+        messages: list[BaseMessage],
+        tools: Sequence[dict[str, Any]] = (),
+        output: int = LEAST_OUTPUT_TOKENS,
+    ) -> int:
+        """What a later reply of `output` tokens, by default the shortest one, will reserve, in micro-dollars."""
+        terms, (estimate, reserved) = self._terms_of(speaker), self._inputs(speaker, messages, tools)
+        # The model's first report, which comes before, ends the bound by bytes.
+        inputs = reserved if self._known(speaker) else estimate
+        return terms.price.worst_case.cost(inputs, min(output, terms.output))
 
-    def _estimate(self, speaker: Speaker, messages: list[BaseMessage], tools: Sequence[dict[str, Any]]) -> int:
+    def share_reports(self) -> None:
+        """Measure agents that have had no reply by the others of their model: at a time when nobody is called."""
+        for (model, _), shares in self._most.items():
+            self._shared[model] = list(map(max, self._shared.get(model, shares), shares))
+
+    def _inputs(
+        self, speaker: Speaker, messages: list[BaseMessage], tools: Sequence[dict[str, Any]]
+    ) -> tuple[int, int]:
+        """The tokens of a transcript with a limit: as estimated, and as reserved."""
         sent = with_limit(self._sent(speaker, messages), self._terms_of(speaker).output)
-        return round(self._scales.get(speaker.agent, 1.0) * estimate_messages(sent, tools))
+        estimate = round(self._scales.get(speaker.agent, 1.0) * estimate_messages(sent, tools))
+        return estimate, self._reserved(speaker, sent, tools, estimate)
 
     def _sent(self, speaker: Speaker, messages: Sequence[BaseMessage]) -> list[BaseMessage]:
         """The transcript with the model's persona, and with those attachments that the model gets back."""
@@ -334,25 +352,33 @@ class Caller:
             call.step,
             terms.price,
             whole,
-            self._reserved(stated() if states else call),
-            stated=lambda: self._reserved(stated()),
+            self._reserved_for(stated() if states else call),
+            stated=lambda: self._reserved_for(stated()),
             least=LEAST_OUTPUT_TOKENS if self.lowers_limit else whole,
         )
         if (states or limit < whole) and (self.tells_limits or limit == whole):
             call = replace(stated(), messages=with_limit(call.messages, limit))
-        return replace(call, reserved=self._reserved(call), limit=limit)
+        return replace(call, reserved=self._reserved_for(call), limit=limit)
 
-    def _reserved(self, call: Call) -> int:
+    def _reserved_for(self, call: Call) -> int:
+        return self._reserved(call.speaker, call.messages, call.tools, call.inputs)
+
+    def _reserved(
+        self, speaker: Speaker, messages: list[BaseMessage], tools: Sequence[dict[str, Any]], estimate: int
+    ) -> int:
         """The input tokens to reserve for a call."""
-        bound, agent = token_bound(call.messages, call.tools), call.speaker.agent
+        bound = token_bound(messages, tools)
         if not self.lowers_limit:
             return bound
-        if self._terms_of(call.speaker).counted:
-            return call.inputs
+        if self._terms_of(speaker).counted:
+            return estimate
         # A bound by bytes alone leaves a third of a small pool unspent. Tokens follow the estimate, or, as some servers
         # report them, the bytes: what an agent's prompts had most of either is the measure for its next one.
-        by = _measures(call.messages, call.tools)
-        return min(bound, round(_ROOM * max(map(mul, self._most[agent], by)))) if agent in self._most else bound
+        known = self._known(speaker)
+        return min(bound, round(_ROOM * max(map(mul, known, _measures(messages, tools))))) if known else bound
+
+    def _known(self, speaker: Speaker) -> list[float] | None:
+        return self._most.get((speaker.model, speaker.agent), self._shared.get(speaker.model))
 
     async def _paid(self, call: Call) -> Exchange:
         """Make a call: the meter reserves before each attempt, and the reply is charged and recorded."""
@@ -396,8 +422,8 @@ class Caller:
             share = usage.input_tokens / estimated
             self._scales[speaker.agent] = min(MOST_SCALE, share if share >= 1 else min(1.0, share * _MARGIN))
             shares = [usage.input_tokens / size for size in _measures(exchange.sent, tools)]
-            known = self._most.get(speaker.agent, shares)
-            self._most[speaker.agent] = list(map(max, known, shares))
+            whose = speaker.model, speaker.agent
+            self._most[whose] = list(map(max, self._most.get(whose, shares), shares))
 
     def _told(self, exchange: Exchange) -> Exchange:
         """The exchange without the limit on the reply, if agents are not told of it."""

@@ -69,9 +69,12 @@ def _node(function: Callable[..., Awaitable[Update]], *arguments: Any) -> Any:
 
 async def in_phase(kind: LabStep, state: TeamState, runtime: Runtime[LabContext]) -> Update:
     """Take a step that begins its phase if it is the first, and ends it if it is the last: nodes for that cost more."""
+    caller = runtime.context.caller
+    caller.share_reports()
     if not state["agenda"][0]["started"]:
         state = cast(TeamState, {**state, **await begin(state, runtime)})
     update = await kind.take(StepRun(kind, state, runtime.context))
+    caller.share_reports()
     if update.get("over") or update["agenda"][0]["steps"]:
         return update
     update |= end(state, update["agenda"], runtime.context)

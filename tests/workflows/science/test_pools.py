@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -66,6 +67,17 @@ async def test_each_pool_buys_a_paper_and_nothing_without_effect_and_its_lines_a
     sandbox_pool: SandboxPool, tmp_path: Path
 ) -> None:
     await check_pools(sandbox_pool, tmp_path, "centralised", [20_000, 60_000, 250_000])
+    await check_pools(sandbox_pool, tmp_path, "independent", [4_000, 9_000])  # shares of three can pay nothing
+
+
+async def test_members_whose_shares_run_short_go_on_with_what_others_left(
+    sandbox_pool: SandboxPool, tmp_path: Path
+) -> None:
+    [recorder] = await check_pools(sandbox_pool, tmp_path, "hybrid", [60_000])
+    charges = [event for event in recorder.events if isinstance(event, ChargeEvent)]
+    assert 60_000 - sum(charge.amount for charge in charges) < 0.06 * 60_000
+    worked = Counter(charge.agent for charge in charges if "/work/" in charge.step)
+    assert worked == {"member_1": 3, "member_2": 3, "member_3": 3}
 
 
 @pytest.mark.parametrize(("visibility", "told"), [("team", True), ("hidden", False)])
@@ -82,7 +94,9 @@ async def test_a_request_is_bought_only_if_its_work_is(sandbox_pool: SandboxPool
     assert any(isinstance(event, RequestEvent) for recorder in recorders for event in recorder.events)
 
 
-@pytest.mark.parametrize(("organisation", "amount"), [("solo", 16_000), ("solo", 60_000), ("pipeline", 30_000)])
+@pytest.mark.parametrize(
+    ("organisation", "amount"), [("solo", 16_000), ("solo", 60_000), ("pipeline", 16_000), ("pipeline", 30_000)]
+)
 async def test_a_pool_behind_a_server_without_a_price_is_told_truly_and_buys_work(
     sandbox_pool: SandboxPool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, organisation: str, amount: int
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -111,9 +112,12 @@ class LabContext:
 
     def purse(self, lab: LabState, team: str, sharers: int = 1) -> Purse:
         """The purse of a step of `team` from this state of the lab, bounded by the agents' shares."""
-        aside, spent = set_aside(self.condition, lab["agenda"]), lab["spent_by"]
-        shares = {seat: share - spent.get(seat, 0) for seat, share in self.shares.items()}
-        return Purse(self.ledger, team, lab["spent"], sharers, aside=aside, shares=shares)
+        aside = set_aside(self.condition, lab["agenda"], lab["likely"])
+        return Purse(self.ledger, team, lab["spent"], sharers, aside=aside, shares=self.shares_left(lab))
+
+    def shares_left(self, lab: LabState) -> dict[str, int]:
+        """What is left of each seat's limit, in micro-dollars; empty for a common pool."""
+        return {seat: share - lab["spent_by"].get(seat, 0) for seat, share in self.shares.items()}
 
     @cached_property
     def shares(self) -> dict[str, int]:
@@ -125,8 +129,8 @@ class LabContext:
 
     def purse_to_write(self, lab: LabState, team: Team, sharers: int = 1) -> Purse:
         """The purse of the step in which `team` writes its artifact, which may use the reserve."""
-        aside = set_aside(self.condition, lab["agenda"][1:])
-        likely = likely_cost(self.condition, team) if self.sets_aside else 0
+        aside = set_aside(self.condition, lab["agenda"][1:], lab["likely"])
+        likely = lab["likely"].get(team.name, likely_cost(self.condition, team)) if self.sets_aside else 0
         return Purse(self.ledger, team.name, lab["spent"], sharers, aside=aside, likely=likely)
 
     @property
@@ -243,7 +247,7 @@ def delimited(name: str, text: str) -> str:
 
 
 def earlier_files(ctx: LabContext, lab: LabState, reader: Seat) -> dict[str, bytes]:
-    """The artifacts of earlier teams and the files of their code that a seat may read, by name, the newest of each."""
+    """What a seat may read of earlier teams, by name: artifacts, findings, and the newest files of their code."""
     here, may = lab["agenda"][0], ctx.organisation.may
     files = {f"{name}.md": text.encode() for name, text in handed_over(ctx, lab, reader, MOST_FILE_BYTES).items()}
     for event in ctx.recorder.events:
@@ -251,6 +255,8 @@ def earlier_files(ctx: LabContext, lab: LabState, reader: Seat) -> dict[str, byt
             break
         if isinstance(event, ToolCallEvent) and event.team != here["team"] and may("read", reader.id, event.agent):
             files |= {name: ctx.recorder.bodies[number] for name, number in event.files.items()}
+    others = ((team, values) for team, values in ctx.stated(lab, reader).items() if team != here["team"])
+    files |= {f"findings_of_{team}.json": json.dumps(values).encode() for team, values in others}
     return {name: content for name, content in files.items() if len(content) <= MOST_FILE_BYTES}
 
 

@@ -69,7 +69,7 @@ def phase_facts(condition: ScienceCondition, seat: Seat, phase: Phase, workers: 
     return seat_facts(condition, seat) | _true(
         lead_works=team.lead in workers,
         reads=any(condition.crew.may("read", seat.id, other.id) for other in workers if other != seat),
-        beside=sum(phase["members"][worker.id]["status"] != "done" for worker in workers) > 1,
+        beside=sum(phase["members"][worker.id]["status"] in ("ready", "waiting") for worker in workers) > 1,
         talks=any(kind.tells and (kind.detail != "rounds" or rounds[kind.name]) for kind in kinds),
         write_next=any(kind.does == "write" for kind in kinds),
     )

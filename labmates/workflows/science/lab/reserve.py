@@ -12,7 +12,7 @@ about nothing, so half of it is left for the work.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from labmates.agents.organisation_parts import Team
 from labmates.agents.steps import find_step
@@ -33,9 +33,14 @@ def share_of(condition: ScienceCondition, team: Team) -> int:
     return most * likely_cost(condition, team) // whole if whole else most // len(likely)
 
 
-def set_aside(condition: ScienceCondition, phases: Sequence[Phase]) -> int:
-    """The reserve for the artifacts of these phases, in micro-dollars."""
-    return sum(share_of(condition, team) for team in _writers(condition, phases))
+def set_aside(condition: ScienceCondition, phases: Sequence[Phase], likely: Mapping[str, int] | None = None) -> int:
+    """The reserve for the artifacts of these phases, in micro-dollars.
+
+    By default it is no more than what an artifact is `likely` to cost by its team's material.
+    """
+    known = likely if likely and condition.reserve is None else {}
+    shares = ((team, share_of(condition, team)) for team in _writers(condition, phases))
+    return sum(min(share, known.get(team.name, share)) for team, share in shares)
 
 
 def _writers(condition: ScienceCondition, phases: Sequence[Phase]) -> Iterator[Team]:

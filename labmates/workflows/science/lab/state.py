@@ -37,12 +37,16 @@ class Waiting(TypedDict):
 
 
 class Member(TypedDict):
-    """Progress of one agent in a phase."""
+    """Progress of one agent in a phase.
+
+    It is `short` if its share could not pay its next reply, and was `refused` so many replies in this step.
+    """
 
     task: str
-    status: Literal["ready", "waiting", "done"]
+    status: Literal["ready", "waiting", "short", "done"]
     transcript: list[int]
     turns: int
+    refused: int
     failures: int
     summary: str
     outputs: list[int]
@@ -164,6 +168,8 @@ class LabState(TypedDict):
         Ended phases since the team wrote its artifact, by team.
     conversations
         Remembered messages by agent, as numbers of bodies.
+    likely
+        The cost of each team's artifact by the material that there is now, in micro-dollars; none before any work.
     exhausted
         Whether the pool could not pay an indispensable call.
     """
@@ -171,6 +177,7 @@ class LabState(TypedDict):
     agenda: list[Phase]
     spent: dict[str, int]
     spent_by: dict[str, int]
+    likely: dict[str, int]
     artifacts: dict[str, list[int]]
     authors: dict[str, list[str]]
     partial: dict[str, bool]
@@ -192,6 +199,7 @@ class TeamState(TypedDict):
     agenda: list[Phase]
     spent: Annotated[dict[str, int], add_counts]
     spent_by: Annotated[dict[str, int], add_counts]
+    likely: Annotated[dict[str, int], or_]
     artifacts: Annotated[dict[str, list[int]], add_versions]
     authors: Annotated[dict[str, list[str]], add_versions]
     partial: Annotated[dict[str, bool], or_]
@@ -232,6 +240,7 @@ def first_state(organisation: Organisation) -> LabState:
         agenda=agenda,
         spent={},
         spent_by={},
+        likely={},
         artifacts={},
         authors={},
         partial={},
@@ -283,6 +292,7 @@ def new_member(task: str, *, done: bool = False) -> Member:
         status="done" if done else "ready",
         transcript=[],
         turns=0,
+        refused=0,
         failures=0,
         summary="",
         outputs=[],

@@ -38,7 +38,7 @@ MOST_PIECES = 12
 
 
 class Author:
-    """An agent that writes the artifact `artifact`: the lead, or each member if all report.
+    """An agent that writes the artifact `artifact`, from call `first` on: the lead, or each member if all report.
 
     Attributes
     ----------
@@ -48,7 +48,10 @@ class Author:
         The statements so far, likewise.
     """
 
-    def __init__(self, ctx: LabContext, lab: LabState, purse: Purse, seat: Seat, artifact: str) -> None:
+    def __init__(
+        self, ctx: LabContext, lab: LabState, purse: Purse, seat: Seat, artifact: str, *, first: int = 0
+    ) -> None:
+        self._first = first
         self.versions: list[int] = []
         self.findings: list[int] = []
         self.team = ctx.team(lab)
@@ -235,6 +238,7 @@ class Author:
             self._ctx.speaker(team, self._seat),
             messages,
             self._purse,
+            first=self._first,
             name=f"{agent}, phase {phase['number'] + 1}: write {self.artifact}",
             status=self._status,
             tools=self._ctx.tools,

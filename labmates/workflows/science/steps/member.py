@@ -14,8 +14,8 @@ from langgraph.runtime import Runtime
 
 from labmates.agents.organisation_parts import Seat, Team
 from labmates.agents.prompts import render
-from labmates.agents.transcript import append_line, kept_data, kept_message
-from labmates.agents.workspace import Workspace
+from labmates.agents.transcript import append_line, kept_data, kept_message, replace_line
+from labmates.agents.workspace import RequestKind, Workspace
 from labmates.budgets.ledger import InsufficientFundsError
 from labmates.budgets.purse import Purse
 from labmates.models.errors import ContextOverflowError
@@ -38,7 +38,19 @@ from labmates.workflows.science.lab.context import (
 )
 from labmates.workflows.science.lab.facts import seat_facts
 from labmates.workflows.science.lab.findings import statement
-from labmates.workflows.science.lab.state import Draft, LabState, Member, MemberResult, Waiting, WorkOrder, readers
+from labmates.workflows.science.lab.reserve import set_aside
+from labmates.workflows.science.lab.state import (
+    Asked,
+    Draft,
+    LabState,
+    Member,
+    MemberResult,
+    Waiting,
+    WorkOrder,
+    new_member,
+    new_phase,
+    readers,
+)
 from labmates.workflows.science.lab.tool_use import ToolUse, earlier_code, handing_over
 
 STAYS_OPEN = "another call of this reply failed, so the task stays open: mend it, then call mark_complete again"
@@ -86,7 +98,7 @@ class _Worker:
         self.workspace = Workspace(
             ctx.organisation, team.name, artifacts, left, readers(lab["agenda"]), cut, form, seat.id
         )
-        self.workspace.pays = self._pays
+        self.workspace.pays = partial(self._pays, lab)
         self.tools = ToolUse(ctx, self.speaker, purse, code, self.workspace, ctx.held(team, states=states))
         self.tools.outputs += self.member["outputs"]
         if self.next_team is not None:
@@ -94,13 +106,18 @@ class _Worker:
         # Appends to an artifact are merged after parallel teammates' appends, if it may read those.
         self.adds = all(ctx.organisation.may("read", seat.id, other) for other in team.seats)
         self.waiting: list[Waiting] = []
+        self.short, self.told = False, ""
+        messages = opening_to_work(ctx, lab, seat, purse)
+        if self.member["turns"]:
+            messages[-1] = append_line(messages[-1], self._after())
         self.talk = ctx.caller.conversation(
             f"{self.phase['team']}/{self.phase['number']}/{seat.id}/work",
             self.speaker,
-            self._opening(lab, team, seat),
+            messages,
             purse,
             name=f"{seat.id}, phase {self.phase['number'] + 1}: work {{}}",
-            first=self.member["turns"],
+            # A reply that was refused keeps its number: a rerun must not find that of a later round in its place.
+            first=self.member["turns"] + self.member["refused"],
             status=self._after,
             tools=ctx.tools,
             usable=self.tools.held,
@@ -117,7 +134,7 @@ class _Worker:
             except ContextOverflowError:
                 return
             except InsufficientFundsError:
-                lacking(self.ctx, step, self.speaker, "the pool could not pay it")
+                self.short = True
                 return
         if not self.workspace.requests and self.workspace.summary is None:
             lacking(self.ctx, step, self.speaker, f"its {self.most_turns} replies ended without a report")
@@ -126,10 +143,13 @@ class _Worker:
         """Result of this step of work."""
         keep = self.ctx.recorder.bodies.keep
         waits = bool(self.workspace.requests) and self.workspace.summary is None
+        *before, last = self.talk.messages
+        messages = [*before, replace_line(last, self.told, "") if self.short else last]
         member: Member = {
             **self.member,
-            "status": "waiting" if waits else "done",
-            "transcript": [keep(kept_data(message)) for message in self.talk.messages],
+            "status": "waiting" if waits else "short" if self.short else "done",
+            "refused": self.member["refused"] + self.short,
+            "transcript": [keep(kept_data(message)) for message in messages],
             "summary": self.workspace.summary or self.member["summary"],
             "outputs": self.tools.outputs,
             "waiting": self.waiting,
@@ -151,30 +171,20 @@ class _Worker:
             requests=[(item.team, item.kind, item.request, item.justification) for item in self.workspace.requests],
         )
 
-    def _opening(self, lab: LabState, team: Team, seat: Seat) -> list[BaseMessage]:
-        bodies = self.ctx.recorder.bodies
-        messages = [kept_message(bodies[number]) for number in self.member["transcript"]]
-        if not messages:
-            order = mark_continued(work_order(self.ctx, lab, seat, self.purse).human())
-            return [*(self.ctx.remembered(lab, team, seat) or [briefs.system_message(self.ctx, team, seat)]), order]
-        waited = {item["call"]: item for item in self.phase["members"][seat.id]["waiting"]}
-        for i, message in enumerate(messages):
-            if isinstance(message, ToolMessage) and message.tool_call_id in waited:
-                text = waited[message.tool_call_id]["answer"]
-                messages[i] = ToolMessage(text, tool_call_id=message.tool_call_id)
-        messages[-1] = append_line(messages[-1], self._after())
-        return messages
-
-    def _pays(self, name: str) -> bool:
+    def _pays(self, lab: LabState, name: str, kind: RequestKind) -> bool:
         """Whether the first member of a team could be paid for work on a request, from what this member has left."""
-        team = self.ctx.organisation.teams[name]
-        system = briefs.system_message(self.ctx, team, team.lead)
-        speaker = self.ctx.speaker(team, team.lead)
-        return self.purse.left >= self.ctx.caller.least_cost(speaker, [system], self.ctx.tools)
+        ctx, asked = self.ctx, Asked(by=self.phase["team"], kind=kind, request="", justification="")
+        phase = new_phase(ctx.organisation, ctx.organisation.place(name), lab["phases"][name], asked)
+        then: LabState = {**lab, "agenda": [phase, *lab["agenda"]]}
+        [seat] = ctx.workers(then)
+        phase["members"] = {seat.id: new_member(seat.part)}
+        order = opening_to_work(ctx, then, seat, self.purse)
+        aside = set_aside(ctx.condition, [phase], lab["likely"])
+        return self.purse.left - aside >= ctx.caller.reservation(ctx.speaker(ctx.team(then), seat), order, ctx.tools)
 
     async def _turn(self) -> None:
         reply = await self.talk.turn()
-        self.member["turns"] = self.talk.number
+        self.member["turns"] += 1
         if reply.tool_calls:
             self.member["failures"] = 0
             self.talk.messages = [*self.talk.messages, reply.message, *await self._answers(reply)]
@@ -195,7 +205,8 @@ class _Worker:
         """The line about the budget after a reply, and the notice before the agent's last one."""
         last = self.most_turns - self.member["turns"] == 1 and self.workspace.summary is None
         notice = render("last_reply") if last else ""
-        return "\n\n".join(filter(None, [briefs.status_text(self.ctx, self.purse), notice]))
+        self.told = "\n\n".join(filter(None, [briefs.status_text(self.ctx, self.purse), notice]))
+        return self.told
 
     def _kept(self, reply: Reply) -> str | None:
         """Write the received part of a cut call; returns the message to the agent about it."""
@@ -216,8 +227,23 @@ class _Worker:
                 self.waiting.append(Waiting(call=call.id, team=self.workspace.requests[-1].team, answer=""))
         if remark := self._kept(reply) or fault_text(reply):
             answers[-1] = append_line(answers[-1], remark)
-        answers[-1] = append_line(answers[-1], self._after())
+        if self.workspace.summary is None:
+            answers[-1] = append_line(answers[-1], self._after())
         return answers
+
+
+def opening_to_work(ctx: LabContext, lab: LabState, seat: Seat, purse: Purse) -> list[BaseMessage]:
+    """The transcript with which a member's work begins or, without a line about the budget, goes on."""
+    team, member, bodies = ctx.team(lab), lab["agenda"][0]["members"][seat.id], ctx.recorder.bodies
+    if not member["turns"]:
+        order = mark_continued(work_order(ctx, lab, seat, purse).human())
+        return [*(ctx.remembered(lab, team, seat) or [briefs.system_message(ctx, team, seat)]), order]
+    messages = [kept_message(bodies[number]) for number in member["transcript"]]
+    waited = {item["call"]: item["answer"] for item in member["waiting"]}
+    for i, message in enumerate(messages):
+        if isinstance(message, ToolMessage) and message.tool_call_id in waited:
+            messages[i] = ToolMessage(waited[message.tool_call_id], tool_call_id=message.tool_call_id)
+    return messages
 
 
 def work_order(ctx: LabContext, lab: LabState, seat: Seat, purse: Purse) -> Order:
@@ -228,6 +254,7 @@ def work_order(ctx: LabContext, lab: LabState, seat: Seat, purse: Purse) -> Orde
     lacking = [name for name in ctx.mcp.names(ctx.organisation.tools) if name not in held]
     reading = [name for name in readers(lab["agenda"]) if ctx.organisation.may("tell", seat.id, name)]
     given = handed_over(ctx, lab, seat)
+    has_worked = any(past["members"][seat.id]["turns"] for past in lab["earlier"].get(team.name, []))
     also = {name: [*sections] for name, sections in team.also.items() if sections}
     values = {
         **briefs.so_far(ctx, lab, seat),
@@ -251,6 +278,6 @@ def work_order(ctx: LabContext, lab: LabState, seat: Seat, purse: Purse) -> Orde
         "theory_of_mind": briefs.theory_of_mind(ctx, seat),
         "budget": briefs.status_text(ctx, purse),
         # Small models do what they read last.
-        "begin": ctx.organisation.render("begin", seat_facts(ctx.condition, seat)),
+        "begin": "" if has_worked else ctx.organisation.render("begin", seat_facts(ctx.condition, seat)),
     }
     return briefs.step_order(ctx, lab, seat, "work", "work", values)

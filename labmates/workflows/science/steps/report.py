@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from labmates.budgets.ledger import InsufficientFundsError
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
     from labmates.workflows.science.baselines.prompt import Step
     from labmates.workflows.science.lab.context import LabContext
-    from labmates.workflows.science.lab.state import WorkOrder
+    from labmates.workflows.science.lab.state import Phase, WorkOrder
     from labmates.workflows.science.steps.running import StepRun
 
 
@@ -29,6 +30,10 @@ class Report(LabStep):
     label = "write"
     order = "write"
 
+    def takers(self, phase: Phase) -> Sequence[str]:
+        """All members; after that, those that money is left for."""
+        return [name for name, member in phase["members"].items() if member["status"] == "ready"] or [*phase["members"]]
+
     async def of_member(self, order: WorkOrder, runtime: Runtime[LabContext]) -> Update:
         """Let one member state its findings and write a separate report, hidden from its teammates."""
         from labmates.workflows.science.lab.state import Report as Written
@@ -38,7 +43,8 @@ class Report(LabStep):
         team = ctx.team(lab)
         seat = team.seats[order["agent"]]
         purse, paid = ctx.purse_to_write(lab, team, order["sharers"]), True
-        author = Author(ctx, lab, purse, seat, f"{team.artifact}_of_{seat.id}")
+        refused = lab["agenda"][0]["members"][seat.id]["refused"]
+        author = Author(ctx, lab, purse, seat, f"{team.artifact}_of_{seat.id}", first=refused)
         try:
             await author.write(author.affordable(transcripts(ctx, lab, purse, seat, author.artifact)))
         except InsufficientFundsError:
@@ -50,13 +56,31 @@ class Report(LabStep):
         return {"reports": {seat.id: written}, "spent": {team.name: purse.spent}}
 
     async def take(self, run: StepRun) -> Update:
-        """Merge the findings of all reports by the rule of `labmates.tasks.merging`, and join the reports."""
+        """Merge the findings of all reports by the rule of `labmates.tasks.merging`, and join the reports.
+
+        Before that, members whose shares ran short write with what the others left, as many as that can pay.
+        """
         from labmates.budgets.purse import Purse
         from labmates.workflows.science.lab.findings import JOINED, joined_reports, keep_findings, merged_findings
         from labmates.workflows.science.lab.writing import keep_version
+        from labmates.workflows.science.steps.running import payable
 
         ctx, state, team = run.ctx, run.state, run.team
         reports = {seat: state["reports"][seat] for seat in team.seats}
+        purse, members = ctx.purse_to_write(run.lab, team), dict(run.phase["members"])
+        costs = {}
+        for seat in [team.seats[name] for name, report in reports.items() if not report["paid"]]:
+            *_, shortest = transcripts(ctx, run.lab, purse, seat, reports[seat.id]["artifact"])
+            costs[seat.id] = run.least_cost(seat, shortest)
+        taken = self.takers(run.phase)
+        if not any(reports[name]["paid"] for name in taken):
+            costs = dict(list(costs.items())[: len(taken) - 1])  # shares of fewer are larger
+        able = payable(costs, purse.left, {})
+        if able:
+            for name, member in members.items():
+                refused = member["refused"] + (name in taken and not reports[name]["paid"])
+                members[name] = {**member, "status": "ready" if name in able else "done", "refused": refused}
+            return {"agenda": [{**run.phase, "members": members}, *state["agenda"][1:]]}
         findings = merged_findings(ctx, reports.values())
         before = len(state["findings"].get(team.name, []))
         merged = keep_findings(ctx, run.phase, "", before, findings)

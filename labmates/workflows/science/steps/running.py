@@ -92,13 +92,14 @@ class StepRun:
         return self.ctx.memory(self.team, seat, messages)
 
     def least_cost(self, seat: Seat, messages: list[BaseMessage]) -> int:
-        """The cost of a seat's shortest reply, in micro-dollars."""
-        return self.ctx.caller.least_cost(self.ctx.speaker(self.team, seat), messages, self.ctx.tools)
+        """What is reserved for a seat's shortest reply, in micro-dollars."""
+        return self.ctx.caller.reservation(self.ctx.speaker(self.team, seat), messages, self.ctx.tools)
 
     def money_for_work(self, seat: Seat, messages: list[BaseMessage], spent: int, workers: Sequence[Seat]) -> int:
         """The money that a reply before the work must leave for it, with `spent` in the step, in micro-dollars.
 
-        It pays a reply of each worker, whose order holds what is said now; in a small pool, all but the shortest reply.
+        It pays a reply of each worker who can be paid, whose order holds what is said now; in a small pool, all but the
+        shortest reply.
 
         Raises
         ------
@@ -109,17 +110,17 @@ class StepRun:
 
         if not any(find_step(name).does == "work" for name in self.phase["steps"]):
             return 0
-        rest, number = self.purse().left - spent - self.least_cost(seat, messages), len(workers)
+        rest, purse = self.purse().left - spent - self.least_cost(seat, messages), self.purse(len(workers))
 
-        def cost(worker: Seat, purse: Purse, words: int) -> int:
+        def cost(worker: Seat, words: int) -> int:
             planned: Phase = {**self.phase, "plan": "plan " * words}
             lab = cast(LabState, {**self.lab, "agenda": [planned, *self.lab["agenda"][1:]]})
             return self.least_cost(worker, self.opening(worker, work_order(self.ctx, lab, worker, purse)))
 
-        for worker in workers:
-            purse = self.purse(number).spend_as(worker.id)
-            if min(rest // number, purse.left) >= cost(worker, purse, LEAST_OUTPUT_TOKENS):
-                return min(rest, number * cost(worker, purse, MOST_PLAN_CHARS // len("plan ")))
+        costs = {worker.id: cost(worker, LEAST_OUTPUT_TOKENS) for worker in workers}
+        if able := payable(costs, rest, self.ctx.shares_left(self.lab)):
+            longest = MOST_PLAN_CHARS // len("plan ")
+            return min(rest, sum(cost(worker, longest) for worker in workers if worker.id in able))
         why = "nobody could be paid for the work after it"
         lacking(self.ctx, self.place(seat), self.ctx.speaker(self.team, seat), why)
         raise InsufficientFundsError("nobody could be paid for the work")
@@ -255,6 +256,15 @@ class StepRun:
             number, reason = self.phase["number"], self.phase["reason"]
             self.ctx.recorder.once(PhaseEvent(**where, status="skipped", number=number, reason=reason))
         return {"agenda": agenda, **spending(purse), "exhausted": True, "over": True}
+
+
+def payable(costs: Mapping[str, int], funds: int, shares: Mapping[str, int]) -> list[str]:
+    """As many seats as equal shares of `funds` can pay at these costs; `shares` limit some seats."""
+    for number in range(len(costs), 0, -1):
+        able = [seat for seat, cost in costs.items() if cost <= min(funds // number, shares.get(seat, funds))]
+        if len(able) >= number:
+            return able[:number]
+    return []
 
 
 def with_answer(ctx: LabContext, phase: Phase, agenda: Sequence[Phase]) -> list[Phase]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from labmates.agents.sections import continued
 from labmates.models.scripted.base import Draft, Heard
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from labmates.workflows.science.baselines.prompt import Step
     from labmates.workflows.science.lab.context import LabContext
-    from labmates.workflows.science.lab.state import Mail, Phase, WorkOrder
+    from labmates.workflows.science.lab.state import LabState, Mail, Phase, WorkOrder
     from labmates.workflows.science.steps.running import StepRun
 
 
@@ -28,7 +28,7 @@ class Work(LabStep):
 
     def takers(self, phase: Phase) -> Sequence[str]:
         """The members whose task is still open; others may have worked before a request was answered."""
-        return [agent for agent, member in phase["members"].items() if member["status"] != "done"]
+        return [agent for agent, member in phase["members"].items() if member["status"] in ("ready", "waiting")]
 
     async def of_member(self, order: WorkOrder, runtime: Runtime[LabContext]) -> Update:
         """Let one member work until its task is closed."""
@@ -39,13 +39,17 @@ class Work(LabStep):
     async def take(self, run: StepRun) -> Update:
         """Merge the results of the members' work, in the order of the members.
 
-        Members request against the cap at the start of the step; requests beyond the cap are refused here.
+        Members request against the cap at the start of the step; requests beyond the cap are refused here. Members
+        whose shares ran short go on with what the others left, as many as that can pay.
         """
         from labmates.records.events import MessageEvent, PhaseEvent, RequestEvent
+        from labmates.workflows.science.lab.context import lacking
         from labmates.workflows.science.lab.findings import keep_findings
         from labmates.workflows.science.lab.state import Asked, Mail, new_phase
         from labmates.workflows.science.lab.writing import keep_version
-        from labmates.workflows.science.steps.running import here
+        from labmates.workflows.science.steps.member import opening_to_work
+        from labmates.workflows.science.steps.running import here, payable
+        from labmates.workflows.science.steps.write import cost_to_write
 
         ctx, state, phase = run.ctx, run.state, run.phase
         artifacts: dict[str, list[int]] = {}
@@ -94,14 +98,34 @@ class Work(LabStep):
             where = here(phase, f"suspended/{sum(state['asked'].values())}")
             ctx.recorder.once(PhaseEvent(**where, status="suspended", number=phase["number"], reason=phase["reason"]))
         waits = any(member["status"] == "waiting" for member in members.values())
-        steps = phase["steps"] if waits else phase["steps"][1:]
+        conversations = {agent: result["member"]["transcript"] for agent, result in results.items()}
+        now: Phase = {**phase, "members": members}
+        lab = cast(
+            "LabState",
+            {**run.lab, "agenda": [now, *state["agenda"][1:]], "conversations": state["conversations"] | conversations},
+        )
+        likely = {phase["team"]: cost_to_write(ctx, lab, run.team)}
+        lab["likely"] = state["likely"] | likely
+        short = [] if waits else [seat for seat in run.workers if members[seat.id]["status"] == "short"]
+        purse = ctx.purse(lab, phase["team"])
+        costs = {seat.id: run.least_cost(seat, opening_to_work(ctx, lab, seat, purse)) for seat in short}
+        if not any(member["turns"] > phase["members"][agent]["turns"] for agent, member in members.items()):
+            costs = dict(list(costs.items())[: len(results) - 1])  # shares of fewer are larger
+        able = payable(costs, purse.left, ctx.shares_left(lab))
+        members |= {agent: {**members[agent], "status": "ready"} for agent in able}
+        if not able:
+            for seat in short:
+                lacking(ctx, run.place(seat), ctx.speaker(run.team, seat), "the pool could not pay it")
+                members[seat.id] = {**members[seat.id], "status": "done", "refused": 0}
+        steps = phase["steps"] if waits or able else phase["steps"][1:]
         return {
             "over": waits or bool(phases),
-            "agenda": [*phases, {**phase, "members": members, "steps": steps}, *state["agenda"][1:]],
+            "agenda": [*phases, {**now, "steps": steps}, *state["agenda"][1:]],
+            "likely": likely,
             "artifacts": artifacts,
             "authors": authors,
             "partial": partial,
-            "conversations": {agent: result["member"]["transcript"] for agent, result in results.items()},
+            "conversations": conversations,
             "findings": {phase["team"]: findings},
             "mail": mail,
             "asked": {f"{phase['team']}>{to}": n for to, n in counts.items()},

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from langchain_core.messages import BaseMessage
 
-from labmates.agents.organisation_parts import REPORT, Seat
+from labmates.agents.organisation_parts import REPORT, Seat, Team
 from labmates.agents.sections import LEFT_OUT, excerpt
 from labmates.agents.tools import TO_CLOSE
 from labmates.agents.transcript import shorten
@@ -82,6 +82,16 @@ def transcripts(
         return
     for halved in range(MOST_HALVED + 1 if ctx.sets_aside else 1):
         yield opening(ctx, lab, author, write_order(ctx, lab, purse, author, artifact, material=0.5**halved))
+
+
+def cost_to_write(ctx: LabContext, lab: LabState, team: Team) -> int:
+    """What the team's artifact is likely to cost by the material that there is now, in micro-dollars."""
+    from labmates.workflows.science.lab.reserve import likely_cost
+
+    if team.lead.outside:  # which pays calls of its own
+        return likely_cost(ctx.condition, team)
+    messages = next(transcripts(ctx, lab, ctx.purse_to_write(lab, team), team.lead, team.artifact))
+    return ctx.caller.reservation(ctx.speaker(team, team.lead), messages, ctx.tools, team.tokens.output)
 
 
 def write_order(
