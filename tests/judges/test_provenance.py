@@ -304,6 +304,8 @@ def test_a_number_with_values_is_computed_if_they_select_it(output: str, stated:
         ("sowing p 0.013, sowing with rain p 0.67", False, "not found"),
         ("sowing t 3.20", True, "computed"),
         ("sowing t 3.20", False, "not found"),
+        ("sowing t 1.20", True, "not found"),
+        ("sowing t 1.20", False, "computed"),
         ("sowing 0.0011", False, "not found"),
     ],
 )

@@ -115,12 +115,14 @@ async def test_a_lost_text_is_found(store: Store) -> None:
 async def test_more_spent_than_there_was_and_wrong_counts_are_found(store: Store) -> None:
     run = store.run(await a_run(store))
     assert run.budget is not None
-    usage = {**schema_usage(store), "llm_calls": 99}
+    stated = dict.fromkeys(("llm_calls", "tool_calls", "failed_replies"), 99)
+    usage = {**schema_usage(store), **stated}
     change(store, sa.update(RUNS).values(budget={**run.budget, "total": "0"}, usage=usage))
-    digest, more, counts = faults(store)
+    digest, more, *counts = faults(store)
     assert "its row, its metrics or an earlier digest" in digest
     assert "are more than its budget of $0.0000" in more
-    assert f"it counts 99 llm_calls, and its events are {run.usage.llm_calls}" in counts
+    for name, text in zip(stated, counts, strict=True):
+        assert f"it counts 99 {name}, and its events are {getattr(run.usage, name)}" in text
 
 
 def schema_usage(store: Store) -> dict[str, int]:

@@ -235,6 +235,8 @@ async def test_a_cap_counts_what_the_server_says_that_it_costs(store: Store, pri
         assert [(c.bill, c.bill_from, c.real_cost) for c in charges(store, run)] == [(250_000, "server", 250_000)] * 2
         assert sum(charge.excess for charge in charges(store, run)) == 200_000
         assert "providers charge $0.2000 more than its bound of $0.3000 could pay" in str(run.invalid)
+        [(_, [fault])] = audit(store, [run.id])
+        assert fault.text == "its providers charge $0.2000 more than its bound could pay"
         assert (await replay(store, run)).is_same
 
 

@@ -16,6 +16,7 @@ from labmates.records import schema
 from labmates.records.events import ChargeEvent, Event, LLMCallEvent, ToolCallEvent
 from labmates.records.run import RunRecord
 from labmates.records.store import Store
+from labmates.studies.audit import audit, begun_runs
 from labmates.studies.fork import changed, fork, whole_steps
 from labmates.studies.replay import replay
 from labmates.studies.session import Session
@@ -102,6 +103,7 @@ async def test_a_fork_goes_on_from_any_point_to_the_same_end_and_asks_for_nothin
         assert spent_by(store, run.id) == sum(expected["charges"].values()) - paid, name
         assert run.key != origin.key
     assert story(store, origin.id) == expected
+    assert [fault for _, faults in audit(store, begun_runs(store)) for fault in faults] == []
 
 
 async def test_a_run_of_one_agent_alone_is_forked_too(store: Store) -> None:
