@@ -188,9 +188,9 @@ def test_a_population_that_has_not_come_to_rest_is_marked() -> None:
     table = cells_table([resting, slow])
     assert [row[5].endswith("†") for row in table.cells()] == [False, False, True, True]
     assert any("In 1 of 2 cells the population is not at rest" in note for note in table.notes)
-    [fitness] = [one for one in summarise([resting, slow]) if one.rating == "fitness"]
-    assert fitness.unconverged == 1
-    assert fitness.average.value == pytest.approx(0.5, abs=1e-4), "all defect in one, and nobody earns in the other"
+    [fitness] = [one for one in summarise([resting, slow, slow]) if one.rating == "fitness"]
+    assert fitness.unconverged == 2
+    assert fitness.average.value == pytest.approx(1 / 3, abs=1e-4), "all defect in one, and nobody earns in the others"
     assert any("not at rest" in note for note in summaries_table([fitness]).notes)
 
 
