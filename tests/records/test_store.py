@@ -133,7 +133,7 @@ def test_a_store_that_cannot_be_opened_is_a_usage_error(url: str) -> None:
 
 
 def test_reading_a_store_that_is_not_there_makes_no_file(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="can't open"):
+    with pytest.raises(UsageError, match="does not exist yet"):
         Store(f"sqlite:///{tmp_path}/none.db", must_exist=True)
     assert list(tmp_path.iterdir()) == []
 

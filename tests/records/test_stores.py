@@ -122,7 +122,7 @@ def test_a_store_of_a_newer_labmates_is_neither_opened_nor_upgraded(store_url: s
 
 
 def test_what_is_no_store_can_not_be_upgraded(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="can't open"):
+    with pytest.raises(UsageError, match="does not exist yet"):
         upgrade_store(f"sqlite:///{tmp_path}/none.db")
     assert list(tmp_path.iterdir()) == []
 

@@ -161,9 +161,9 @@ async def test_a_larger_budget_resumes_an_exhausted_run_where_its_first_agent_st
     origin = await played(store, busy_without_code, budget="0.03", reserve="0")
     assert origin.status == "exhausted"
     events = store.events(origin.id)
-    with pytest.raises(UsageError, match="'model/0/ml_engineer/deliberation/1/0'"):
+    with pytest.raises(UsageError, match="'model/0/ml_engineer/work/4'"):
         await fork(store, origin.id, at=len(events), changes={"budget": 1})
-    at = number_of(events, lambda event: event.step == "model/0/ml_engineer/deliberation/1/0")
+    at = number_of(events, lambda event: event.step == "model/0/ml_engineer/work/4")
     forked = await fork(store, origin.id, at=at, changes={"budget": 1})
     with puppet(busy_without_code):
         run = await go_on(store, forked)
