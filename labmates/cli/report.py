@@ -1,4 +1,4 @@
-"""``labmates report``: all that a study has brought, as one page."""
+"""``labmates report``: all results of a study on one page."""
 
 from __future__ import annotations
 

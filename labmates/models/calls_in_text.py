@@ -11,6 +11,7 @@ import ast
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from itertools import chain
 from typing import Any
 
@@ -182,10 +183,8 @@ def _typed(text: str, schema: Mapping[str, Any]) -> Any:
     """A value between tags: JSON unless it may be a text, whose line breaks beside the tags are not part of it."""
     types = {kind.get("type") for kind in schema.get("anyOf", [schema])}
     if not types & {"string", None}:
-        try:
+        with suppress(ValueError, RecursionError):
             return json.loads(text)
-        except (ValueError, RecursionError):
-            pass
     return text.removeprefix("\n").removesuffix("\n")
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from labmates.workflows.science.baselines.prompt import Step
     from labmates.workflows.science.lab.context import LabContext
-    from labmates.workflows.science.lab.state import LabState, Mail, Phase, WorkOrder
+    from labmates.workflows.science.lab.state import LabState, Mail, Member, Phase, WorkOrder
     from labmates.workflows.science.steps.running import StepRun
 
 
@@ -39,16 +39,13 @@ class Work(LabStep):
     async def take(self, run: StepRun) -> Update:
         """Merge the results of the members' work, in the order of the members.
 
-        Members request against the cap at the start of the step; requests beyond the cap are refused here. Members
-        whose shares ran short go on with what the others left, as many as that can pay.
+        Members request against the cap at the start of the step; requests beyond the cap are refused here.
         """
         from labmates.records.events import MessageEvent, PhaseEvent, RequestEvent
-        from labmates.workflows.science.lab.context import lacking
         from labmates.workflows.science.lab.findings import keep_findings
         from labmates.workflows.science.lab.state import Asked, Mail, new_phase
         from labmates.workflows.science.lab.writing import keep_version
-        from labmates.workflows.science.steps.member import opening_to_work
-        from labmates.workflows.science.steps.running import here, payable
+        from labmates.workflows.science.steps.running import here
         from labmates.workflows.science.steps.write import cost_to_write
 
         ctx, state, phase = run.ctx, run.state, run.phase
@@ -106,17 +103,7 @@ class Work(LabStep):
         )
         likely = {phase["team"]: cost_to_write(ctx, lab, run.team)}
         lab["likely"] = state["likely"] | likely
-        short = [] if waits else [seat for seat in run.workers if members[seat.id]["status"] == "short"]
-        purse = ctx.purse(lab, phase["team"])
-        costs = {seat.id: run.least_cost(seat, opening_to_work(ctx, lab, seat, purse)) for seat in short}
-        if not any(member["turns"] > phase["members"][agent]["turns"] for agent, member in members.items()):
-            costs = dict(list(costs.items())[: len(results) - 1])  # shares of fewer are larger
-        able = payable(costs, purse.left, ctx.shares_left(lab))
-        members |= {agent: {**members[agent], "status": "ready"} for agent in able}
-        if not able:
-            for seat in short:
-                lacking(ctx, run.place(seat), ctx.speaker(run.team, seat), "the pool could not pay it")
-                members[seat.id] = {**members[seat.id], "status": "done", "refused": 0}
+        able = not waits and self._resume(run, lab, members, len(results))
         steps = phase["steps"] if waits or able else phase["steps"][1:]
         return {
             "over": waits or bool(phases),
@@ -131,6 +118,30 @@ class Work(LabStep):
             "asked": {f"{phase['team']}>{to}": n for to, n in counts.items()},
             "phases": counts,
         }
+
+    def _resume(self, run: StepRun, lab: LabState, members: dict[str, Member], worked: int) -> bool:
+        """Let members whose shares ran short continue with the money that the others left; whether any can.
+
+        As many continue as that money pays, but fewer than have `worked` if none of these could pay a reply: the fewer
+        they are, the larger are their shares. Where none can, their tasks are closed.
+        """
+        from labmates.workflows.science.lab.context import lacking
+        from labmates.workflows.science.steps.member import opening_to_work
+        from labmates.workflows.science.steps.running import payable
+
+        ctx, before = run.ctx, run.phase["members"]
+        short = [seat for seat in run.workers if members[seat.id]["status"] == "short"]
+        purse = ctx.purse(lab, run.phase["team"])
+        costs = {seat.id: run.least_cost(seat, opening_to_work(ctx, lab, seat, purse)) for seat in short}
+        if not any(member["turns"] > before[agent]["turns"] for agent, member in members.items()):
+            costs = dict(list(costs.items())[: worked - 1])
+        able = payable(costs, purse.left, ctx.shares_left(lab))
+        members |= {agent: {**members[agent], "status": "ready"} for agent in able}
+        if not able:
+            for seat in short:
+                lacking(ctx, run.place(seat), ctx.speaker(run.team, seat), "the pool could not pay it")
+                members[seat.id] = {**members[seat.id], "status": "done", "refused": 0}
+        return bool(able)
 
     def answer(self, order: Step, heard: Heard) -> Draft:
         """The next cells of its task, or the calls that close it."""

@@ -88,7 +88,7 @@ def cost_to_write(ctx: LabContext, lab: LabState, team: Team) -> int:
     """What the team's artifact is likely to cost by the material that there is now, in micro-dollars."""
     from labmates.workflows.science.lab.reserve import likely_cost
 
-    if team.lead.outside:  # which pays calls of its own
+    if team.lead.outside:  # pays for its own calls
         return likely_cost(ctx.condition, team)
     messages = next(transcripts(ctx, lab, ctx.purse_to_write(lab, team), team.lead, team.artifact))
     return ctx.caller.reservation(ctx.speaker(team, team.lead), messages, ctx.tools, team.tokens.output)

@@ -12,7 +12,7 @@ from typing import TypeGuard
 from labmates.util.grouping import grouped
 from labmates_populations.engine.kernel.rewriting.constants import assignments
 
-_IMPORTS = (ast.Import, ast.ImportFrom)
+IMPORTS = (ast.Import, ast.ImportFrom)
 
 
 class Needs:
@@ -28,7 +28,7 @@ class Needs:
         self._statements = statements
         self._named = [frozenset(_named(one)) for one in statements]
         self._binding = grouped((name, at) for at, one in enumerate(statements) for name in _bound(one))
-        made = {name for one in statements if not isinstance(one, _IMPORTS) for name in _bound(one)}
+        made = {name for one in statements if not isinstance(one, IMPORTS) for name in _bound(one)}
         acting = {*chance, "random", *(one.name for one in statements if _is_called(one))}
         self._always = {at for at, one in enumerate(statements) if not _bound(one) or _acts(one, made, acting)}
 

@@ -19,7 +19,7 @@ from types import CodeType
 from typing import Any
 
 from labmates_populations.engine.kernel.compiler import Compiled, FileNames, compile_class, file_names
-from labmates_populations.engine.kernel.needs import Needs
+from labmates_populations.engine.kernel.needs import IMPORTS, Needs
 from labmates_populations.engine.kernel.plain import plain
 from labmates_populations.engine.kernel.rewriting.guards import guarded
 from labmates_populations.engine.kernel.rewriting.nodes import UnfitError
@@ -30,7 +30,6 @@ from labmates_populations.engine.kernel.wire import Reader, receive, send
 _CLASS = "\nclass "
 """Where a file can be split: if this is not between statements, the piece before it is invalid."""
 _UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
-_IMPORTS = (ast.Import, ast.ImportFrom)
 _NAMED = re.compile(r"Strategy_(?P<attitude>[A-Za-z]+)_(?P<number>\d+)$")
 _MOST_CLASSES = 20_000
 _MOST_CODE = 1_000_000
@@ -214,7 +213,7 @@ class _File:
     def __init__(self, piece: _Piece, rest: list[ast.stmt], name: str) -> None:
         self.name = name
         self._piece = piece
-        self.chance = names_of_chance(node for node in rest if isinstance(node, _IMPORTS))
+        self.chance = names_of_chance(node for node in rest if isinstance(node, IMPORTS))
         self.classes = {node.name: node for node in rest if isinstance(node, ast.ClassDef)}
         self.problems = problems_of(rest, len(self.shared(rest)))
         _compiled(rest, name)  # what no strategy needs may be invalid too
@@ -229,7 +228,7 @@ class _File:
 
     def shared(self, statements: Iterable[ast.stmt]) -> str:
         """The text of statements but for imports."""
-        return "".join(self._piece.text(node) for node in statements if not isinstance(node, _IMPORTS))
+        return "".join(self._piece.text(node) for node in statements if not isinstance(node, IMPORTS))
 
 
 def _read(pieces: Iterable[str], name: str) -> Iterator[Source]:
