@@ -17,7 +17,7 @@ SHORT = ["--team-size", "1", "--rounds", "4", "--plan-every", "2"]
 def test_one_json_object_per_tournament_and_nothing_else(labmates: Labmates) -> None:
     done = labmates(*RUN, *SHORT, "--model-for", "B=scripted:defect", "--replicates", "2", "--json")
     assert done.code == 0
-    assert [record["seed"] for record in done.records] == [0, 1]
+    assert sorted(record["seed"] for record in done.records) == [0, 1], "in the order in which they end"
     for record in done.records:
         assert record["status"] == "completed"
         assert record["condition"]["rounds_per_player"] == 3
