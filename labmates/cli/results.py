@@ -40,9 +40,9 @@ def present(results: Iterable[Result], values: Mapping[str, Any]) -> int:
     tables: list[Table] = []
     figures = code = 0
     unread: BrokenPipeError | None = None
-    for result in results:
+    for place, result in enumerate(results):
         try:
-            _show(result, as_json=values.get("as_json", False))
+            _show(result, as_json=values.get("as_json", False), apart=place > 0)
         except BrokenPipeError as error:  # as of "| head": the files are wanted all the same
             unread = error
         tables += result.tables
@@ -58,7 +58,7 @@ def present(results: Iterable[Result], values: Mapping[str, Any]) -> int:
     return code
 
 
-def _show(result: Result, *, as_json: bool) -> None:
+def _show(result: Result, *, as_json: bool, apart: bool) -> None:
     if result.document:
         click.echo(result.document, nl=False)
         return
@@ -68,7 +68,7 @@ def _show(result: Result, *, as_json: bool) -> None:
         return
     for sentence in result.verdict:
         say(sentence)
-    print_tables([*result.tables, *result.details])
+    print_tables([*result.tables, *result.details], apart=apart or bool(result.verdict))
     for heading, sentences in result.remarks.items():
         _print_list(heading, sentences)
     _print_list("Warnings", result.warnings, style="yellow")

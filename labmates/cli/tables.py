@@ -38,10 +38,10 @@ def out_option(function: F) -> F:
     )(function)
 
 
-def print_tables(tables: Sequence[Table]) -> None:
-    """Print tables with titles and notes."""
-    for table in tables:
-        say(f"\n{table.title}", style="bold")
+def print_tables(tables: Sequence[Table], *, apart: bool = True) -> None:
+    """Print tables with titles and notes, `apart` from what stands above them."""
+    for place, table in enumerate(tables):
+        say("\n" * (apart or place > 0) + table.title, style="bold")
         headings = [f"{column.group}\n{column.title}" if column.group else column.title for column in table.columns]
         cells = list(table.cells(repeated=True))
         print_grid(headings, cells[: table.shown], table.sides(), once=[column.once for column in table.columns])

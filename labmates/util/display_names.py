@@ -23,6 +23,19 @@ def short_names(name: str) -> Iterator[str]:
         yield lower[mark.end() :]
 
 
+def in_words(names: Sequence[str], most: int = 6) -> str:
+    """Names as a list in a sentence; more than `most` and one are counted.
+
+    Examples
+    --------
+    >>> in_words(["a", "b", "c", "d", "e"], 3)
+    'a, b, c and 2 others'
+    """
+    more = len(names) - most
+    shown = names if more < 2 else [*names[:most], f"{more} others"]
+    return " and ".join(filter(None, (", ".join(shown[:-1]), shown[-1])))
+
+
 def settings_apart(conditions: Sequence[Mapping[str, Any]], known: Collection[str] = ()) -> list[str]:
     """The names of settings that differ, except `known` ones, which are shown elsewhere."""
     names = dict.fromkeys(name for settings in conditions for name in settings if name not in known)

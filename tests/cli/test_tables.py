@@ -124,6 +124,8 @@ def holds_on_a_screen(labmates: Labmates, *command: str) -> bool:
     lines = [line for line in narrow.out.splitlines() if line not in quoted]
     assert [line for line in lines if len(line) > SCREEN and " " in line.strip()] == []
     assert words(wide.out) <= words(narrow.out)
+    if command[0] == "analyze":
+        assert narrow.out.partition("\n\n")[0].endswith(".")  # the verdict stands first
     return narrow.out.count("\n") > 1
 
 

@@ -13,6 +13,7 @@ def agreement(runs: Runs, _params: Params) -> Result:
     Krippendorff's alpha (ordinal) and the mean difference. With three models or more, 95 % intervals for new models are
     added.
     """
+    from labmates.stats.answers import highest
     from labmates.workflows.analyses.agreement import agreement, ratings_frame
 
     records = runs.records()
@@ -21,7 +22,7 @@ def agreement(runs: Runs, _params: Params) -> Result:
         raise TooFewRunsError(
             f"no metric of these {len(records)} runs has scores of two judges; add some with labmates judge"
         )
-    return Result([table])
+    return Result([table], verdict=highest(table, "concordance", ["metric", "task", "judges"]))
 
 
 AGREEMENT = Analysis(

@@ -19,7 +19,7 @@ from labmates.stats.intervals import LEVEL, Estimate, notes
 from labmates.stats.multiplicity import holm
 from labmates.stats.paired import FEWEST, Pair, blocks, difference, is_settled, more_blocks
 from labmates.stats.tables import Column, P, Table
-from labmates.util.display_names import references_first
+from labmates.util.display_names import in_words, references_first
 from labmates.util.grouping import grouped
 from labmates.workflows.analyses.matching import (
     CONTINUATION,
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 
 _ROWS: Final = 8
 _MOST_DRAWN: Final = 12
-_MOST_NAMED: Final = 6
 _LONGEST_HEAD: Final = 11
 _DEFAULT_MARGIN: Final = 0.05
 _SAME: Final = 0.005
@@ -383,21 +382,15 @@ def _of_many(factor: Factor, results: Sequence[Compared], primary: Sequence[Comp
     worse, open_ = ([row for row in others if row["is_worse"] is is_worse] for is_worse in (True, False))
     told = [f"{row['level']} (by {_number(abs(row['difference']))})" for row in worse]
     much, more = ("best", "better") if outcome.sign else ("highest", "higher")
-    text = f"{_listed(best)} {'has' if len(best) == 1 else 'have'} the {much} {outcome.text} ({size})"
-    text += f", significantly {more} than {_listed(told)}" if told else ""
+    text = f"{in_words(best)} {'has' if len(best) == 1 else 'have'} the {much} {outcome.text} ({size})"
+    text += f", significantly {more} than {in_words(told)}" if told else ""
     if open_:
         not_than = "but not than" if told else f"not significantly {more} than"
-        text += f", {not_than} {_listed([row['level'] for row in open_])}"
+        text += f", {not_than} {in_words([row['level'] for row in open_])}"
     yield f"{text}."
     if all(row["dollars"] is not None for row in rows) and len({row["dollars"] for row in rows}) > 1:
         front = ", ".join(row["level"] for row in rows if row["on_front"])
         yield f"On the front of {outcome.text} and dollars: {front}."
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = len(names) - _MOST_NAMED
-    shown = names if more < 2 else [*names[:_MOST_NAMED], f"{more} others"]
-    return " and ".join(filter(None, (", ".join(shown[:-1]), shown[-1])))
 
 
 def _directed(factor: Factor, results: Sequence[Compared]) -> list[Compared]:
@@ -550,13 +543,14 @@ def _runs_told(made: Comparison, outcome: Outcome) -> Iterator[str]:
     }
     for text, some in groups.items():
         if some:
-            yield f"{len(some)} {text}: {_listed([run.id for run in some])}"
+            yield f"{len(some)} {text}: {in_words([run.id for run in some])}"
 
 
 def _forks_told(forks: Sequence[RunRecord]) -> Iterator[str]:
     if forks:
         origins = dict.fromkeys(run.fork_point.partition("@")[0] for run in forks)
-        yield f"{len(forks)} are forks, and left out; compare them with --where origin=RUN, of {_listed(list(origins))}"
+        named = in_words(list(origins))
+        yield f"{len(forks)} are forks, and left out; compare them with --where origin=RUN, of {named}"
 
 
 def _drawing(primary: Sequence[Compared]) -> Drawing:

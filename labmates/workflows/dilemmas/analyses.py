@@ -58,6 +58,13 @@ TABLES: Final = {
 }
 _ON_REQUEST: Final = ("matches",)
 """Tables only printed by name."""
+_ANSWERS: Final[Mapping[str, tuple[str, Sequence[str], Sequence[str], str]]] = {
+    "evolution": ("evolved", ["mechanism"], ["game"], "cooperation after evolution"),
+    "pooled": ("share", ["action"], ["game", "mechanism"], "probability of an action"),
+    "actions": ("share", ["action"], ["game", "mechanism", "model"], "probability of an action"),
+    "adoption": ("wins", ["model"], ["game", "mechanism"], "share of votes won"),
+}
+"""The values of which tables the verdict tells, what names their rows, and the parts that are told apart."""
 _ROWS: Final = 16
 """Rows on the screen of each of several tables."""
 
@@ -97,7 +104,7 @@ def ratings(runs: Runs, params: RatingsParams) -> Result:
 
     A model with more than 20 % failed decisions is excluded, and the others are rated among themselves.
     """
-    from labmates.workflows.dilemmas.ratings import cells_table, summaries_table
+    from labmates.workflows.dilemmas.ratings import cells_answer, cells_table, summaries_answer, summaries_table
 
     if (params.payoffs is not None) + (params.published is not None) + bool(runs.ids or runs.study) > 1:
         raise UsageError("rate runs, a file of payoffs or published data, only one of these")
@@ -108,25 +115,26 @@ def ratings(runs: Runs, params: RatingsParams) -> Result:
     is_rated = any(rated.cell.models for rated in cells) or any(summary.models for summary in summaries)
     games = dict.fromkeys([*(rated.cell.game for rated in cells), *(summary.game for summary in summaries)])
     if params.summary:
-        tables = [summaries_table(summaries, steps=params.steps)]
+        tables, verdict = [summaries_table(summaries, steps=params.steps)], summaries_answer(summaries)
     else:
         tables = [cells_table(cells, steps=params.steps)]
+        verdict = cells_answer(tables[0])
     fault = "no model is rated: too many decisions of each of them failed (see --keep-failed)"
     figures = _figures(cache(lambda: summaries or make_summaries()), games)
-    return Result(tables, figures=figures, fault=None if is_rated else fault)
+    return Result(tables, figures, verdict, fault=None if is_rated else fault)
 
 
 def _of_published(folder: Path, params: RatingsParams) -> Result:
     from labmates.stats.ratings import Evolution, summarise
     from labmates.workflows.dilemmas.published import rate_published
     from labmates.workflows.dilemmas.published_tables import published_tables
-    from labmates.workflows.dilemmas.ratings import summaries_table
+    from labmates.workflows.dilemmas.ratings import summaries_answer, summaries_table
 
     published, unread = rate_published(folder, Evolution(params.steps, params.rate))
     summaries = cache(lambda: summarise(each.rated for each in published))
     tables = [summaries_table(summaries(), steps=params.steps)] if params.summary else published_tables(published)
     games = dict.fromkeys(each.rated.cell.game for each in published)
-    return Result(tables, figures=_figures(summaries, games), fault=_left_out(unread))
+    return Result(tables, _figures(summaries, games), summaries_answer(summaries()), fault=_left_out(unread))
 
 
 def _left_out(unread: Sequence[Unread]) -> str | None:
@@ -229,6 +237,7 @@ def choices(runs: Runs, params: ChoicesParams) -> Result:
 
     --table matches prints every play of every match, and --out writes them.
     """
+    from labmates.stats.answers import highest
     from labmates.stats.tables import Table
     from labmates.workflows.dilemmas import frames
     from labmates.workflows.dilemmas.published import published_plays
@@ -250,9 +259,11 @@ def choices(runs: Runs, params: ChoicesParams) -> Result:
     filled = {name: frame for name, frame in computed.items() if len(frame)}
     rows = None if params.tables else _ROWS
     tables = [Table(name, TABLES[name], _columns(frame), frame, shown=rows) for name, frame in filled.items()]
+    answers = (highest(table, *_ANSWERS[table.name]) for table in tables if table.name in _ANSWERS)
     return Result(
         tables,
         figures=[*_drawings_of_tables(filled, plays), *_drawings_of_metagames(plays)],
+        verdict=next(answers, []),
         objects=[{"table": table.name, **row} for table in tables for row in table.rows],
         fault=_left_out(unread),
     )

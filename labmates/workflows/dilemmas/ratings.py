@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
+from labmates.stats.answers import highest
 from labmates.stats.intervals import notes
 from labmates.stats.ratings import ALL_GAMES, EVOLUTION, Cell, Evolution, Rated, Summary, rate, summarise
 from labmates.stats.replicator import AT_REST, STEPS
@@ -51,6 +52,31 @@ def cells_table(rated: Sequence[Rated], *, steps: int = STEPS) -> Table:
         for model, tally in cell.left_out.items()
     )
     return Table("ratings", "Ratings", columns, rows, remarks)
+
+
+def cells_answer(table: Table) -> list[str]:
+    """Which model earns most in each cell of `cells_table`."""
+    cells = {tuple(row[name] for name in ("game", "mechanism")): row["run"] for row in table.rows}
+    within = [
+        "game",
+        "mechanism",
+        *(["run"] if len({*cells.values()}) < len({row["run"] for row in table.rows}) else []),
+    ]
+    return highest(table, "mean", ["model"], within, "mean payoff")
+
+
+def summaries_answer(summaries: Sequence[Summary]) -> list[str]:
+    """Which model earns most under each mechanism: over all games, or in each where these have no common scale."""
+    means = [each for each in summaries if each.rating == "mean"]
+    told = [each for each in means if each.game == ALL_GAMES] or means
+    rows = [
+        {"game": each.game, "mechanism": each.mechanism, "model": model, **mean.row("mean")}
+        for each in told
+        for model, mean in zip(each.models, each.each, strict=True)
+    ]
+    columns = [*map(Column, ("game", "mechanism", "model")), Column("mean", form=".3f", shows="both")]
+    what = "mean payoff, normalised" if told and told[0].normalised else "mean payoff"
+    return highest(Table("means", "", columns, rows), "mean", ["model"], ["game", "mechanism"], what)
 
 
 def _validity(cell: Cell, model: str) -> str:

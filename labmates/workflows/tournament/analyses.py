@@ -43,12 +43,13 @@ def cooperation(runs: Runs, params: CooperationParams) -> Result:
     if not compared:
         raise UsageError(f"none of these {len(records)} runs is an ended tournament")
     groups = [group for same in compared for group in same]
-    tables = [report.rates_table(groups), report.hypotheses_table(compared), report.scores_table(played)]
+    hypotheses = report.hypotheses_table(compared)
+    tables = [report.rates_table(groups), hypotheses, report.scores_table(played)]
     if params.plans:
         tables.append(_plans_table(runs.store, played))
     behaviour = report.behaviour_table(groups, single=params.profiles)
     objects = [{"table": table.name, **row} for table in (*tables, behaviour) for row in table.rows]
-    return Result(tables, list(_drawings(groups)), objects=objects, details=[behaviour])
+    return Result(tables, list(_drawings(groups)), report.answers(hypotheses), objects=objects, details=[behaviour])
 
 
 def _plans_table(store: Store, played: Sequence[Tournament]) -> Table:

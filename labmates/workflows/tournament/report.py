@@ -42,6 +42,7 @@ _FREE: Final = ("structure", _TOTAL, "prices")
 """Fields in which compared tournaments may differ; a player's rounds follow from the structure."""
 _MODELS: Final = ("model", "model_for")
 _SHOWN_SCORES: Final = 36
+_SIGNIFICANT: Final = 0.05
 
 
 @dataclass(frozen=True)
@@ -272,6 +273,25 @@ def hypotheses_table(compared: Sequence[Sequence[Group]]) -> Table:
         *notes(None if gain is None else gain.difference for gain in gains),
     ]
     return Table("hypotheses", "Is there more cooperation in super-additive tournaments?", columns, rows, remarks)
+
+
+def answers(hypotheses: Table) -> list[str]:
+    """A sentence on each test of a table of hypotheses."""
+    sentences = []
+    settings = [column.key for column in hypotheses.columns if column.once]
+    for row in hypotheses.rows:
+        who = ", ".join(str(row[name]) for name in settings if len({str(each[name]) for each in hypotheses.rows}) > 1)
+        what = f"{row['hypothesis'].partition(' ')[2]} in super-additive tournaments{who and f' ({who})'}"
+        cell = Column("difference", form="+.3f", shows="both").cell(row)
+        if row["p_holm"] is None:
+            sentences.append(f"No test of more {what}: {row['reason']}.")
+        elif row["p_holm"] < _SIGNIFICANT:
+            sentences.append(f"More {what} than in both others: {cell}, p = {Column('p_holm', form=P).cell(row)}.")
+        else:
+            sentences.append(
+                f"Can't tell whether there is more {what}: {cell}, p = {Column('p_holm', form=P).cell(row)}."
+            )
+    return sentences
 
 
 def behaviour_table(groups: Sequence[Group], *, single: bool) -> Table:

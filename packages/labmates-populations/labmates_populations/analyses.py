@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from pydantic import Field
 
 from labmates.errors import UsageError
+from labmates.stats.answers import highest
 from labmates.stats.tables import Column, Table
+from labmates.util.display_names import in_words
 from labmates.util.grouping import grouped
 from labmates.util.seeds import derive
 from labmates.workflows.protocol.analysis import Analysis, Drawing, Params, Result, Runs
@@ -45,8 +47,13 @@ def selfplay(runs: Runs, _params: Params) -> Result:
     from labmates_populations.outcomes import mixtures_table, welfare_curve
 
     curves = [welfare_curve(runs.store, record) for record in runs.completed("selfplay")]
+    table = mixtures_table(curves)
+    within = [column.key for column in table.columns if column.once]
     return Result(
-        [mixtures_table(curves)], list(_welfare_drawings(curves)), objects=[curve.as_json() for curve in curves]
+        [table],
+        list(_welfare_drawings(curves)),
+        highest(table, "welfare", ["selfish"], within),
+        objects=[curve.as_json() for curve in curves],
     )
 
 
@@ -85,7 +92,9 @@ def evolution(runs: Runs, _params: Params) -> Result:
     tables = [winners_table(results), survivors_table(runs.store, records)]
     shown = [table for table in tables if table.rows]
     drawings = list(_share_drawings(runs, records))
-    return Result(shown, drawings, objects=[result.as_json() for result in results])
+    within = [column.key for column in tables[0].columns if column.once]
+    verdict = highest(tables[0], "wins", ["winner"], within, "number of runs won")
+    return Result(shown, drawings, verdict, objects=[result.as_json() for result in results])
 
 
 def _share_drawings(runs: Runs, records: Sequence[RunRecord]) -> Iterator[Drawing]:
@@ -232,9 +241,11 @@ def diversity(runs: Runs, params: DiversityParams) -> Result:
         notes.append(
             f"{per_opponent} strategies see each opponent's moves; use --features histories to tell them apart."
         )
+    table = _diversity_table(measures, notes)
     return Result(
-        [_diversity_table(measures, notes)],
+        [table],
         list(_maps(runs, params, sets, vectors)),
+        highest(table, "mean_pairwise_distance", ["model", "set"], what="distance between strategies of a set"),
         objects=[
             {"game": params.game, "features": params.features, "situations": vectors.shape[1], **row}
             for row in measures
@@ -430,7 +441,9 @@ def invasion(runs: Runs, params: InvasionParams) -> Result:
         "Payoffs per round. A set invades if an invader earns at least two standard errors more than residents do.",
         FOR_THESE,
     ]
-    return Result([Table("invasion", "Which sets can invade which", columns, rows, notes)])
+    invaded = [f"{row['invader']} can invade {row['resident']}" for row in rows if row["invades"]]
+    verdict = f"{in_words(invaded)}." if invaded else "No set can invade another."
+    return Result([Table("invasion", "Which sets can invade which", columns, rows, notes)], verdict=[verdict])
 
 
 INVASION = Analysis(
@@ -517,7 +530,8 @@ def fixation(runs: Runs, params: FixationParams) -> Result:
     favoured = selection.fixation * params.population
     draw = partial(response_figure, meetings.types, selection.shares[0], favoured, title)
     drawing = Drawing("response", title, alt, draw)
-    return Result([types_table(selection, sizes), *pair_tables(selection)], [drawing])
+    table = types_table(selection, sizes)
+    return Result([table, *pair_tables(selection)], [drawing], highest(table, "share", ["type"]))
 
 
 FIXATION = Analysis(

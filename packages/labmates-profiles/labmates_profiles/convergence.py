@@ -55,7 +55,12 @@ def convergence(runs: Runs, params: ConvergenceParams) -> Result:
     figure = Drawing(
         "convergence", "How many simulations a metric needs", alt, lambda: curves.convergence_figure(found)
     )
-    return Result([curves.convergence_table(found)], [figure], objects=[asdict(curve) for curve in found])
+    return Result(
+        [curves.convergence_table(found)],
+        [figure],
+        [curves.answer(found)],
+        objects=[asdict(curve) for curve in found],
+    )
 
 
 CONVERGENCE = Analysis(

@@ -10,7 +10,7 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from labmates.records.run import ENDED, RunRecord
 from labmates.stats.figures import COLOURS, GREY, look, new_figure
 from labmates.stats.tables import Column, Table
 from labmates.stats.validity import MOST_FAILED
+from labmates.util.display_names import in_words
 from labmates_profiles.arrays import Array
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ SIZES = (1, 2, 5, 10, 20, 30, 50)
 """Default numbers of simulations."""
 METRICS = ("level",)
 """Default metrics: the primary metric of each game."""
+RELIABLE: Final = 0.9
+"""The reliability of means for which the necessary number of simulations is told."""
 RESAMPLES = 200
 """As in the cooperative-profiles paper, appendix D."""
 _OF_CALLS = frozenset({"model", "model_for", "max_output_tokens", "temperature", "thoughts", "repair_turns", "prices"})
@@ -210,6 +213,19 @@ def convergence_table(curves: Sequence[Convergence]) -> Table:
     if any(curve.reliability is None for curve in curves):
         notes.append("A reliability needs two models under the same condition.")
     return Table("convergence", "Convergence of the games' metrics", columns, rows, notes)
+
+
+def answer(curves: Sequence[Convergence]) -> str:
+    """How many simulations make means reliable."""
+    needed: dict[str, list[str]] = {}
+    for curve in curves:
+        if curve.reliability is not None:
+            enough = (n for n, share in zip(curve.sizes, curve.reliability, strict=True) if share >= RELIABLE)
+            needed.setdefault(f"{next(enough, f'more than {max(curve.sizes)}')}", []).append(_name(curve))
+    if not needed:
+        return "Can't tell how many simulations are enough: a reliability needs two models under the same condition."
+    told = "; ".join(f"{n} for {in_words(names)}" for n, names in needed.items())
+    return f"Simulations for a reliability of {RELIABLE}: {told}."
 
 
 def _setting(run: RunRecord) -> str:

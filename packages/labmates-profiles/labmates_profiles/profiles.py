@@ -13,6 +13,7 @@ from labmates.errors import UsageError
 from labmates.games.base import Game
 from labmates.games.registry import make_game
 from labmates.records.run import ENDED, RunRecord
+from labmates.stats.answers import highest
 from labmates.stats.domains import SHARE, Domain
 from labmates.stats.intervals import Estimate, mean, notes
 from labmates.stats.tables import Column, Table
@@ -172,6 +173,14 @@ def profiles_table(profiles: Sequence[Profile]) -> Table:
     ]
     remarks += [text for profile in profiles for text in exclusion_notes(profile)]
     return Table("profiles", "Cooperative profiles", columns, rows, remarks)
+
+
+def answer(table: Table) -> list[str]:
+    """Which model is most cooperative in the games of `profiles_table`, or in which game the only one is."""
+    models = ["model", *(["setting"] if any(column.key == "setting" for column in table.columns) else [])]
+    if len({tuple(map(row.get, models)) for row in table.rows}) > 1:
+        return highest(table, "cooperation", models, ["game"])
+    return highest(table, "cooperation", ["game"])
 
 
 def games_table(profiles: Sequence[Profile]) -> Table:

@@ -17,7 +17,7 @@ def profiles(runs: Runs, _params: Params) -> Result:
     models near the social optimum, compared with people.
     """
     from labmates_profiles.profile_figures import profile_figure, profile_pages
-    from labmates_profiles.profiles import games_of, games_table, profiles_table
+    from labmates_profiles.profiles import answer, games_of, games_table, profiles_table
     from labmates_profiles.profiles import profiles as profiles_of
 
     records = runs.records("game")
@@ -28,7 +28,8 @@ def profiles(runs: Runs, _params: Params) -> Result:
     games = games_of(records)
     draws = [partial(profile_figure, played, games, page) for page in profile_pages(played, games)]
     figures = paged("profiles", "Cooperative profiles", alt, draws)
-    return Result([profiles_table(played), games_table(played)], figures)
+    table = profiles_table(played)
+    return Result([table, games_table(played)], figures, answer(table))
 
 
 PROFILES = Analysis(

@@ -86,7 +86,7 @@ def profile_verb(lab: Lab, params: ProfileParams) -> Iterator[Result]:
     the exit code is then 1, as for an invalid run. To compare with scripted baselines, name them as further models.
     """
     from labmates_profiles.profile_figures import profile_figure, profile_pages
-    from labmates_profiles.profiles import exclusion_notes
+    from labmates_profiles.profiles import answer, exclusion_notes
 
     measured = profile(lab, params.models, games=params.games, simulations=params.simulations, seed=params.seed)
     if not measured:
@@ -94,9 +94,11 @@ def profile_verb(lab: Lab, params: ProfileParams) -> Iterator[Result]:
     games = {("", name): _condition(lab, name, measured[0].model).make_game() for name in _names(measured)}
     alt = "Each primary metric with the equilibrium and the social optimum; the numbers are in the table."
     draws = [partial(profile_figure, measured, games, page) for page in profile_pages(measured, games)]
+    table = _played_table(measured, games)
     yield Result(
-        [_played_table(measured, games)],
+        [table],
         paged("profile", "Cooperative profile", alt, draws),
+        answer(table),
         objects=[_json(each) for each in measured],
         fault="\n".join(text for each in measured for text in exclusion_notes(each)) or None,
     )

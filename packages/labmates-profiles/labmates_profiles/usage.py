@@ -8,11 +8,13 @@ from statistics import fmean, median
 from typing import Any, Final
 
 from labmates.records.run import RunRecord
+from labmates.stats.answers import highest
 from labmates.stats.tables import Column, Table
 from labmates.workflows.protocol.analysis import Analysis, Params, Result, Runs, TooFewRunsError
 
 SIMULATIONS: Final = 20
 """Simulations of each game in a profile (cooperative-profiles paper, section 4.2)."""
+_MEDIAN: Final = "median"
 _AMOUNTS: Final = ("calls", "input", "output", "total", "reasoning", "seconds")
 
 
@@ -26,7 +28,9 @@ def usage(runs: Runs, _params: Params) -> Result:
     records = [run for run in runs.ended() if len(run.models) == 1]
     if not records:
         raise TooFewRunsError("none of these runs has ended with a single model")
-    return Result([usage_table(records), *ratio_tables(records)])
+    table = usage_table(records)
+    rows = [row for row in table.rows if row["model"] != _MEDIAN]
+    return Result([table, *ratio_tables(records)], verdict=highest(table, "total", ["model"], ["kind"], rows=rows))
 
 
 def usage_table(records: Iterable[RunRecord]) -> Table:
@@ -43,7 +47,7 @@ def usage_table(records: Iterable[RunRecord]) -> Table:
         rows += sorted(by_tokens, key=lambda row: row["total"])
         if len(by_tokens) > 1:
             amounts = {name: median(row[name] for row in by_tokens) for name in ("conditions", "runs", *_AMOUNTS)}
-            rows.append({"kind": kind, "model": "median", **amounts})
+            rows.append({"kind": kind, "model": _MEDIAN, **amounts})
     columns = [
         Column("kind", "experiment", once=True),
         Column("model"),
@@ -90,7 +94,7 @@ def ratio_tables(records: Sequence[RunRecord]) -> list[Table]:
     if len(rows) > 1:
         known = {name: [row[name] for row in rows if row[name] is not None] for name in ratios}
         medians = {name: median(values) if values else None for name, values in known.items()}
-        rows.append({"model": "median", **medians})
+        rows.append({"model": _MEDIAN, **medians})
     columns = [
         Column("model"),
         Column("games"),

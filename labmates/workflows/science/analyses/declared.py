@@ -20,6 +20,7 @@ def scores(runs: Runs, _params: Params) -> Result:
     A run without a paper or readable findings counts with accuracy 0 (intention to treat); a second column has the mean
     of the other runs (per protocol).
     """
+    from labmates.stats.answers import highest
     from labmates.workflows.science.analyses.judged import judged_runs
     from labmates.workflows.science.analyses.score_tables import scores_table
 
@@ -28,7 +29,10 @@ def scores(runs: Runs, _params: Params) -> Result:
     newest = runs.store.score_values([run.id for run in records])
     if not any(newest.get(run.id) for run in records):
         raise TooFewRunsError(f"no judge has scored these {len(records)} runs; add scores with labmates judge")
-    return Result([scores_table(judged, newest)])
+    table = scores_table(judged, newest)
+    first = [row for row in table.rows if all(row[name] == table.rows[0][name] for name in ("metric", "judge"))]
+    what = "{metric} by the judge {judge}".format(**first[0])
+    return Result([table], verdict=highest(table, "score", ["models"], what=what, rows=first))
 
 
 SCORES = Analysis(
@@ -59,12 +63,13 @@ def coordination(runs: Runs, params: CoordinationParams) -> Result:
     redundancy, idle seats and requests, each with a 95 % interval over the runs of a condition. Runs from earlier
     versions are measured from their events. --findings adds the fate of the true findings.
     """
+    from labmates.stats.answers import highest
     from labmates.workflows.science.analyses.score_tables import coordination_table, fates_table
 
     records = runs.ended("science")
     if not records:
         raise TooFewRunsError("none of these runs has ended")
-    tables = [coordination_table([(run, _coordination_of(runs, run)) for run in records])]
+    tables = [table := coordination_table([(run, _coordination_of(runs, run)) for run in records])]
     if params.findings:
         followed = [(run, shares) for run in records if (shares := _fates_of(runs, run))]
         if not followed:
@@ -73,7 +78,8 @@ def coordination(runs: Runs, params: CoordinationParams) -> Result:
                 "another salt (LABMATES_SALT)"
             )
         tables.append(fates_table(followed))
-    return Result(tables)
+    conditions = [column.key for column in table.columns if column.once]
+    return Result(tables, verdict=highest(table, table.columns[len(conditions) + 1].key, conditions))
 
 
 def _fates_of(runs: Runs, run: RunRecord) -> Mapping[str, float]:

@@ -191,7 +191,11 @@ def usefulness(runs: Runs, params: MaterialParams) -> Result:
         outcomes, _ = material.assembled(choice, params.outcomes, COMPARED)
     except UsageError as error:
         raise TooFewRunsError(str(error)) from error
-    return Result([answers_table(outcomes, seed=params.draws_seed)])
+    table = answers_table(outcomes, seed=params.draws_seed)
+    titles = [column.title for column in table.columns]
+    rows = (dict(zip(titles, cells, strict=True)) for cells in table.cells(repeated=True))
+    sentence = "Games predict {outcome} better than the models' mean: {better than the mean} (R² {R² with games})."
+    return Result([table], verdict=[sentence.format_map(row) for row in rows])
 
 
 def _name(result: OutcomeResult) -> str:
