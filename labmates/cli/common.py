@@ -95,22 +95,35 @@ def verbose_option(function: F) -> F:
     )(function)
 
 
-def refuse_repeated_options(command: click.Command, ctx: click.Context, args: list[str]) -> None:
-    """Refuse repeated single-valued options of `command` or of the subcommand in `args`.
+def refuse_misplaced(command: click.Command, ctx: click.Context, args: list[str]) -> None:
+    """Refuse repeated options, values without their option and options for arguments, and say what to write.
 
-    Raises `click.UsageError` if an option is repeated. Unparsable arguments pass: the command's parsing reports them.
+    This is for `command` and for the subcommand in `args`. Raises `click.UsageError`; other unparsable arguments pass:
+    the command's parsing reports them.
     """
     try:
         _, rest, given = command.make_parser(ctx).parse_args(args=list(args))
         below = command.resolve_command(ctx, rest) if isinstance(command, click.Group) and rest else None
+    except click.NoSuchOption as error:
+        for parameter in command.params:
+            if isinstance(parameter, click.Argument) and f"--{parameter.name}" == error.option_name:
+                told = f"{ctx.command_path} {parameter.make_metavar(ctx)}"
+                raise click.UsageError(f"{error.option_name} is no option here; write: {told}", ctx) from None
+        return
     except click.UsageError:
         return
     for parameter, times in Counter(given).items():
         single = isinstance(parameter, click.Option) and not (parameter.multiple or parameter.is_flag)
         if single and times > 1:
-            raise click.UsageError(f"{parameter.opts[-1]} is given {times} times; it takes one value", ctx)
+            others = "; to compare two: labmates compare study=FIRST study=SECOND" if parameter.name == "study" else ""
+            raise click.UsageError(f"{parameter.opts[-1]} is given {times} times; it takes one value{others}", ctx)
     if below is not None and (verb := below[1]) is not None:
-        refuse_repeated_options(verb, click.Context(verb, ctx, below[0], **verb.context_settings), below[2])
+        refuse_misplaced(verb, click.Context(verb, ctx, below[0], **verb.context_settings), below[2])
+    elif rest and not isinstance(command, click.Group):
+        for parameter in command.params:
+            if "[required]" in (getattr(parameter, "help", None) or "") and parameter not in given:
+                told = f"{ctx.command_path} {parameter.opts[-1]} {rest[0]}"
+                raise click.UsageError(f"'{rest[0]}' has no option; write: {told}", ctx)
 
 
 _CHOICES: Final[Mapping[Choice, Callable[[Any], Any]]] = {

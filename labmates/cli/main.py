@@ -12,7 +12,7 @@ from io import StringIO
 import click
 
 from labmates._version import __version__
-from labmates.cli.common import SuggestingGroup, refuse_repeated_options
+from labmates.cli.common import SuggestingGroup, refuse_misplaced
 from labmates.cli.console import NO_ROOM, complain, discard, make_streams_safe
 from labmates.errors import LabmatesError, UsageError, without_password
 from labmates.registry import lazy, look_at_all
@@ -75,8 +75,8 @@ class Verbs(SuggestingGroup):
         return verb_command(cmd_name, VERBS.get(cmd_name))
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Refuse repeated options, then parse as usual."""
-        refuse_repeated_options(self, ctx, args)
+        """Refuse what is misplaced, then parse as usual."""
+        refuse_misplaced(self, ctx, args)
         return super().parse_args(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

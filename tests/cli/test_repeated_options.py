@@ -1,8 +1,26 @@
+"""What is repeated or misplaced on a command line is refused, with what to write."""
+
 from __future__ import annotations
 
 import pytest
 
 from tests.support.command_line import Labmates
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ("run game public-goods --model scripted:random", "write: labmates run game --game public-goods"),
+        ("run science ecology", "write: labmates run science --task ecology"),
+        ("report --study a --out r.html", "--study is no option here; write: labmates report [STUDY]"),
+        ("compare --study a --study b", "labmates compare study=FIRST study=SECOND"),
+        ("run game --game o-ring --model scripted:random x", "unexpected extra argument (x)"),
+    ],
+)
+def test_a_misplaced_value_is_told_its_place(labmates: Labmates, arguments: str, says: str) -> None:
+    done = labmates(*arguments.split())
+    assert (done.code, done.out) == (2, "")
+    assert says in done.err
 
 
 @pytest.mark.parametrize(
