@@ -30,7 +30,12 @@ class SuggestingGroup(click.Group):
         name = args[0]
         if not name.startswith("-") and self.get_command(ctx, name) is None:
             ctx.fail(f"No such command '{name}'.{did_you_mean(name, self.list_commands(ctx))}")
-        return super().resolve_command(ctx, args)
+        resolved = super().resolve_command(ctx, args)
+        if ctx.resilient_parsing and resolved[1] is not None:  # for completion in the shell
+            from labmates.cli.complete import offer_names
+
+            offer_names(resolved[1])
+        return resolved
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands with uncut first sentences."""

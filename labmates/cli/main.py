@@ -5,6 +5,7 @@ Exit codes: 0 success, 1 some run failed, 2 wrong usage, 75 paused by a provider
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from io import StringIO
@@ -19,6 +20,8 @@ from labmates.registry import lazy, look_at_all
 from labmates.util.garbage import rare_collection
 from labmates.workflows.protocol.verb import PAUSED_CODE, VERBS, InterruptedWorkError, PausedWorkError
 
+COMPLETING = "_LABMATES_COMPLETE"
+"""The variable by which a shell asks for completions."""
 OWN = {
     "run": ("labmates.cli.run:run", "Run one condition of an experiment, one or more times."),
     "study": ("labmates.cli.study:study", "Plan and execute many runs, described in one file."),
@@ -76,7 +79,8 @@ class Verbs(SuggestingGroup):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Refuse what is misplaced, then parse as usual."""
-        refuse_misplaced(self, ctx, args)
+        if not ctx.resilient_parsing:
+            refuse_misplaced(self, ctx, args)
         return super().parse_args(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -110,6 +114,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def run_command(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
+    if COMPLETING in os.environ:
+        from labmates.cli import complete  # noqa: F401 - the completion of our names in bash
     try:
         return labmates.main(args=arguments, prog_name="labmates", standalone_mode=False) or 0
     except click.exceptions.Abort:
