@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from pydantic import BaseModel
 
-from labmates.cli.console import complain, print_json, say
+from labmates.cli.console import complain, notify, print_json, say
 from labmates.cli.options import flags_of, given
 from labmates.cli.tables import draw, print_tables, write_files
 from labmates.errors import explaining
+from labmates.util.display_names import in_words
 from labmates.workflows.protocol.analysis import Result, Runs
 
 if TYPE_CHECKING:
+    from labmates.stats.figures import Drawing
     from labmates.stats.tables import Table
 
 M = TypeVar("M", bound=BaseModel)
@@ -38,7 +40,8 @@ def present(results: Iterable[Result], values: Mapping[str, Any]) -> int:
     `values` are the command's options, among them ``--json``, ``--out``, ``--store`` and those of figures.
     """
     tables: list[Table] = []
-    figures = code = 0
+    figures: list[Drawing] = []
+    code = 0
     unread: BrokenPipeError | None = None
     for place, result in enumerate(results):
         try:
@@ -48,10 +51,13 @@ def present(results: Iterable[Result], values: Mapping[str, Any]) -> int:
         tables += result.tables
         for drawing in result.figures:
             draw(drawing, values, first=not figures)
-            figures += 1
+            figures.append(drawing)
         if result.fault:
             complain(result.fault)
             code = 1
+    if values.get("plot") and not values.get("plots") and len(figures) > 1:
+        others = in_words([drawing.name for drawing in figures[1:]])
+        notify(f"Not drawn: {others}; --plots FOLDER draws all {len(figures)} figures.")
     write_files(tables, values.get("files", ()))
     if unread:
         raise unread

@@ -39,6 +39,8 @@ def export_rows(
     form = path.suffix.removeprefix(".")
     if form == "parquet":
         _pyarrow()
+    with telling(f"can't write '{path}'"):
+        path.parent.mkdir(parents=True, exist_ok=True)
     with (
         telling(f"can't write '{path}'"),
         _replacing(path) as target,

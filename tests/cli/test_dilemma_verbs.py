@@ -73,6 +73,9 @@ def test_a_cross_play_is_run_rated_and_told(labmates: Labmates, tmp_path: Path) 
     assert labmates("analyze", "ratings", run["id"], "--summary").code == 0
     told = labmates("analyze", "dilemmas", "--plots", "figures")
     assert "Outcomes of votes" in told.out
+    one = labmates("analyze", "dilemmas", "--plot", "one.png")
+    assert "Not drawn: " in one.err
+    assert f"draws all {told.err.count('Drawn to')} figures" in one.err
     assert (labmates.folder / "figures" / "payoffs-chicken-mediation.png").exists()
     assert "matches" not in {row["table"] for row in labmates("analyze", "dilemmas", "--json").records}
     labmates("analyze", "dilemmas", "--table", "matches", "--out", "matches.csv")

@@ -63,6 +63,11 @@ def test_numbers_stay_numbers_in_parquet(store: Store, tmp_path: Path) -> None:
     assert row["error"] is None
 
 
+def test_the_folder_of_an_export_is_made(store: Store, tmp_path: Path) -> None:
+    export_rows(store, tmp_path / "new" / "runs.csv", store.runs())
+    assert (tmp_path / "new" / "runs.csv").exists()
+
+
 def test_one_studys_runs_alone_can_be_written(store: Store, tmp_path: Path) -> None:
     assert export_rows(store, tmp_path / "x.csv", store.runs(study="s")) == 1
 
@@ -71,7 +76,7 @@ def test_what_can_not_be_written_is_told_and_nothing_is_left(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(UsageError, match="can't write"):
-        export_rows(store, tmp_path / "absent" / "x.csv", store.runs())
+        export_rows(store, Path("/proc/absent/x.csv"), store.runs())
     (tmp_path / "x.csv").write_text("before")
 
     def full(*_: Any) -> None:

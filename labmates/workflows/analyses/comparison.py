@@ -64,11 +64,12 @@ class Outcome:
     role: str
     domain: Domain
     sign: int
+    words: str = ""
 
     @property
     def text(self) -> str:
-        """Its name in tables."""
-        return self.name.replace("_", " ")
+        """Its name in sentences and tables."""
+        return self.words or self.name.replace("_", " ")
 
 
 @dataclass(frozen=True)
@@ -295,10 +296,18 @@ def _outcomes(experiment: Experiment[Any], everything: Sequence[Observed], param
         ("cost", [name for name in COSTS if name != primary and any(each.values.get(name) for each in everything)]),
     ):
         for name in names:
-            domain = experiment.domain_of(name, runs) if name in metrics else ANY if name in COSTS else SHARE
+            domain = _domain(name, runs)
             better = metrics[name].better if name in metrics else "lower" if name in COSTS else "higher"
-            outcomes.append(Outcome(name, role, domain, {"higher": 1, "lower": -1, None: 0}[better]))
+            words = metrics[name].words if name in metrics else ""
+            outcomes.append(Outcome(name, role, domain, {"higher": 1, "lower": -1, None: 0}[better], words))
     return outcomes
+
+
+def _domain(name: str, runs: Sequence[RunRecord]) -> Domain:
+    """The range of an outcome in these runs of one experiment: a metric's, a cost's or that of a judge's score."""
+    experiment = EXPERIMENTS.get(runs[0].kind)
+    known = name in (metric.name for metric in experiment.metrics)
+    return experiment.domain_of(name, runs) if known else ANY if name in COSTS else SHARE
 
 
 def _margin(domain: Domain) -> float:
@@ -315,7 +324,8 @@ def _compared(match: Matched, outcome: Outcome, params: CompareParams, level: fl
         known = traits_of({pair.model for pair in pairs})
         pairs = [replace(pair, model=known[pair.model].family if pair.model in known else pair.model) for pair in pairs]
     is_primary = outcome.role == "primary"
-    shown = difference(pairs, outcome.domain.difference(), _over(params), level if is_primary else LEVEL)
+    domain = _domain(outcome.name, [each.run for side in (match.first, match.second) for each in side.observed])
+    shown = difference(pairs, domain.difference(), _over(params), level if is_primary else LEVEL)
     p = None if shown.p is None or outcome.role == "cost" else min(1.0, shown.p * (number if is_primary else 1))
     return Compared(match, outcome, pairs, means, replace(shown, p=p))
 

@@ -7,12 +7,29 @@ from labmates.stats.domains import SHARE
 from labmates.workflows.dilemmas.condition import DilemmaCondition
 from labmates.workflows.protocol.experiment import Estimate, Experiment, Metric
 
+_PAYOFF = lazy("labmates.workflows.dilemmas.records:payoffs_in")
+_NORMALISED = lazy("labmates.workflows.dilemmas.records:normalised_in")
 METRICS = (
-    Metric("normalised", "expected payoff: 0 if all defect, 1 if all cooperate", better="higher", headline=True),
-    Metric("normalised_sampled", "the same of sampled actions", better="higher"),
-    Metric("payoff", "expected payoff of a player", better="higher", headline=True, same_as="normalised"),
-    Metric("payoff_sampled", "payoff of sampled actions", better="higher"),
-    Metric("fitness", "payoff under replicator dynamics, averaged over time", better="higher", headline=True),
+    Metric(
+        "normalised",
+        "expected payoff: 0 if all defect, 1 if all cooperate",
+        _NORMALISED,
+        better="higher",
+        headline=True,
+        words="normalised payoff",
+    ),
+    Metric(
+        "normalised_sampled",
+        "the same of sampled actions",
+        _NORMALISED,
+        better="higher",
+        words="normalised payoff of sampled actions",
+    ),
+    Metric("payoff", "expected payoff of a player", _PAYOFF, better="higher", headline=True, same_as="normalised"),
+    Metric("payoff_sampled", "payoff of sampled actions", _PAYOFF, better="higher"),
+    Metric(
+        "fitness", "payoff under replicator dynamics, averaged over time", _NORMALISED, better="higher", headline=True
+    ),
     Metric(
         "cooperation_rate",
         "probability of the cooperative action, weighted as payoffs are",

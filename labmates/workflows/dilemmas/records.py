@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
 
 import numpy as np
 
+from labmates.errors import UsageError
 from labmates.games.dilemmas import get_dilemma
 from labmates.games.normal_form import NormalForm
 from labmates.games.payoff_table import PayoffTable
 from labmates.mechanisms.base import Played
 from labmates.mechanisms.mediation import DELEGATE
 from labmates.records.events import DecisionEvent, Event, LabelEvent, PayoffEvent
-from labmates.stats.domains import Domain
+from labmates.stats.domains import ANY, Domain
 from labmates.stats.metagame import Array, metagame
 from labmates.stats.ratings import Cell, Scale
 from labmates.stats.validity import Tally, tallies
@@ -198,14 +199,8 @@ class CrossPlay:
             ]
             tensor = np.array(means)
         what = (self.run, self.mechanism, self.game, self.models, tensor, self.scale)
-        return Cell(*what, failures=self.failures, left_out=self.left_out, domain=self._domain())
-
-    def _domain(self) -> Domain:
-        """The range of a player's payoffs; unbounded under mechanisms with payments between players."""
-        payoffs = self.table.game().table
-        low, high = float(payoffs.min()), float(payoffs.max())
-        choosing = all(part.partition("(")[0].strip() in _ONLY_CHOOSING for part in self.mechanism.split("+"))
-        return Domain(low, high) if choosing and low < high else Domain(unit=high - low or 1.0)
+        domain = payoff_domain(self.table, self.mechanism)
+        return Cell(*what, failures=self.failures, left_out=self.left_out, domain=domain)
 
     def without(self, models: Collection[str]) -> CrossPlay:
         """The same cross-play among the other models only; plays with `models` are removed."""
@@ -314,6 +309,37 @@ def _poisson_binomial(probabilities: Sequence[float]) -> Array:
 def places(step: str) -> Iterator[str]:
     """All prefixes of a step's name that end with a part."""
     return (step[: end + 1] for end, letter in enumerate(step) if letter == "/")
+
+
+def payoff_domain(table: PayoffTable, mechanism: str) -> Domain:
+    """The range of a player's payoffs; unbounded under mechanisms with payments between players."""
+    payoffs = table.game().table
+    low, high = float(payoffs.min()), float(payoffs.max())
+    choosing = all(part.partition("(")[0].strip() in _ONLY_CHOOSING for part in mechanism.split("+"))
+    return Domain(low, high) if choosing and low < high else Domain(unit=high - low or 1.0)
+
+
+def payoffs_in(condition: Mapping[str, Any]) -> Domain:
+    """The range of payoffs under a condition, given as plain data; unbounded if the game is unknown."""
+    try:
+        return payoff_domain(_table_of(condition), condition["mechanism"])
+    except (KeyError, UsageError):
+        return ANY
+
+
+def normalised_in(condition: Mapping[str, Any]) -> Domain:
+    """The range of normalised payoffs; see `payoffs_in`."""
+    payoffs = payoffs_in(condition)
+    scale = scale_of(_table_of(condition).game()) if payoffs != ANY else None
+    if scale is None:
+        return ANY
+    ends = scale.normalise(np.array([payoffs.low, payoffs.high]))
+    return Domain(float(ends.min()), float(ends.max()))
+
+
+def _table_of(condition: Mapping[str, Any]) -> PayoffTable:
+    game = condition["game"]
+    return get_dilemma(game) if isinstance(game, str) else PayoffTable.model_validate(game)
 
 
 def scale_of(game: NormalForm) -> Scale | None:

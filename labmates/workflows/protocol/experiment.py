@@ -104,6 +104,8 @@ class Metric:
         Whether tables of runs show it.
     same_as
         The metric that it states on another scale; comparisons don't test both.
+    words
+        Its name in sentences, if that is no noun.
     floor
         The lowest value that it can take in a run with these metrics, where the domain leaves that open; None if
         unknown.
@@ -116,6 +118,7 @@ class Metric:
     spread: float | None = None
     headline: bool = False
     same_as: str = ""
+    words: str = ""
     floor: Callable[[Mapping[str, float]], float | None] | None = None
 
     def domain_in(self, condition: Mapping[str, Any]) -> Domain:

@@ -28,11 +28,12 @@ from labmates.records.bodies import Bodies
 from labmates.records.events import DecisionEvent, LLMCallEvent, PayoffEvent
 from labmates.records.run import RunRecord
 from labmates.records.store import Store
+from labmates.stats.domains import ANY, Domain
 from labmates.workflows.dilemmas.briefs import form_of
 from labmates.workflows.dilemmas.condition import DilemmaCondition
 from labmates.workflows.dilemmas.experiment import estimate
 from labmates.workflows.dilemmas.frames import actions_frame
-from labmates.workflows.dilemmas.records import cross_plays, read_cross_play
+from labmates.workflows.dilemmas.records import cross_plays, normalised_in, payoffs_in, read_cross_play
 from labmates.workflows.protocol.analysis import Runs
 from labmates.workflows.protocol.experiment import make_condition
 
@@ -279,6 +280,13 @@ def test_delegating_is_as_cooperative_as_what_the_mediator_does(
         sum(one.weight * sum(each) for one, each in zip(found.rounds, likely, strict=True))
         / (3 * sum(one.weight for one in found.rounds))
     )
+
+
+def test_the_range_of_payoffs_is_that_of_the_game_but_for_payments_between_players() -> None:
+    assert payoffs_in({"game": "prisoners", "mechanism": "none"}) == Domain(0, 3)
+    assert normalised_in({"game": "prisoners", "mechanism": "reputation+mediation"}) == Domain(-1, 2)
+    for unknown in ({"game": "prisoners", "mechanism": "contract"}, {"game": "nope", "mechanism": "none"}):
+        assert normalised_in(unknown) == ANY
 
 
 def test_terms_in_brackets_are_those_that_are_given_apart() -> None:

@@ -64,6 +64,7 @@ def make_bundle(store: str, study: str, target: Path) -> Made:
             digest, runs = _write(copied, study, folder)
         try:
             pack(folder, folder / "bundle.zip")
+            target.parent.mkdir(parents=True, exist_ok=True)
             with target.open("xb") as file:
                 file.write((folder / "bundle.zip").read_bytes())
         except OSError as error:

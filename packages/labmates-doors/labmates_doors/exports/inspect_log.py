@@ -35,6 +35,7 @@ def write_inspect_log(store: Store, out: str, runs: Callable[[], Iterable[RunRec
     summaries: list[_Data] = []
     written: list[RunRecord] = []
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
             for run in runs():
                 sample = _Sample(Recorded(store, run)).data()
