@@ -68,7 +68,7 @@ class Outcome:
 
     @property
     def text(self) -> str:
-        """Its name in sentences and tables."""
+        """Its name in sentences and headings."""
         return self.words or self.name.replace("_", " ")
 
 
@@ -102,7 +102,8 @@ class Compared:
     def row(self) -> dict[str, Any]:
         """Its values as a table's row."""
         names = ("factor", "first", "second", "outcome", "role", "first_mean", "second_mean")
-        head = (self.matched.factor.name, *self.names, self.outcome.text, self.outcome.role, *self.means)
+        outcome = self.outcome.name.replace("_", " ")
+        head = (self.matched.factor.name, *self.names, outcome, self.outcome.role, *self.means)
         usable = fmean(pair.usable for pair in self.pairs)
         more = {"p": self.difference.p, "pairs": len(self.pairs), "usable": usable}
         return {**dict(zip(names, head, strict=True)), **self.difference.row("difference"), **more}
