@@ -11,7 +11,7 @@ import asyncio
 import json
 import logging
 import secrets
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import suppress
 from functools import partial
 from importlib.resources import files
@@ -55,7 +55,7 @@ from labmates.viewer.pages.search import Indexer, search_page
 from labmates.viewer.pages.transcript import transcript
 from labmates.viewer.security import Gate, hosts_of
 from labmates.workflows.people.approval import Question
-from labmates.workflows.people.live import ask_run, follow_run
+from labmates.workflows.people.live import ask_run, follow_run, waiting_runs
 from labmates.workflows.protocol.glossary import glossary
 
 _log = logging.getLogger(__name__)
@@ -107,7 +107,7 @@ class _Viewer:
 
     def application(self) -> Starlette:
         """The application without its gate."""
-        pages: dict[str, Callable[[Request], Response]] = {
+        pages: dict[str, Callable[[Request], Response | Awaitable[Response]]] = {
             "/": self._runs,
             "/studies": self._studies,
             "/studies/live": self._study_live,
@@ -165,10 +165,13 @@ class _Viewer:
         except UsageError as error:
             raise NoRunError(error, run_id) from error
 
-    def _runs(self, request: Request) -> Response:
-        query = request.query_params
+    async def _runs(self, request: Request) -> Response:
+        waiting = await waiting_runs(_PATIENCE_SECONDS)
+        return HTMLResponse(await run_in_threadpool(self._runs_page, request.query_params, waiting))
+
+    def _runs_page(self, query: QueryParams, waiting: Collection[str]) -> Markup:
         left = self._indexer.catch_up() if query.get("search") else 0
-        return HTMLResponse(runs_page(self._store, query, _LINKS, unindexed=left))
+        return runs_page(self._store, query, _LINKS, unindexed=left, waiting=waiting)
 
     def _search(self, request: Request) -> Response:
         status, page = search_page(self._readers, self._indexer, request.query_params, _LINKS)

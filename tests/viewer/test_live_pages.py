@@ -121,9 +121,10 @@ def test_a_question_is_answered_by_keyboard_and_another_one_follows(
     question = Question(run.run.id, "authors/0/ben/plan/0", "authors", "ben", "plan", "authors", HOSTILE)
     first = run.ask(question)
     with page_of(browser, site.url) as (page, seen):
-        page.goto(f"{site.url}/runs/{run.run.id}")
+        page.goto(site.url)
+        page.get_by_role("link", name="waits for you").click()
         link = page.get_by_role("alert").get_by_role("link")
-        expect(link).to_have_text("ben waits for your answer: plan authors")
+        expect(link).to_have_text("Waits for your answer: ben (authors) plans for the team authors")
         link.focus()
         page.keyboard.press("Enter")
         expect(page.get_by_role("heading", name="ben (authors) plans for the team authors")).to_be_visible()

@@ -80,7 +80,7 @@ def test_a_person_plays_a_game_by_keyboard_and_the_run_replays(place: tuple[Stor
     )  # fmt: skip
     with page_of(browser, site.url) as (page, seen):
         page.goto(f"{site.url}/runs/{run_id}")
-        expect(page.get_by_role("alert")).to_contain_text("The run waits for a reply of A2")
+        expect(page.get_by_role("alert")).to_contain_text("Waits for a reply from A2")
         tab_to(page, "[data-notice=turn] a")
         page.keyboard.press("Enter")
         expect(page.get_by_role("heading", name="A2: your instructions")).to_be_visible()

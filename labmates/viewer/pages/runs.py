@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
@@ -64,8 +65,8 @@ def asked_for(query: QueryParams, known: Facets) -> Asked:
     return Asked(chosen, sort, order == "desc", query.get("after", ""), query.get("before", ""))
 
 
-def runs_page(store: Store, query: QueryParams, links: Links, *, unindexed: int = 0) -> Markup:
-    """The page of the list of runs for a query. Raises `UsageError` if the query is invalid."""
+def runs_page(store: Store, query: QueryParams, links: Links, *, unindexed: int, waiting: Collection[str]) -> Markup:
+    """The page of the list of runs for a query; `waiting` runs are marked. `UsageError` if the query is invalid."""
     known = facets(store.database)
     asked = asked_for(query, known)
     page = run_page(
@@ -77,7 +78,7 @@ def runs_page(store: Store, query: QueryParams, links: Links, *, unindexed: int 
         before=asked.before,
     )
     found = known.total if asked.chosen.is_all else run_count(store.database, asked.chosen)
-    return listed(store, known, asked, page, links, found=found, unindexed=unindexed)
+    return listed(store, known, asked, page, links, found=found, unindexed=unindexed, waiting=waiting)
 
 
 def listed(
@@ -104,7 +105,7 @@ def listed(
         plain_chips=NAMED,
         shown_name=shown_name,
         shown_studies=dict(list(known.studies.items())[:_STUDIES_SHOWN]),
-        **{"static_pages": 0, "static_page": 1, "unindexed": 0, **more},
+        **{"static_pages": 0, "static_page": 1, "unindexed": 0, "waiting": (), **more},
     )
 
 

@@ -289,12 +289,12 @@ function hear(message) {
   else replies.querySelector(`[data-of="${CSS.escape(message.step)}"]`)?.remove();
 }
 
-function showWaiting({question, agents}) {
+function showWaiting({question, heading, agents}) {
   const {waits, agent} = replies.dataset;
   const isFor = {approval: question, turn: agents.some((name) => !agent || name === agent)};
   if (isFor[waits]) return location.reload();
-  notify("approval", question && `${question.agent} waits for your answer: ${question.what} ${question.name}`);
-  notify("turn", agents.length && `The run waits for a reply of ${agents.join(", ")}`);
+  notify("approval", heading && `Waits for your answer: ${heading}`);
+  notify("turn", agents.length && `Waits for a reply from ${agents.join(", ")}`);
 }
 
 function notify(page, text) {

@@ -203,7 +203,9 @@ class Live:
         """The question that waits, and the people whose turns wait, oldest first."""
         shown = [turn.shown for turn in self._turns.values()]
         question = next((each["question"] for each in shown if "question" in each), None)
-        return {"type": "waiting", "question": question, "agents": [each["agent"] for each in shown if "agent" in each]}
+        heading = Question(**question).heading if question else ""
+        agents = [each["agent"] for each in shown if "agent" in each]
+        return {"type": "waiting", "question": question, "heading": heading, "agents": agents}
 
     def _turn_of(self, agent: object) -> Json:
         """The oldest turn of an agent, by default of anybody, and whose turns wait."""
@@ -271,6 +273,15 @@ def _line(message: Mapping[str, Any]) -> bytes:
 def _request(line: bytes) -> dict[str, Any]:
     request = json.loads(line or b"{}")
     return request if isinstance(request, dict) else {}
+
+
+async def waiting_runs(patience: float) -> set[str]:
+    """The runs of this user on this machine that wait for a person, of those that answer within `patience` seconds."""
+    runs = [path.stem for path in socket_of("*").parent.glob("*.sock")]
+    asked = (asyncio.wait_for(ask_run(run, {"do": "question"}), patience) for run in runs)
+    answers = await asyncio.gather(*asked, return_exceptions=True)
+    told = {run: answer for run, answer in zip(runs, answers, strict=True) if isinstance(answer, dict)}
+    return {run for run, answer in told.items() if answer["question"] or answer["agents"]}
 
 
 async def ask_run(run_id: str, request: Mapping[str, Any]) -> dict[str, Any] | None:
