@@ -17,6 +17,7 @@ from labmates.errors import MissingExtraError, UsageError, telling
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.image import AxesImage
 
     from labmates.stats.intervals import Estimate
     from labmates.stats.metagame import Array
@@ -151,6 +152,18 @@ def new_figure(
 def add_legend_beside(ax: Axes) -> None:
     """Put the legend to the right of the axes, outside the data."""
     ax.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=8, frameon=False)
+
+
+def title_figure(figure: Figure, title: str) -> None:
+    """Put a title over a whole figure, at its left edge."""
+    figure.suptitle(title, x=0.01, ha="left", fontsize=10, fontweight="bold")
+
+
+def add_scale(figure: Figure, image: AxesImage, axes: Sequence[Axes], label: str) -> None:
+    """Show what the colours of a heat map mean, to the right of `axes`."""
+    bar = figure.colorbar(image, ax=axes)
+    bar.set_label(label, fontsize=8)
+    bar.ax.tick_params(labelsize=8)
 
 
 _LIGHT = 0.5

@@ -10,10 +10,12 @@ import numpy as np
 from labmates.stats.domains import SHARE
 from labmates.stats.figures import (
     LEGEND_ROW,
+    add_scale,
     error_bars,
     look,
     name_cells,
     new_figure,
+    title_figure,
     write_numbers,
 )
 from labmates.stats.intervals import mean, means
@@ -74,8 +76,8 @@ def payoffs_figure(cells: Sequence[Cell]) -> Figure:
             ax.set_title(f"third player: {models[place]}", fontsize=8)
     for ax in axes[len(panels) :]:
         ax.set_axis_off()
-    figure.colorbar(image, ax=axes, label="payoff of the row's model")
-    figure.suptitle(title, x=0.01, ha="left", fontweight="bold")
+    add_scale(figure, image, axes, "payoff of the row's model")
+    title_figure(figure, title)
     if has_numbers:
         interval = " its 95 % interval," if len(cells) > 1 else ""
         figure.supxlabel(f"cells: payoff of the row's model,{interval} payoffs of the co-players", fontsize=7)
@@ -91,7 +93,7 @@ def population_figure(cells: Sequence[Cell], *, steps: int = 1000) -> Figure:
     paths = [replicator_dynamics(run.payoffs, steps=steps).path for run in cells]
     earned = [np.array([*map(fitness_of(run.payoffs), path)]) for run, path in zip(cells, paths, strict=True)]
     figure, axes = new_figure(6.4, max(5.2, 0.8 + LEGEND_ROW * len(cell.models)), rows=2)
-    panels = (("share of the population", paths, SHARE), ("fitness", earned, cell.domain))
+    panels = (("share of the population", paths, SHARE), ("fitness (expected payoff)", earned, cell.domain))
     for ax, (label, runs, domain) in zip(axes, panels, strict=True):
         for model, name in enumerate(cell.models):
             colour, marker = look(model)
@@ -104,9 +106,10 @@ def population_figure(cells: Sequence[Cell], *, steps: int = 1000) -> Figure:
             middle, bars = [estimate.value for estimate in estimates], error_bars(estimates)
             ax.errorbar(marked, middle, bars, fmt=marker, color=colour, capsize=2, linewidth=1, label=name)
         ax.set_ylabel(label)
-    axes[1].set_xlabel("step")
+    axes[0].set_ylim(bottom=0)
+    axes[1].set_xlabel("step of the replicator dynamics")
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside right center", fontsize=8, frameon=False)
-    figure.suptitle(f"{cell.game}, {cell.mechanism}: evolution{_left_out(cell)}", x=0.01, ha="left", fontweight="bold")
+    title_figure(figure, f"{cell.game}, {cell.mechanism}: evolution{_left_out(cell)}")
     return figure
 
 
@@ -131,7 +134,8 @@ def reasons_figure(frame: pd.DataFrame) -> Figure:
         ax.imshow(values, cmap="viridis", vmin=0, vmax=1, aspect="auto")
         write_numbers(ax, values, [table[end].to_numpy(dtype=float) for end in _ENDS])
         name_cells(ax, map(str, table.index), (": ".join(column) for column in table["share"].columns.to_list()))
-        ax.set_title(f"Reasons: share of choices labelled by {judge}", loc="left", fontweight="bold")
+        ax.set_title(f"labelled by {judge.removeprefix('reasons:')}", loc="left", fontsize=9)
+    title_figure(figure, "Reasons: share of the labelled choices")
     return figure
 
 

@@ -149,12 +149,14 @@ def responses_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
     """The probability of each action after the co-players' actions of the round before, by model.
 
     For repetition and reputation. ``before`` has the co-players' actions in their last matches, in the order of seats
-    and joined by a plus sign, or ``-`` in the first round. Other columns as in `actions_frame`.
+    and joined by a plus sign, or ``-`` in the first round, which comes first. Other columns as in `actions_frame`.
     """
-    rows = []
+    rows: list[dict[str, Any]] = []
+    players: dict[tuple[str, str, str], None] = {}
     for play in plays:
         if not any(round_.round for round_ in play.rounds):
             continue
+        players |= dict.fromkeys((play.mechanism, play.game, model) for model in play.models)
         last: dict[tuple[str, int, int], str] = {}
         for round_ in play.rounds:
             for agent, action in zip(round_.agents, round_.actions, strict=True):
@@ -168,6 +170,8 @@ def responses_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
                 before = "-" if None in actions else "+".join(map(str, actions))
                 for label, share in zip(round_.labels[seat], round_.mixes[seat], strict=True):
                     rows.append({**_who(play, entrant), "before": before, "action": label, "share": share / 100})
+    places = {player: place for place, player in enumerate(players)}
+    rows.sort(key=lambda row: (places[row["mechanism"], row["game"], row["model"]], len(row["before"]), row["before"]))
     return _counted(_frame(rows, [*_WHO, "run", "before", "action", "share"]), [*_WHO, "before", "action"])
 
 

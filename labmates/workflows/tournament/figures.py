@@ -10,7 +10,7 @@ import numpy as np
 
 from labmates.games.iterated.match import Action
 from labmates.games.iterated.questions import QUESTIONS
-from labmates.stats.figures import COLOURS, GREY, error_bars, name_cells, new_figure, write_numbers
+from labmates.stats.figures import COLOURS, GREY, add_scale, error_bars, name_cells, new_figure, write_numbers
 from labmates.stats.intervals import LEVEL
 from labmates.workflows.tournament.report import STRUCTURES, Group, labels_of
 from labmates.workflows.tournament.results import Tournament
@@ -71,7 +71,7 @@ def comprehension_figure(groups: Sequence[Group]) -> Figure | None:
     image = axes.imshow(values, cmap="viridis", vmin=0, vmax=1, aspect="auto")
     write_numbers(axes, values, ends)
     name_cells(axes, titles, questions)
-    figure.colorbar(image, ax=axes, label="right answers")
+    add_scale(figure, image, [axes], "share of right answers")
     return figure
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labmates.stats.figures import GREY, LEGEND_ROW, add_legend_beside, look, new_figure
+from labmates.stats.figures import GREY, LEGEND_ROW, add_legend_beside, look, new_figure, title_figure
 from labmates_populations.diversity import Map, ellipse
 
 if TYPE_CHECKING:
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _MOST_DRAWN = 6
 _REST = "all others"
+_KEYED: Any = {"fontsize": 8, "title_fontsize": 8, "alignment": "left", "frameon": False}
+"""The style of a legend with a key of its marks as a title."""
 
 
 def diversity_figure(
@@ -49,13 +51,15 @@ def diversity_figure(
     axes.set_xlabel(f"first component ({100 * components.explained[0]:.0f} % of the variance)")
     axes.set_ylabel(f"second component ({100 * components.explained[1]:.0f} %)")
     axes.set_title(title, loc="left", fontsize=10)
-    add_legend_beside(axes)
+    axes.plot([], [], marker="x", color=GREY, linestyle="", label="reference strategy")
+    key = "small: strategies\nlarge: their mean\nellipse: 1 SD"
+    axes.legend(title=key, loc="center left", bbox_to_anchor=(1.01, 0.5), **_KEYED)
     return figure
 
 
 def _draw_set(axes: Axes, points: NDArray[np.float64], name: str, place: int) -> None:
     colour, marker = look(place)
-    axes.scatter(points[:, 0], points[:, 1], s=8, alpha=0.35, color=colour, marker=marker, linewidths=0)
+    axes.scatter(points[:, 0], points[:, 1], s=14, alpha=0.5, color=colour, marker=marker, linewidths=0)
     centre = points.mean(axis=0)
     axes.plot(*centre, marker=marker, color=colour, markeredgecolor="white", markersize=9, linestyle="", label=name)
     if (outline := ellipse(points)) is not None:
@@ -85,7 +89,7 @@ def variants_figure(components: Map, panels: Mapping[str, Mapping[str, Sequence[
             axes.sharey(every[0])
     for axes in every[len(panels) :]:
         axes.set_axis_off()
-    figure.suptitle(title, x=0.01, ha="left", fontsize=10)
+    title_figure(figure, title)
     figure.supxlabel(f"first component ({100 * components.explained[0]:.0f} % of the variance)", fontsize=9)
     figure.supylabel(f"second component ({100 * components.explained[1]:.0f} %)", fontsize=9)
     return figure
@@ -153,11 +157,10 @@ def evolution_figure(panels: Mapping[str, Sequence[Sequence[Mapping[str, float]]
         axes.set_title(name, loc="left", fontsize=8)
     for axes in every[len(panels) :]:
         axes.set_axis_off()
-    figure.suptitle(title, x=0.01, ha="left", fontsize=10)
+    title_figure(figure, title)
     handles, labels = every[0].get_legend_handles_labels()
-    title = "thin: each run, to its end\nthick: mean, ended runs\nwith their last shares"
-    style: dict[str, Any] = {"fontsize": 8, "title_fontsize": 8, "alignment": "left", "frameon": False}
-    figure.legend(handles, labels, loc="outside right center", title=title, **style)
+    key = "thin: each run, to its end\nthick: mean, ended runs\nwith their last shares"
+    figure.legend(handles, labels, title=key, loc="outside right center", **_KEYED)
     return figure
 
 
@@ -175,7 +178,7 @@ def response_figure(
     """
     angles = np.pi / 2 - 2 * np.pi * np.arange(len(names)) / len(names)
     points = np.stack([np.cos(angles), np.sin(angles)], axis=1)
-    figure, [axes] = new_figure(7.0, 0.5 + 7.0 / 3.2 * float(np.ptp(points[:, 1]) + 0.7))
+    figure, [axes] = new_figure(7.0, 1.0 + 7.0 / 4.8 * float(np.ptp(points[:, 1]) + 1.0))
     most = max(2.0, float(times_neutral.max()))
     for resident, mutant in np.argwhere(times_neutral > 1 + 1e-9):
         if resident == mutant:
@@ -188,11 +191,15 @@ def response_figure(
         axes.scatter(
             point[0], point[1], s=60 + 1400 * shares[place], color=look(place)[0], zorder=3, edgecolors="white"
         )
-        label = f"{name}\n{100 * shares[place]:.0f} %"
-        above = 30 if point[1] >= 0 else -30
-        axes.annotate(label, point, (0, above), textcoords="offset points", ha="center", va="center", fontsize=8)
-    axes.set_title(title, loc="left", fontsize=10)
-    lowest, highest = points[:, 1].min() - 0.35, points[:, 1].max() + 0.35
-    axes.set(xlim=(-1.6, 1.6), ylim=(lowest, highest), aspect="equal")
+        # Labels stand outside the circle, so that no arrow crosses them.
+        label = name.replace("/", "/\n") + f"\n{100 * shares[place]:.0f} %"
+        x, y = np.sign(point.round(2))
+        ha, va = {-1: "right", 0: "center", 1: "left"}[x], "center" if x else {-1: "top", 1: "bottom"}[y]
+        axes.annotate(label, point, 20 * point, textcoords="offset points", ha=ha, va=va, fontsize=8)
+    title_figure(figure, title)
+    lowest, highest = points[:, 1].min() - 0.5, points[:, 1].max() + 0.5
+    axes.set(xlim=(-2.4, 2.4), ylim=(lowest, highest), aspect="equal")
     axes.set_axis_off()
+    arrows = "arrow: to a mutant that takes over more often than a neutral one; thicker: more often"
+    figure.supxlabel(f"disc and %: share of time\n{arrows}", fontsize=8)
     return figure

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from labmates.records.run import ENDED, RunRecord
-from labmates.stats.figures import COLOURS, GREY, look, new_figure
+from labmates.stats.figures import COLOURS, GREY, LEGEND_ROW, look, new_figure
 from labmates.stats.tables import Column, Table
 from labmates.stats.validity import MOST_FAILED
 from labmates.util.display_names import in_words
@@ -276,14 +276,17 @@ def convergence_figure(curves: Sequence[Convergence]) -> Figure:
     several models.
     """
     has_reliability = any(curve.reliability is not None for curve in curves)
-    figure, axes = new_figure(12.6 if has_reliability else 8.4, 3.4, columns=3 if has_reliability else 2)
+    height = 5.4 if has_reliability else 2.9
+    figure, axes = new_figure(7.0, height + LEGEND_ROW * -(-len(curves) // 3), rows=1 + has_reliability, columns=2)
     sizes = curves[0].sizes
     every = np.array([relative for curve in curves for relative in curve.relative])
     axes[0].set_title("All models and games", loc="left", fontsize=9)
     axes[0].plot(sizes, closed_form_errors(1.0, sizes), color=GREY, linewidth=1, label="formula, normal errors")
     if every.size:
         mean, spread = every.mean(axis=0), every.std(axis=0)
-        axes[0].fill_between(sizes, mean - spread, mean + spread, color=COLOURS[0], alpha=0.2, label="± 1 SD")
+        axes[0].fill_between(
+            sizes, mean - spread, mean + spread, color=COLOURS[0], alpha=0.2, label="± 1 SD over models"
+        )
         axes[0].plot(sizes, mean, "o-", color=COLOURS[0], markersize=4, linewidth=1, label="mean")
         axes[0].plot(sizes, np.quantile(every, 0.95, axis=0), "--", color=COLOURS[0], label="95th percentile")
     for place, curve in enumerate(curves):
@@ -293,17 +296,18 @@ def convergence_figure(curves: Sequence[Convergence]) -> Figure:
             axes[1].plot(sizes, np.mean(curve.relative, axis=0), f"{marker}-", **style)
         if curve.reliability is not None:
             axes[2].plot(sizes, curve.reliability, f"{marker}-", **style)
+    axes[0].legend(fontsize=8, frameon=False)
     axes[1].set_title("By game", loc="left", fontsize=9)
     for each in axes[:2]:
         each.set_ylabel("mean absolute error, in SD")
         each.set_ylim(bottom=0)
-        if every.size:
-            each.legend(fontsize=8, frameon=False)
     if has_reliability:
-        axes[2].set_title("Reliability: separation of models", loc="left", fontsize=9)
-        axes[2].set_ylabel("reliability")
+        axes[2].set_title("Separation of models", loc="left", fontsize=9)
+        axes[2].set_ylabel("reliability of a mean")
         axes[2].set_ylim(0, 1.02)
-        axes[2].legend(loc="lower right", fontsize=8, frameon=False)
-    for each in axes:
+        axes[3].set_axis_off()
+    for each in axes[:3]:
         each.set_xlabel("simulations")
+    handles, labels = axes[1].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=3, fontsize=8, frameon=False)
     return figure

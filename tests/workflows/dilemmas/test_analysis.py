@@ -150,6 +150,8 @@ def test_actions_and_answers_to_co_players_are_counted(plays: list[CrossPlay]) -
     assert row(answers, **who, before="A1", action="A1")["share"] == 1
     assert row(answers, **who, before="A0", action="A0")["share"] == 1
     assert set(answers["mechanism"]) == {"repetition", "reputation+"}
+    rows = answers[answers["mechanism"] == "repetition"][["model", "before"]].drop_duplicates().to_numpy().tolist()
+    assert rows == [[model, before] for model in MODELS.split(",") for before in ("-", "A0", "A1")]
 
 
 def test_votes_adoption_and_designs_are_counted(plays: list[CrossPlay]) -> None:
@@ -442,8 +444,8 @@ def test_reasons_are_shares_of_all_labelled_choices_by_judge(tmp_path: Path) -> 
     assert rows == {("prisoners", "one", "greed"): 0.8, ("trust", "one", "greed"): 0, ("prisoners", "two", "norms"): 1}
     figure = dilemma_figures.reasons_figure(dilemma_frames.reasons_frame(plays, by_game=False))
     assert [ax.get_title(loc="left") for ax in figure.axes] == [
-        "Reasons: share of choices labelled by one",
-        "Reasons: share of choices labelled by two",
+        "labelled by one",
+        "labelled by two",
     ]
     assert [[text.get_text() for text in ax.texts] for ax in figure.axes] == [["0.40"], ["1.00"]]
     save_figure(figure, tmp_path / "reasons.png")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from labmates.stats.figures import COLOURS, GREY, MARKERS, new_figure
+from labmates.stats.figures import COLOURS, GREY, MARKERS, new_figure, title_figure
 from labmates_profiles.bayes.blocks import Evaluated
 from labmates_profiles.bayes.posterior import Posterior
 
@@ -100,5 +100,5 @@ def check_figure(fits: Sequence[Evaluated]) -> Figure:
             lower.axhline(height, color="black", linewidth=0.8, linestyle=style, zorder=3)
         lower.locator_params(axis="y", integer=True)
         lower.set(xlabel="share of replications below the outcome", ylabel="number of outcomes", xlim=(0, 1))
-    figure.suptitle("Does the model fit? (grey: 95 % by chance)", x=0.01, ha="left", fontweight="bold")
+    title_figure(figure, "Does the model fit? (grey: 95 % by chance)")
     return figure

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from labmates.stats.figures import add_legend_beside, new_figure
+from labmates.stats.figures import new_figure, title_figure
 from labmates_profiles.bayes.figures import draw_forest
 from labmates_profiles.bayes.importance import DRAWS
 from labmates_profiles.bayes.posterior import Posterior, adjusted
@@ -27,13 +27,14 @@ def forest_figure(results: Sequence[OutcomeResult]) -> Figure:
             name for result in results for name in (*result.assembled.data.games, *result.assembled.data.controls)
         )
     )
-    figure, axes = new_figure(1.6 + 2.9 * len(results), 1.2 + 0.34 * len(names), columns=len(results))
+    figure, axes = new_figure(1.4 + 1.8 * len(results), 1.5 + 0.34 * len(names), columns=len(results))
     for ax, result in zip(axes, results, strict=True):
         fits: dict[str, Posterior] = {form: fit.posterior for form, fit in result.fits.items()}
         draw_forest(ax, names, fits, label if ax is axes[0] else lambda _: "", result.assembled.outcome)
-        ax.set_xlabel("effect per standard deviation")
-    add_legend_beside(axes[-1])
-    figure.suptitle("What predicts lab outcomes (95 % intervals)", x=0.01, ha="left", fontweight="bold")
+        ax.set_xlabel("effect per SD")
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False, fontsize=8)
+    title_figure(figure, "What predicts lab outcomes (95 % intervals)")
     return figure
 
 

@@ -26,12 +26,6 @@ if TYPE_CHECKING:
 
 LABELS: Final[Mapping[str, str]] = {
     INTERCEPT: "Intercept (α)",
-    "weakest-link": "Weakest-Link",
-    "collective-risk": "Coll. Risk",
-    "o-ring": "O-Ring",
-    "common-pool": "CPR",
-    "common-pool-sanctions": "CPR+Sanction",
-    "public-goods": "Public Goods",
     "thinking": "Thinking",
     "theory of mind": "Theory of mind",
     NOISE: "τ (residual SD)",

@@ -46,15 +46,15 @@ def test_a_study_in_two_files_is_fitted_told_written_and_drawn(labmates: Labmate
     assert "The games predict quality" in done.out
     assert "Only 20 models for 11 coefficients per model" in done.out
     assert (labmates.folder / "f.png").read_bytes().startswith(b"\x89PNG")
-    assert "CPR+Sanction" in (labmates.folder / "t.tex").read_text("utf-8")
+    assert "common-pool-sanctions" in (labmates.folder / "t.tex").read_text("utf-8")
     table = (labmates.folder / "t-prediction-robust.csv").read_text("utf-8")
     rows = list(csv.DictReader(table.splitlines()))
     effects = {row["predictor"]: float(row["quality"]) for row in rows}
-    assert effects["CPR"] == pytest.approx(0.827, abs=0.3)
+    assert effects["common-pool"] == pytest.approx(0.827, abs=0.3)
     assert effects["τ (residual SD)"] == pytest.approx(0.1, abs=0.02)
     table = (labmates.folder / "t-prediction-paper.csv").read_text("utf-8")
     printed = {row["predictor"]: row["quality_printed"] for row in csv.DictReader(table.splitlines())}
-    assert (printed["CPR"], printed["τ (residual SD)"], printed["IFEval"]) == ("0.827", "0.1", "0.098")
+    assert (printed["common-pool"], printed["τ (residual SD)"], printed["IFEval"]) == ("0.827", "0.1", "0.098")
 
 
 def test_json_tells_fits_evidence_and_all_that_is_left_out(labmates: Labmates, files: Path) -> None:

@@ -116,4 +116,4 @@ def test_what_their_play_says_of_their_work_is_analysed(labmates: Labmates) -> N
     told = labmates("analyze", "prediction", *GAMES, *asked)
     assert told.code == 0, told.err
     assert f"{RUNS * len(COLLEAGUES)} observations of {len(COLLEAGUES)} models, scored by heuristic" in told.out
-    assert "CPR" in told.out
+    assert "common-pool" in told.out
