@@ -46,7 +46,7 @@ GAME_NOTE = (
     "optimum, 0 the selfish equilibrium; in brackets, the decisions that failed after all repair turns. † marks "
     "invalid runs: more than 20 % failed. Tokens and seconds are those of a run."
 )
-ANALYST_RULES = "One run each. The baseline has $1 and 4,096 tokens a reply: it shows what can be earned."
+ANALYST_RULES = "One run each. The baseline has $1 and 4,096 tokens a reply: it shows what is attainable."
 STRONG = Path(__file__).with_name("strong_model_runs.csv")
 SETTINGS = {"call_timeout": 900.0, "max_concurrent_calls": 2}
 
@@ -201,7 +201,7 @@ def page(store_url: str, planned: Sequence[Play], missing: Sequence[str]) -> str
         "the result. `MODEL@DIGEST` is a model file and the start of its SHA-256 digest.",
         "",
         'To repeat it with your files: `make results MODELS="gguf:smollm2 gguf:/models/qwen05.gguf?slots=2 …"`. It '
-        "takes some hours on two processors. The machine of these times did other work as well.",
+        "takes hours on two processors; other work ran on the machine while these times were taken.",
         "",
         f"labmates {__version__}, {platform.machine()}, {len(runs)} runs.",
         "",
@@ -214,7 +214,7 @@ def page(store_url: str, planned: Sequence[Play], missing: Sequence[str]) -> str
     lines += ["", "## Cooperation in games", "", *rules(GAME, GAME_NOTE), ""]
     lines += games_table(games, names)
     lines += ["", "## Skill in the lab", "", *rules(LAB, ANALYST_RULES), ""]
-    lines += [*rules(TEAMS, "This is the team; the rest is as above."), ""]
+    lines += [*rules(TEAMS, "For the team; the rest is as above."), ""]
     lines += [*lab_table(lab), ""]
     return "\n".join([*lines, *strong(), ""])
 

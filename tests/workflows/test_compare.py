@@ -67,7 +67,7 @@ def teams(gain: float, **condition: Any) -> list[RunRecord]:
 def test_two_organisations_are_told_in_one_sentence_with_what_it_holds_for(store: Store) -> None:
     found = compare(store, teams(0.2), by=("organisation",))
     first, mixed, scope = found.verdict
-    assert mixed == "These differ too, so the difference may be theirs: team_size."
+    assert mixed == "Confounded, since these differ too: team_size."
     assert first.startswith("hybrid is better than pipeline by 0.19 [")
     assert first.endswith("] in skill, 6 data sets, and costs 2.1 times as much.")
     assert scope == (
@@ -91,7 +91,7 @@ def test_conditions_that_share_data_sets_are_no_further_evidence(store: Store) -
 
 def test_only_what_is_equal_in_all_else_is_paired(store: Store) -> None:
     apart = [run(0, 0.5), run(1, 0.6, organisation="hybrid")]
-    with pytest.raises(TooFewRunsError, match="equal seeds"):
+    with pytest.raises(TooFewRunsError, match="the same seed and otherwise equal"):
         compare(store, apart, by=("organisation",))
     easy = [run(seed, 0.5, difficulty="easy") for seed in range(3)]
     mixed = [*easy, *teams(0.2)]
@@ -223,7 +223,7 @@ def test_two_studies_are_compared_on_the_data_sets_of_both(store: Store) -> None
     runs = [replace(each, study=each.condition["organisation"]) for each in teams(0.2)] + [run(7, 0.1)]
     named = compare(store, runs, conditions=("study=hybrid", "study=pipeline"))
     assert named.verdict[0].startswith("study=hybrid is better than study=pipeline by 0.19 [")
-    assert named.verdict[1] == "These differ too, so the difference may be theirs: organisation, team_size."
+    assert named.verdict[1] == "Confounded, since these differ too: organisation, team_size."
     assert {row["difference_n"] for row in named.json_objects()} == {len(NOISE)}
 
 

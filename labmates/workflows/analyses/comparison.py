@@ -266,8 +266,8 @@ def _nothing(factors: Sequence[Factor], params: CompareParams) -> str:
         return "nothing to compare: all of these runs have one condition but for their data"
     levels = "; ".join(f"{factor.name}: {', '.join(level.name for level in factor.levels)}" for factor in factors)
     return (
-        f"nothing to compare: no two levels have runs with equal seeds that are equal in all else ({levels}); run the "
-        "missing ones with the same seeds (--seed)"
+        "nothing to compare: no two levels have runs with the same seed and otherwise equal parameters "
+        f"({levels}); run the missing ones with the same seeds (--seed)"
     )
 
 
@@ -356,7 +356,7 @@ def _sentences(
         yield from _of_many(factor, results, primary)
     mixed = dict.fromkeys(name for result in primary for name in result.matched.mixed)
     if mixed:
-        yield f"These differ too, so the difference may be theirs: {', '.join(mixed)}."
+        yield f"Confounded, since these differ too: {', '.join(mixed)}."
 
 
 def _of_two(result: Compared, ratio: float | None, params: CompareParams, level: float, margin: float) -> str:
@@ -497,7 +497,7 @@ def _scope(primary: Sequence[Compared], params: CompareParams, number: int, usab
     if any(result.difference.method.startswith("t") for result in primary):
         text += "; losses too rare to show here are not covered"
     if lost:
-        text += f"; {lost} {'run has' if lost == 1 else 'runs have'} no result, taken as lost by chance"
+        text += f"; {lost} {'run has' if lost == 1 else 'runs have'} no result, assumed missing at random"
     return f"{text}{f'; intervals and p are simultaneous for {number} pairs' if number > 1 else ''}."
 
 

@@ -511,7 +511,7 @@ def fixation(runs: Runs, params: FixationParams) -> Result:
     """Show which types selection favours in a finite population, with pairwise payoffs and fixation probabilities.
 
     Types meet in groups of every composition. Mutations are rare: each mutant takes over or dies out before the next
-    next one appears. A type's share is the share of time in which it forms the whole population.
+    one appears. A type's share is the share of time in which it forms the whole population.
     """
     from labmates_populations.engine.meetings import meet
     from labmates_populations.figures import response_figure

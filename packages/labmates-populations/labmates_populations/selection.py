@@ -143,8 +143,7 @@ def types_table(selection: Selection, sizes: Sequence[int]) -> Table:
     notes = [
         f"Share of time in a population of {selection.population} with rare mutations ({selection.process}, strength "
         f"{selection.strength:g}), with its 95 % bootstrap interval. Alpha-rank: the share of time in a population of "
-        f"50 under infinitely strong selection, in which types whose payoffs may differ by chance (p > {_TIED}) tie, "
-        "that is, equally fit.",
+        f"50 under infinitely strong selection; types whose payoffs may differ by chance (p > {_TIED}) tie.",
     ]
     notes.append(FOR_THESE)
     if not selection.meetings.whole:

@@ -165,7 +165,7 @@ def verdict(
         posterior = fits[trusted].posterior
         names = credible_games(posterior, data.games, (p_holm or {}).get(trusted, {}))
         sentences.append(
-            f"In the form {trusted}, credible: {'; '.join(names)}."
+            f"Credible in the form {trusted}: {'; '.join(names)}."
             if names
             else f"In the form {trusted}, no game has a credible effect by itself."
         )

@@ -173,7 +173,7 @@ def verdict(fits: Sequence[Fit], beside: Checks, outcome: str = "cooperation") -
     sentences = [_of_predictor(name, main, by_name.get("paper"), beside, outcome) for name in predictors]
     if main.specification == "paper":
         sentences.append(
-            "These intervals are of the paper's specification, which takes simulations of one model for independent: "
+            "These intervals are of the paper's specification, which treats one model's simulations as independent: "
             "they are far too narrow if models differ beyond the predictors. Fit the robust one (--spec robust)."
         )
     return [*sentences, *_limits(main, beside)]
@@ -190,21 +190,18 @@ def _of_predictor(name: str, main: Fit, paper: Fit | None, beside: Checks, outco
     if max(abs(summary.low), abs(summary.high)) <= MATTERS:
         text = f"No effect as large as {MATTERS} either way."
     else:
-        text = "The data are inconclusive: relevant effects of either sign, or none, fit them."
+        text = "Inconclusive: no effect and relevant effects of either sign all fit the data."
         if min(abs(summary.low), abs(summary.high)) <= MATTERS:
-            way = "up" if summary.high > MATTERS else "down"
-            text = f"The data can't tell whether there is none, or one that matters, {way}."
+            way = "increase" if summary.high > MATTERS else "decrease"
+            text = f"Inconclusive: no effect and a relevant {way} both fit the data."
     if paper is not None and paper is not main and paper.posterior.summaries[name].credible:
-        text += (
-            " The paper's specification calls it credible, since it takes simulations of one model for independent "
-            "evidence."
-        )
+        text += " The paper's specification calls it credible, since it treats one model's simulations as independent."
     return f"{what} {text}"
 
 
 def _direction(summary: Summary, outcome: str) -> str:
     better = summary.mean < 0 if outcome == "proximity" else summary.mean > 0
-    way = "Nearer to the optimum" if better else "Nearer to the equilibrium"
+    way = f"Moves play toward the {'optimum' if better else 'equilibrium'}"
     size = "" if max(abs(summary.low), abs(summary.high)) > MATTERS else f", though by less than {MATTERS}"
     return f"{way}{size}."
 

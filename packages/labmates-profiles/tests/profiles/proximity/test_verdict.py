@@ -31,16 +31,16 @@ def _said(one: Fit, name: str, low: float, high: float, beside: Checks = NOTHING
 
 
 def test_effects_are_told_with_their_direction(fitted: Fit) -> None:
-    assert "Nearer to the equilibrium." in _said(fitted, "tom", -0.2, -0.1)
-    assert "Nearer to the optimum." in _said(fitted, "tom", 0.1, 0.2)
-    assert "Nearer to the optimum." in _said(fitted, "tom", -0.2, -0.1, outcome="proximity"), "the paper's distance"
+    assert "Moves play toward the equilibrium." in _said(fitted, "tom", -0.2, -0.1)
+    assert "Moves play toward the optimum." in _said(fitted, "tom", 0.1, 0.2)
+    assert "Moves play toward the optimum." in _said(fitted, "tom", -0.2, -0.1, outcome="proximity"), "a distance"
     assert "though by less than 0.05" in _said(fitted, "tom", -0.03, -0.01)
 
 
 def test_no_effect_is_told_apart_from_not_knowing(fitted: Fit) -> None:
     assert "No effect as large as 0.05" in _said(fitted, "cot", -0.02, 0.02)
-    assert "are inconclusive: relevant effects" in _said(fitted, "cot", -0.3, 0.3)
-    assert "none, or one that matters, up" in _said(fitted, "cot", -0.01, 0.3)
+    assert "Inconclusive: no effect and relevant effects of either sign" in _said(fitted, "cot", -0.3, 0.3)
+    assert "Inconclusive: no effect and a relevant increase" in _said(fitted, "cot", -0.01, 0.3)
 
 
 def test_a_test_over_models_that_disagrees_casts_doubt(fitted: Fit) -> None:
