@@ -58,6 +58,9 @@ def greedy(lab):
 not_a_function = 3
 """
 PAIR = """
+import asyncio
+
+from langchain_core.callbacks import AsyncCallbackHandler
 from langchain_core.messages import HumanMessage
 
 LOOK = "print(sorted(df['table'].unique()) if 'table' in df else 'whole')"
@@ -71,6 +74,21 @@ async def pair(lab):
             reply = await lab.model(seat).ainvoke([lab.brief, HumanMessage(f"{seat} {number}: {lab.data(seat)}")])
             await write.ainvoke({"name": f"notes_of_{seat}", "content": f"{seen}{reply.text}"})
     await lab.deliver("# Results", {"n_sensors": 12}, seat="ana")
+
+
+class Late(AsyncCallbackHandler):
+    def __init__(self, seconds):
+        self.seconds = seconds
+
+    async def on_tool_start(self, *args, **kwargs):
+        await asyncio.sleep(self.seconds)
+
+
+async def together(lab):
+    [code] = lab.tools("ana", ["run_code"])
+    calls = [("seen = [1]", 0.05), ("seen.append(2)", 0.02), ("print(seen)", 0)]
+    seen = await asyncio.gather(*(code.ainvoke({"code": c}, {"callbacks": [Late(s)]}) for c, s in calls))
+    await lab.deliver(f"Seen: {seen[-1]}", seat="ana")
 
 
 async def spelling(lab):
@@ -151,6 +169,14 @@ async def test_a_person_reviews_the_texts_of_an_agent_of_langchain(lab: Lab) -> 
     assert ended.status == "completed"
     assert asked
     assert set(asked) == {"calls write_artifact"}
+    assert (await replay(lab.store, lab.store.run(ended.id))).is_same
+
+
+async def test_tools_called_at_once_run_in_the_order_of_their_calls_whenever_their_callbacks_end(lab: Lab) -> None:
+    place = f"{lab.url.removeprefix('sqlite:///').removesuffix('runs.db')}pair.py:together"
+    ended = await run(lab, place)
+    [paper] = [lab.bodies(ended).text(e.content) for e in lab.events(ended) if isinstance(e, ArtifactEvent)]
+    assert "[1, 2]" in paper
     assert (await replay(lab.store, lab.store.run(ended.id))).is_same
 
 

@@ -13,7 +13,7 @@ import asyncio
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from inspect import isawaitable
 from itertools import count
@@ -67,7 +67,6 @@ class Place:
     speaker: Speaker
     purse: Purse
     tools: ToolUse
-    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 class Deeds:
@@ -121,6 +120,7 @@ class Lab:
         self._deeds = Deeds()
         self._stack: AsyncExitStack
         self._places: dict[str, Place] = {}
+        self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._artifacts: dict[str, str] = {}
         self._versions: dict[str, int] = {}
         self._stated = 0
@@ -206,10 +206,9 @@ class Lab:
             place = await self._place(seat)
 
             async def once(number: int) -> str:
-                async with place.lock:
-                    step = f"{self._phase['team']}/0/{seat}/tool/{number}"
-                    text = await place.tools.use(step, ToolCall(step, name, arguments))
-                    self._keep(seat, place.tools.workspace)
+                step = f"{self._phase['team']}/0/{seat}/tool/{number}"
+                text = await place.tools.use(step, ToolCall(step, name, arguments))
+                self._keep(seat, place.tools.workspace)
                 return text
 
             return await self._deeds.once(f"{seat}/tool", once)
@@ -224,7 +223,8 @@ class Lab:
             [schema] = tool_schemas([name], self._ctx.form)
             description = schema["function"]["description"]
             parameters = schema["function"]["parameters"] if name == STATE else ARGUMENTS[name]
-        return StructuredTool(name=name, description=description, args_schema=parameters, coroutine=use)
+        turn = self._turns[seat]
+        return SeatTool(name=name, description=description, args_schema=parameters, coroutine=use, turn=turn)
 
     def _keep(self, seat: str, workspace: Workspace) -> None:
         """Record a seat's artifacts and findings, readable for all seats."""
@@ -274,6 +274,18 @@ def message_of(reply: Reply) -> AIMessage:
             "usage_metadata": {**total, "total_tokens": usage.input_tokens + usage.output_tokens},
         }
     )
+
+
+class SeatTool(StructuredTool):
+    """A tool of a seat, which uses its tools one after the other, in the order in which its reply calls them."""
+
+    turn: asyncio.Lock
+
+    async def arun(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the tool in its turn."""
+        # The place in the queue is taken before LangChain's callbacks, which end in any order in their threads.
+        async with self.turn:
+            return await super().arun(*args, **kwargs)
 
 
 class SeatModel(BaseChatModel):
