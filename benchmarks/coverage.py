@@ -32,7 +32,7 @@ from labmates.workflows.analyses.compare import COMPARE
 from labmates.workflows.analyses.compare_params import CompareParams
 from labmates.workflows.protocol.analysis import Runs
 from labmates.workflows.science.analyses.score_tables import scores_table
-from tests.stats.paired_worlds import LIMITS, UNREADABLE, WORLDS, coverage
+from tests.stats.paired_worlds import BY_RANGE, LIMITS, UNREADABLE, WORLDS, coverage, held_by_range
 from tests.workflows.test_null_studies import DESIGNS, OUTCOMES, marks
 
 PLANS = {
@@ -54,6 +54,10 @@ def of_intervals(studies: int) -> Iterator[tuple[str, bool]]:
         cells = "  ".join(f"{blocks:2}: {each.held:.3f} ({each.rejected:.3f})" for blocks, each in found.items())
         is_off = any(each.held < 0.93 or (world.truth == 0 and each.rejected > 0.06) for each in found.values())
         yield f"{name:46} {cells}", is_off
+    for name in BY_RANGE:
+        held = {blocks: held_by_range(name, blocks, studies, 1) for blocks in LIMITS[name].blocks}
+        cells = "  ".join(f"{blocks:2}: {share:.3f}" for blocks, share in held.items())
+        yield f"by range: {name:36} {cells}", min(held.values()) < 0.93
 
 
 def of_scores(studies: int) -> Iterator[tuple[str, bool]]:

@@ -80,6 +80,19 @@ def interval_of(pairs: Sequence[Pair], domain: Domain, over: Collection[str], le
     return _estimator(pairs, domain, over)(level)
 
 
+def possible(
+    least: Sequence[Pair], most: Sequence[Pair], domain: Domain, level: float
+) -> tuple[float | None, float | None]:
+    """The interval that the range alone allows (Gaffke's), with the least and most that lost runs may have given.
+
+    It holds however rare a loss is and whatever made runs fail, so it is wide. Without a range there is none.
+    """
+    ends = [list(blocks(pairs).values()) for pairs in (least, most)]
+    if len(ends[0]) < FEWEST or math.isinf(domain.high - domain.low):
+        return None, None
+    return gaffke(ends[0], domain, level)[0], gaffke(ends[1], domain, level)[1]
+
+
 def blocks(pairs: Iterable[Pair]) -> dict[tuple[str, str], float]:
     """The difference of each block by task and block, the mean over its models."""
     cells = grouped(((pair.task, pair.block, pair.model), pair.value) for pair in pairs)

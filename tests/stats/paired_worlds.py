@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from labmates.stats.domains import ANY, SHARE, Domain
-from labmates.stats.paired import Pair, difference
+from labmates.stats.intervals import LEVEL
+from labmates.stats.paired import Pair, difference, possible
 
 Floats = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 Draw = Callable[[np.random.Generator, int], Sequence[Pair]]
@@ -134,12 +135,31 @@ def harder(rng: np.random.Generator, n: int) -> Floats:
     return 0.4 * (0.5 - hardness) + rng.normal(0, 0.3 * hardness, n)
 
 
-def lost(rng: np.random.Generator, n: int) -> list[Pair]:
-    """Equal arms, of which the first one loses three in ten of its runs, all of them below its median."""
+def losing(rng: np.random.Generator, n: int) -> tuple[Floats, Floats]:
+    """Equal arms, of which the first one loses three in ten of its runs (NaN), all of them below its median."""
     first, second = rng.normal(0.5, 0.1, (2, n))
-    is_lost = (first < 0.5) & (rng.random(n) < 0.6)
-    kept = np.flatnonzero(~is_lost) if not is_lost.all() else [0]
-    return [Pair("task", str(at), "", float(first[at] - second[at])) for at in kept]
+    return np.where((first < 0.5) & (rng.random(n) < 0.6), np.nan, first), second
+
+
+def lost(rng: np.random.Generator, n: int) -> list[Pair]:
+    """The pairs that such arms leave, at least one."""
+    first, second = losing(rng, n)
+    kept = np.flatnonzero(np.isfinite(first)) if np.isfinite(first).any() else [0]
+    return [Pair("task", str(at), "", float(np.nan_to_num(first[at]) - second[at])) for at in kept]
+
+
+def lost_at_ends(rng: np.random.Generator, n: int) -> tuple[list[Pair], list[Pair]]:
+    """The pairs of such arms, with lost runs at 0 and at 1."""
+    first, second = losing(rng, n)
+    values = [np.nan_to_num(first, nan=end) - second for end in (0, 1)]
+    least, most = ([Pair("task", str(at), "", float(each)) for at, each in enumerate(some)] for some in values)
+    return least, most
+
+
+def rare(rng: np.random.Generator, n: int) -> list[Pair]:
+    """Small gains and rare large losses, which few blocks don't show."""
+    values = rng.choice([0.0, 0.1, -0.4], n, p=[0.5, 0.4, 0.1])
+    return [Pair("task", str(at), "", float(value)) for at, value in enumerate(values)]
 
 
 FEW = (2, 3, 5)
@@ -205,11 +225,14 @@ UNREADABLE: dict[str, World] = {
 """Worlds of rare failures; studies without a failure tell nothing of it, and their interval is for readable reports."""
 LIMITS: dict[str, World] = {
     "the first arm loses worse runs": World(lost, blocks=MORE),
-    "equal in half, else +.1 four times as often as -.4": World(
-        one_task(lambda rng, n: rng.choice([0.0, 0.1, -0.4], n, p=[0.5, 0.4, 0.1])), blocks=MORE
-    ),
+    "equal in half, else +.1 four times as often as -.4": World(rare, blocks=MORE),
 }
-"""Worlds that no interval of what the runs show holds in; the answer says what it takes for granted."""
+"""Worlds in which the interval does not hold; the answer says what it takes for granted, and the interval below."""
+BY_RANGE: dict[str, Callable[[np.random.Generator, int], tuple[list[Pair], list[Pair]]]] = {
+    "the first arm loses worse runs": lost_at_ends,
+    "equal in half, else +.1 four times as often as -.4": lambda rng, n: (rare(rng, n),) * 2,
+}
+"""The pairs of the same worlds with the least and the most that lost runs may have given."""
 
 
 @dataclass(frozen=True)
@@ -241,3 +264,10 @@ def coverage(world: World, blocks: int, studies: int, seed: int = 0) -> Coverage
         rejected += excludes
         disagree += excludes != (found.p < 0.05)
     return Coverage(held / studies, rejected / studies, disagree / studies, studies)
+
+
+def held_by_range(name: str, blocks: int, studies: int, seed: int = 0) -> float:
+    """How often the interval that the range alone allows holds 0, in a world of `BY_RANGE`."""
+    rng = np.random.default_rng([seed, blocks])
+    ends = [possible(*BY_RANGE[name](rng, blocks), SHARES, LEVEL) for _ in range(studies)]
+    return float(np.mean([low is not None and high is not None and low <= 0 <= high for low, high in ends]))

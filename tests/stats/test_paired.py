@@ -11,7 +11,7 @@ from labmates.stats.domains import ANY, Domain
 from labmates.stats.intervals import estimate
 from labmates.stats.paired import Pair, cautious_df, difference, is_settled, more_blocks
 from labmates.stats.samples import Sample
-from tests.stats.paired_worlds import SHARES, SKILL, UNREADABLE, WORLDS, coverage
+from tests.stats.paired_worlds import BY_RANGE, SHARES, SKILL, UNREADABLE, WORLDS, coverage, held_by_range
 
 
 def pairs(*values: float, **more: Any) -> list[Pair]:
@@ -117,3 +117,8 @@ def test_intervals_hold_in_every_world(world: str) -> None:
         assert found.disagree == 0
         if known.truth == 0:
             assert found.rejected <= 0.078, f"{blocks} blocks"
+
+
+@pytest.mark.parametrize("world", BY_RANGE)
+def test_the_range_alone_covers_rare_losses_and_runs_lost_by_their_result(world: str) -> None:
+    assert held_by_range(world, 6, 40) >= 0.95

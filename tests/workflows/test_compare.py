@@ -72,7 +72,8 @@ def test_two_organisations_are_told_in_one_sentence_with_what_it_holds_for(store
     assert first.endswith("] in skill, 6 data sets, and costs 2.1 times as much.")
     assert scope == (
         "This holds for new data sets of this task and this model; all results are readable, and the interval is for "
-        "readable ones; losses too rare to show here are not covered."
+        "readable ones; losses too rare to show here are not covered; by the range of the outcome alone, the interval "
+        "is [-0.48, +0.69]."
     )
     [primary, *others] = found.json_objects()
     assert (primary["outcome"], primary["role"], primary["difference_n"]) == ("skill", "primary", 6)
@@ -237,6 +238,18 @@ def test_runs_that_do_not_count_are_named(store: Store) -> None:
         f"1 have not ended, and don't count: {failed.id}",
         f"1 are invalid, and count as they are: {invalid.id}",
     ]
+
+
+def test_lost_runs_are_bounded_by_what_they_may_have_given(store: Store) -> None:
+    runs = teams(0.2)
+    whole = compare(store, runs, by=("organisation",)).json_objects()[0]
+    lost = [replace(runs[1], status="failed", metrics={}), *runs[2:]]
+    found = compare(store, [runs[0], *lost], by=("organisation",))
+    row = found.json_objects()[0]
+    assert row["pairs"] == len(NOISE) - 1
+    assert "1 run has no result, assumed missing at random; by the range of the outcome alone," in found.verdict[-1]
+    assert row["possible_low"] < whole["possible_low"]
+    assert row["possible_high"] > whole["possible_high"]
 
 
 def test_new_models_or_families_are_claimed_only_with_three(store: Store) -> None:

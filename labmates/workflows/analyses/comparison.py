@@ -17,7 +17,7 @@ from labmates.stats.domains import ANY, SHARE, Domain
 from labmates.stats.figures import GREY, Drawing, add_legend_beside, error_bars, look, new_figure
 from labmates.stats.intervals import LEVEL, Estimate, notes
 from labmates.stats.multiplicity import holm
-from labmates.stats.paired import FEWEST, Pair, blocks, difference, is_settled, more_blocks
+from labmates.stats.paired import FEWEST, Pair, blocks, difference, is_settled, more_blocks, possible
 from labmates.stats.tables import Column, P, Table
 from labmates.util.display_names import in_words, references_first
 from labmates.util.grouping import grouped
@@ -80,6 +80,8 @@ class Compared:
     ----------
     difference
         For the primary outcome, the interval is simultaneous for all pairs, and so is p; other p values are Holm's.
+    possible
+        For the primary outcome, the interval that assumes only the range, whatever lost runs would have got.
     """
 
     matched: Matched
@@ -87,6 +89,7 @@ class Compared:
     pairs: Sequence[Pair]
     means: tuple[float, float]
     difference: Estimate
+    possible: tuple[float | None, float | None] = (None, None)
 
     @property
     def is_told(self) -> bool:
@@ -106,16 +109,21 @@ class Compared:
         head = (self.matched.factor.name, *self.names, outcome, self.outcome.role, *self.means)
         usable = fmean(pair.usable for pair in self.pairs)
         more = {"p": self.difference.p, "pairs": len(self.pairs), "usable": usable}
-        return {**dict(zip(names, head, strict=True)), **self.difference.row("difference"), **more}
+        possible = dict(zip(("possible_low", "possible_high"), self.possible, strict=True))
+        return {**dict(zip(names, head, strict=True)), **self.difference.row("difference"), **possible, **more}
 
     def reversed(self) -> Compared:
         """The same with the levels exchanged, for display."""
         shown = self.difference
-        low, high = (None if end is None else -end for end in (shown.high, shown.low))
+        low, high, least, most = (
+            None if end is None else -end for end in (shown.high, shown.low, *self.possible[::-1])
+        )
         matched = replace(self.matched, first=self.matched.second, second=self.matched.first)
         exchanged = replace(shown, value=-shown.value, low=low, high=high)
         pairs = [replace(pair, value=-pair.value) for pair in self.pairs]
-        return replace(self, matched=matched, pairs=pairs, means=self.means[::-1], difference=exchanged)
+        return replace(
+            self, matched=matched, pairs=pairs, means=self.means[::-1], difference=exchanged, possible=(least, most)
+        )
 
 
 @dataclass(frozen=True)
@@ -159,11 +167,10 @@ class Comparison:
 
     def scope(self) -> str:
         """For what the answer holds."""
-        lost = len(self.lacking()) + sum(run.status == "failed" for run in self.records)
-        return _scope(self.primary, self.params, self.number, self.usable, lost)
+        return _scope(self.primary, self.params, self.number, self.usable, len(self.lacking()))
 
     def lacking(self) -> set[str]:
-        """The ended runs without the primary outcome."""
+        """The runs without the primary outcome, failed ones included."""
         wanted = [each for factor in self.factors for level in factor.levels for each in level.observed]
         name = self.primary[0].outcome.name
         return {each.run.id for each in wanted} - {each.run.id for each in wanted if name in each.values}
@@ -193,28 +200,31 @@ def comparison(runs: Runs, params: CompareParams, among: int = 1) -> Comparison:
     scores = runs.store.score_values([run.id for run in ended]) if with_scores else {}
     is_of_forks = all(run.origin for run in ended) or any(test.startswith(ORIGIN) for test in params.where)
     forks = [] if is_of_forks else [run for run in ended if run.origin]
-    counted = [run for run in ended if run.origin is None or is_of_forks]
+    counted = [run for run in records if run.status in (*ENDED, "failed") and (run.origin is None or is_of_forks)]
     everything = with_blocks(chosen(params.where, observed(counted, scores)))
     if not everything:
         raise TooFewRunsError(f"no ended run matches --where {' --where '.join(params.where)}")
-    runs.together(each.run for each in everything)
+    runs.together(each.run for each in everything if each.run.status in ENDED)
     factors = list(_factors(runs, everything, params))
     matches = [Matched.of(factor, *pair) for factor in factors for pair in combinations(factor.levels, 2)]
     paired = [match for match in matches if match.cells]
     if not paired:
         raise TooFewRunsError("; ".join([_nothing(factors, params), *_forks_told(forks)]))
     outcomes = _outcomes(experiment, everything, params)
-    of_factors = grouped((id(match.factor), match) for match in paired).values()
+    whole = [match for match in paired if match.pairs(outcomes[0].name)]
+    of_factors = grouped((id(match.factor), match) for match in whole).values()
     paired = [match for some in of_factors for match in balanced(some, outcomes[0].name) if match.cells]
     if len(paired) > 1 and not params.all:
         outcomes = [outcome for outcome in outcomes if outcome.role != "secondary"]
     number = len(paired) * among
+    with_lost = {(match.factor.name, match.first.name, match.second.name): match for match in whole}
     results = [
         result
         for match in paired
         for outcome in outcomes
         if (result := _compared(match, outcome, params, level_of(number), number))
     ]
+    results = [_bounded(result, with_lost, params, level_of(number)) for result in results]
     adjusted = _adjusted(results)
     results = [result for factor in factors for result in _directed(factor, adjusted)]
     made = Comparison(records, forks, factors, paired, results, number, experiment.usable, params)
@@ -329,6 +339,18 @@ def _compared(match: Matched, outcome: Outcome, params: CompareParams, level: fl
     shown = difference(pairs, domain.difference(), _over(params), level if is_primary else LEVEL)
     p = None if shown.p is None or outcome.role == "cost" else min(1.0, shown.p * (number if is_primary else 1))
     return Compared(match, outcome, pairs, means, replace(shown, p=p))
+
+
+def _bounded(
+    result: Compared, with_lost: Mapping[tuple[str, str, str], Matched], params: CompareParams, level: float
+) -> Compared:
+    """The result of the primary outcome with the interval that assumes only the range."""
+    low, high = result.outcome.domain.low, result.outcome.domain.high
+    if result.outcome.role != "primary" or params.over or math.isinf(high - low):
+        return result
+    match = with_lost[result.matched.factor.name, *result.names]
+    least, most = (match.pairs(result.outcome.name, lost) or ((), ()) for lost in ((low, high), (high, low)))
+    return replace(result, possible=possible(least[0], most[0], result.outcome.domain.difference(), level))
 
 
 def _over(params: CompareParams) -> tuple[str, ...]:
@@ -494,10 +516,13 @@ def _scope(primary: Sequence[Compared], params: CompareParams, number: int, usab
         text += f"; {unusable} of {len(pairs)} pairs have an unreadable result, which counts as 0"
     elif usable:
         text += "; all results are readable, and the interval is for readable ones"
-    if any(result.difference.method.startswith("t") for result in primary):
+    if is_t := any(result.difference.method.startswith("t") for result in primary):
         text += "; losses too rare to show here are not covered"
     if lost:
         text += f"; {lost} {'run has' if lost == 1 else 'runs have'} no result, assumed missing at random"
+    low, high = primary[0].possible
+    if low is not None and high is not None and len(primary) == 1 and (is_t or lost):
+        text += f"; by the range of the outcome alone, the interval is [{_signed(low)}, {_signed(high)}]"
     return f"{text}{f'; intervals and p are simultaneous for {number} pairs' if number > 1 else ''}."
 
 
@@ -548,7 +573,9 @@ def _runs_told(made: Comparison, outcome: Outcome) -> Iterator[str]:
     known = {each.run.id for factor in made.factors for level in factor.levels for each in level.observed} - unknown
     groups = {
         "have not ended, and don't count": [run for run in made.records if run.status not in ENDED],
-        f"lack {outcome.text}, and don't count": [run for run in made.records if run.id in unknown],
+        f"lack {outcome.text}, and don't count": [
+            run for run in made.records if run.id in unknown and run.status in ENDED
+        ],
         "are invalid, and count as they are": [run for run in made.records if run.invalid and run.id in used],
         "have no partner": [run for run in made.records if run.id in known - used],
     }

@@ -123,12 +123,17 @@ class Matched:
         told = [name for name in mixed if NONE not in first.values(name) | second.values(name)]
         return cls(factor, first, second, same, told, {key: (sides[0][key], sides[1][key]) for key in shared})
 
-    def pairs(self, outcome: str) -> tuple[list[Pair], tuple[float, float]] | None:
-        """Paired differences in an outcome, first minus second, and both means over their blocks; None without any."""
+    def pairs(
+        self, outcome: str, lost: tuple[float | None, float | None] = (None, None)
+    ) -> tuple[list[Pair], tuple[float, float]] | None:
+        """Paired differences in an outcome, first minus second, and both means over their blocks; None without any.
+
+        `lost` are the values of conditions without one, by side; without these, they are left out.
+        """
         pairs: list[Pair] = []
         sides: dict[tuple[str, str], list[tuple[float, float]]] = {}
         for (task, block, model, *_), cell in self.cells.items():
-            one, other = (_mean(side, outcome) for side in cell)
+            one, other = (_mean(side, outcome, value) for side, value in zip(cell, lost, strict=True))
             if one is not None and other is not None:
                 pairs.append(Pair(task, block, model, one - other, all(each.usable for side in cell for each in side)))
                 sides.setdefault((task, block), []).append((one, other))
@@ -173,19 +178,22 @@ def _key(each: Observed, same: Sequence[str]) -> tuple[Any, ...]:
     return (task, each.block or each.run.data_set[1], values.get("model", ""), each.place, *values.values())
 
 
-def _mean(side: Sequence[Observed], outcome: str) -> float | None:
+def _mean(side: Sequence[Observed], outcome: str, lost: float | None) -> float | None:
     """The mean over conditions of the means over their runs."""
-    by_condition = grouped((each.run.key, each.values[outcome]) for each in side if outcome in each.values)
-    return fmean(map(fmean, by_condition.values())) if by_condition else None
+    by_condition = grouped((each.run.key, each.values.get(outcome)) for each in side).values()
+    known = [[value for value in values if value is not None] for values in by_condition]
+    means = [fmean(values) if values else lost for values in known]
+    some = [value for value in means if value is not None]
+    return fmean(some) if some else None
 
 
 def observed(runs: Sequence[RunRecord], scores: Mapping[str, Mapping[tuple[str, str], float | None]]) -> list[Observed]:
-    """What ended runs of one kind got: metrics, costs, and the scores of judges as ``JUDGE.METRIC``."""
+    """What runs of one kind got: metrics, costs, and scores of judges as ``JUDGE.METRIC``; failed ones got nothing."""
     usable = EXPERIMENTS.get(runs[0].kind).usable
     everything = []
     for run in runs:
         judged = {".".join(name): value for name, value in scores.get(run.id, {}).items() if value is not None}
-        values = {**judged, **run.metrics, **costs(run)}
+        values = {**judged, **run.metrics, **costs(run)} if run.status != "failed" else {}
         place = (run.origin,) if run.origin else ()
         everything.append(Observed(run, settings_of(run), values, place, bool(run.metrics.get(usable, 1))))
     return everything
@@ -219,7 +227,7 @@ def players(runs: Runs, everything: Sequence[Observed]) -> list[Observed]:
             place=(player.run, player.place),
         )
         for player in (() if told is None else told(runs))
-        if player.run in by_run
+        if player.run in by_run and by_run[player.run].run.status != "failed"
     ]
 
 
