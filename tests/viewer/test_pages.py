@@ -238,7 +238,7 @@ def test_runs_are_compared_by_their_prompts_and_artifacts(store: Store) -> None:
     assert page.count("<details><summary>notes") == 1
     assert '<span class="del">-same' in page
     assert '<span class="add">+&lt;b&gt;other&lt;/b&gt;' in page
-    assert "1 is equal in all." in page
+    assert "1 is identical." in page
 
 
 def test_files_are_for_saving_and_pictures_are_pictures(site: Site, recorded: Recorded) -> None:
