@@ -110,6 +110,7 @@ def selfplay_figure(curves: Mapping[str, Points], bounds: Sequence[tuple[float, 
         for bound in ends:
             axes.axhline(bound, color=colour, linewidth=0.8, linestyle=":")
     axes.plot([], [], color=GREY, linewidth=0.8, linestyle=":", label="minimum and maximum possible")
+    axes.fill_between([], [], color=GREY, alpha=0.4, linewidth=0, label="95 % interval")
     for place, (name, points) in enumerate(curves.items()):
         share, welfare, low, high = np.array([(share, mean.value, *mean.ends()) for share, mean in points]).T
         colour, marker = look(place)
@@ -147,11 +148,12 @@ def evolution_figure(panels: Mapping[str, Sequence[Sequence[Mapping[str, float]]
         if rest:
             values = np.concatenate([values, 1 - values.sum(axis=2, keepdims=True)], axis=2)
         for place, gene in enumerate([*drawn, _REST][: values.shape[2]]):
-            colour = GREY if gene == _REST else look(place)[0]
+            colour, marker = (GREY, "") if gene == _REST else look(place)
             for run, shares in zip(runs, values, strict=True):
                 line: dict[str, Any] = {"marker": ".", "markersize": 4, "markevery": [-1], "linewidth": 0.5}
                 axes.plot(shares[: len(run), place], color=colour, alpha=0.5, **line)
-            axes.plot(values[:, :, place].mean(axis=0), color=colour, linewidth=1.8, label=gene)
+            style: dict[str, Any] = {"marker": marker, "markevery": (place, 1 + length // 6), "label": gene}
+            axes.plot(values[:, :, place].mean(axis=0), color=colour, linewidth=1.8, **style)
         axes.set(ylim=(0, 1), xlabel="generation", ylabel="share of the population")
         axes.locator_params(axis="x", integer=True)
         axes.set_title(name, loc="left", fontsize=8)
