@@ -7,7 +7,9 @@ import io
 import math
 import os
 import sys
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 """Errors of writes to a full or broken disk."""
 
+TOLD_SECONDS = 30.0
+"""Seconds between lines on work that goes on."""
 _PLAIN: Mapping[str, Any] = {"highlight": False, "emoji": False, "markup": False}
 """No markup in texts: they may come from a model."""
 
@@ -75,7 +79,44 @@ def err() -> Console:
         def on_broken_pipe(self) -> None:
             discard(sys.stderr)
 
+        def status(self, status: Any, **settings: Any) -> Any:
+            return super().status(status, **settings) if self.is_terminal else Told(status)
+
     return Errors(stderr=True, **_PLAIN, soft_wrap=not sys.stderr.isatty())
+
+
+class Told:
+    """The status of long work without a terminal: its latest text, as a line every half minute."""
+
+    def __init__(self, text: str | Callable[[], str]) -> None:
+        self._text = text
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._tell, daemon=True)
+
+    def update(self, text: str) -> None:
+        """Change the text."""
+        self._text = text
+
+    def start(self) -> None:
+        """Begin to tell."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Tell no more."""
+        self._ended.set()
+        self._thread.join()
+
+    def __enter__(self) -> Told:
+        self.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.stop()
+
+    def _tell(self) -> None:
+        while not self._ended.wait(TOLD_SECONDS):
+            with suppress(OSError):  # as of a full disk
+                notify(self._text if isinstance(self._text, str) else self._text())
 
 
 def print_json(data: dict[str, Any]) -> None:

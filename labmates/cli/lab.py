@@ -57,8 +57,8 @@ class CommandLab(StudyLab):
         complain(text)
 
     def step(self, text: str) -> None:
-        """Show progress on a terminal."""
-        if self._status is None and err().is_terminal and not self.as_json:
+        """Show progress."""
+        if self._status is None and not self.as_json:
             self._status = err().status(text)
             self._status.start()
         elif self._status is not None:

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from labmates.budgets.money import show_dollars
-from labmates.cli.console import NO_ROOM, clean, err, notify, print_json
+from labmates.cli.console import NO_ROOM, TOLD_SECONDS, Told, clean, err, notify, print_json
 from labmates.errors import LabmatesError
 from labmates.records.view import run_json
 from labmates.studies.progress import MOST_RUNS, Count, Lines, polled
@@ -35,6 +35,7 @@ class Progress(Lines):
         self._store = store
         self._as_json = as_json
         self._live: Live | None = None
+        self._told: Told | None = None
         self.interrupted: list[str] = []
 
     def __enter__(self) -> Progress:
@@ -43,6 +44,9 @@ class Progress(Lines):
 
             self._live = Live(console=err(), get_renderable=self._table, refresh_per_second=4, transient=False)
             self._live.start()
+        elif not self._as_json:
+            self._told = Told(self.standing)
+            self._told.start()
         return self
 
     def __exit__(
@@ -50,6 +54,8 @@ class Progress(Lines):
     ) -> None:
         if self._live is not None:
             self._live.stop()
+        if self._told is not None:
+            self._told.stop()
 
     def notify(self, text: str) -> None:
         """Show a line to the user."""
@@ -116,7 +122,7 @@ def _seconds(count: Count) -> str:
     return f"{count.elapsed:.1f} s"
 
 
-_LIVE_SECONDS, _PLAIN_SECONDS = 1.0, 30.0
+_LIVE_SECONDS = 1.0
 
 
 @asynccontextmanager
@@ -127,7 +133,7 @@ async def following(store: Store, spec: StudySpec) -> AsyncIterator[Callable[[st
             async with polled(store, spec.name, _LIVE_SECONDS, shown.update):
                 yield notify
     else:
-        async with polled(store, spec.name, _PLAIN_SECONDS, notify):
+        async with polled(store, spec.name, TOLD_SECONDS, notify):
             yield notify
 
 

@@ -125,7 +125,11 @@ class Lines:
         if of <= MOST_RUNS:
             self._tell(f"run {run.id}: {run.standing}, {_counts(self.runs[run.id].whole)}")
         elif self._over == of or self._over % (of // MOST_RUNS) == 0:
-            self._tell(f"{self._over} of {of} runs have ended: {_counts(self._all)}")
+            self._tell(self.standing())
+
+    def standing(self) -> str:
+        """The progress of all runs as a line."""
+        return f"{self._over} of {self._total} runs have ended: {_counts(self._all)}"
 
 
 @asynccontextmanager

@@ -7,8 +7,10 @@ import errno
 import io
 import os
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from matplotlib.figure import Figure
@@ -92,6 +94,23 @@ def test_figures_and_tables_are_written_though_nobody_reads_the_output(tmp_path:
     with unread() as out, unread() as err, streams[0](out), streams[1](err), pytest.raises(BrokenPipeError):
         present([Result([table], [drawing])], values)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["points.csv", "points.svg"]
+
+
+def test_long_work_is_told_in_lines_where_there_is_no_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(console, "TOLD_SECONDS", 0.01)
+    asked = threading.Event()
+
+    def text() -> str:
+        asked.set()
+        return "3 of 4 done"
+
+    shown: Any = console.err().status("2 of 4 done")
+    with shown:
+        shown.update(text)
+        assert asked.wait(60)
+    assert "3 of 4 done\n" in capsys.readouterr().err
 
 
 @contextlib.contextmanager

@@ -99,8 +99,9 @@ def test_one_agent_may_be_better_and_few_seeds_can_not_tell() -> None:
     [one] = overall(arms([0.1], [0.7], [0.7]))
     assert one.verdict == "can't tell"
     assert verdicts([worse, one]) == [
-        "anomaly ($1, decentralised, size 3, a:b) at split 1: one agent that holds only the readings beats a team.",
-        "anomaly ($1, decentralised, size 3, a:b) at split 1: the runs can't tell whether a team beats one agent "
+        "anomaly ($1, decentralised, size 3, a:b) at split 1 (-0.30 [-0.31, -0.29]): one agent that holds only "
+        "the readings beats a team.",
+        "anomaly ($1, decentralised, size 3, a:b) at split 1 (+0.60 [one value]): the runs can't tell whether a team beats one agent "
         "that holds only the readings.",
     ]
 

@@ -242,7 +242,8 @@ def verdicts(compared: Sequence[Necessity]) -> list[str]:
     splits: dict[str, dict[str, list[str]]] = {verdict: {} for verdict in _WORDS}
     for each in compared:
         place = "{task} (${budget}, {team}, {model})".format(**each.head)
-        splits[each.verdict].setdefault(place, []).append(f"{each.head['split']:g}")
+        gain = Column("gain", form="+.2f", shows="both").cell(each.gain.row("gain"))
+        splits[each.verdict].setdefault(place, []).append(f"{each.head['split']:g} ({gain})")
     told = {
         verdict: "; ".join(f"{place} at split {', '.join(at)}" for place, at in places.items())
         for verdict, places in splits.items()
