@@ -25,7 +25,7 @@ def test_teams_and_solo_runs_are_paired(labmates: Labmates) -> None:
     told = labmates("analyze", "teamwork", "--out", "t.csv").out
     assert "This holds for new data sets of this task and this model; 3 of 3 pairs have an unreadable result" in told
     assert (labmates.folder / "t.csv").exists()
-    assert "1 have no partner" in told
+    assert "Without a partner (1)" in told
 
     [first] = [record["id"] for record in solo.records if record["seed"] == 3]
     story = labmates("show", first).out

@@ -98,7 +98,7 @@ def test_only_what_is_equal_in_all_else_is_paired(store: Store) -> None:
     mixed = [*easy, *teams(0.2)]
     found = compare(store, mixed, by=("organisation",))
     assert found.json_objects()[0]["difference_n"] == 6
-    assert found.remarks["Runs"] == ["3 have no partner: {}, {} and {}".format(*(each.id for each in easy))]
+    assert found.remarks["Runs"] == ["Without a partner (3): {}, {} and {}".format(*(each.id for each in easy))]
 
 
 def test_what_a_level_lacks_is_left_out_and_what_differs_as_well_is_named() -> None:
@@ -172,8 +172,8 @@ def test_a_level_that_lost_a_run_is_compared_where_all_have_one(store: Store) ->
     found = compare(store, runs, by=("organisation",))
     assert [row["mean"] for row in found.table("levels").rows] == [pytest.approx(0.4)] * 3
     without, others = found.remarks["Runs"]
-    assert without == f"1 lack skill, and don't count: {lost.id}"
-    assert others == f"2 have no partner: {runs[0].id} and {runs[16].id}"
+    assert without == f"Without skill, and not counted (1): {lost.id}"
+    assert others == f"Without a partner (2): {runs[0].id} and {runs[16].id}"
     assert "common to all" not in found.verdict[-1]
     headings = [column.heading for column in compare(store, runs, by=("model",)).table("compare").columns]
     assert headings[1:3] == ["first", "second"], "names of models would wrap each row"
@@ -235,8 +235,8 @@ def test_runs_that_do_not_count_are_named(store: Store) -> None:
     runs = [invalid, *others, failed]
     told = compare(store, runs, by=("organisation",)).remarks["Runs"]
     assert told == [
-        f"1 have not ended, and don't count: {failed.id}",
-        f"1 are invalid, and count as they are: {invalid.id}",
+        f"Not ended, and not counted (1): {failed.id}",
+        f"Invalid, and counted as they are (1): {invalid.id}",
     ]
 
 
@@ -308,7 +308,7 @@ def test_forks_count_only_where_they_are_asked_for(store: Store) -> None:
     everything = [*teams(0.2), *continuations("a", 0, [0.3, 0.3, 0.3])]
     whole = compare(store, everything, by=("organisation",))
     assert whole.json_objects()[0]["difference_n"] == 6
-    assert whole.remarks["Runs"] == ["6 are forks, and left out; compare them with --where origin=RUN, of a"]
+    assert whole.remarks["Runs"] == ["Forks, and left out (6): compare them with --where origin=RUN, of a"]
     of_forks = compare(store, everything, by=("budget",), where=("origin=a",))
     assert of_forks.json_objects()[0]["difference_n"] == 3
 

@@ -572,23 +572,23 @@ def _runs_told(made: Comparison, outcome: Outcome) -> Iterator[str]:
     unknown = made.lacking()
     known = {each.run.id for factor in made.factors for level in factor.levels for each in level.observed} - unknown
     groups = {
-        "have not ended, and don't count": [run for run in made.records if run.status not in ENDED],
-        f"lack {outcome.text}, and don't count": [
+        "Not ended, and not counted": [run for run in made.records if run.status not in ENDED],
+        f"Without {outcome.text}, and not counted": [
             run for run in made.records if run.id in unknown and run.status in ENDED
         ],
-        "are invalid, and count as they are": [run for run in made.records if run.invalid and run.id in used],
-        "have no partner": [run for run in made.records if run.id in known - used],
+        "Invalid, and counted as they are": [run for run in made.records if run.invalid and run.id in used],
+        "Without a partner": [run for run in made.records if run.id in known - used],
     }
     for text, some in groups.items():
         if some:
-            yield f"{len(some)} {text}: {in_words([run.id for run in some])}"
+            yield f"{text} ({len(some)}): {in_words([run.id for run in some])}"
 
 
 def _forks_told(forks: Sequence[RunRecord]) -> Iterator[str]:
     if forks:
         origins = dict.fromkeys(run.fork_point.partition("@")[0] for run in forks)
         named = in_words(list(origins))
-        yield f"{len(forks)} are forks, and left out; compare them with --where origin=RUN, of {named}"
+        yield f"Forks, and left out ({len(forks)}): compare them with --where origin=RUN, of {named}"
 
 
 def _drawing(primary: Sequence[Compared]) -> Drawing:

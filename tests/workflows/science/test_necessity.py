@@ -101,8 +101,8 @@ def test_one_agent_may_be_better_and_few_seeds_can_not_tell() -> None:
     assert verdicts([worse, one]) == [
         "anomaly ($1, decentralised, size 3, a:b) at split 1 (-0.30 [-0.31, -0.29]): one agent that holds only "
         "the readings beats a team.",
-        "anomaly ($1, decentralised, size 3, a:b) at split 1 (+0.60 [one value]): the runs can't tell whether a team beats one agent "
-        "that holds only the readings.",
+        "anomaly ($1, decentralised, size 3, a:b) at split 1 (+0.60 [one value]): the runs can't tell whether a team "
+        "beats one agent that holds only the readings.",
     ]
 
 
