@@ -33,7 +33,7 @@ from labmates.studies.processes import work_in_processes
 from labmates.studies.progress import Lines, polled
 from labmates.studies.replay import Replayed
 from labmates.studies.replay import replay as replay_run
-from labmates.studies.result import Run
+from labmates.studies.result import Run, RunList
 from labmates.studies.runs import new_runs, stopped_run
 from labmates.studies.session import Session
 from labmates.studies.settings import APPROVAL, RunSettings, approval_fault
@@ -172,7 +172,7 @@ def resume(
                 stopped = [stopped_run(database, run_id) for run_id in runs]
             else:
                 stopped = [run for run in database.runs() if run.status == "interrupted" and run.study is None]
-            ended: list[Run] = []
+            ended = RunList()
             for run in stopped:
                 chosen = RunSettings.model_validate({**run.settings, **({"allow_mixed": True} if allow_mixed else {})})
                 ended += await _execute(database, [run], chosen, progress, approve)
@@ -228,7 +228,7 @@ def study(
             run_async(lambda: work(database))
             if until and settled(database, part, spec.replicates):
                 break
-        return [Run.of(record, database) for record in database.runs(study=spec.name)]
+        return RunList(Run.of(record, database) for record in database.runs(study=spec.name))
 
 
 def plan(
@@ -365,7 +365,7 @@ def fork(
             )
             for its_own, runs in forks.enter():
                 await _execute(database, runs, its_own, progress, approve)
-            return [Run.of(record, database) for record in forks.ended()]
+            return RunList(Run.of(record, database) for record in forks.ended())
 
     run_ids = [run] if isinstance(run, str) else run
     if replicates is None:
@@ -457,7 +457,7 @@ async def _execute(
     try:
         watch, notify = (Lines(runs, _tell).watch, _tell) if progress else (None, None)
         ended = await Session(database, settings, watch=watch, notify=notify, approver=approver).execute(runs)
-        return [Run.of(record, database) for record in ended]
+        return RunList(Run.of(record, database) for record in ended)
     except asyncio.CancelledError:
         _tell("Interrupted. Everything is kept; resume with: labmates.resume()")
         raise

@@ -14,7 +14,7 @@ import labmates
 from labmates import api
 from labmates.records.bodies import Bodies
 from labmates.records.events import ScoreEvent, ToolCallEvent
-from labmates.studies.result import Run
+from labmates.studies.result import Run, RunList
 from labmates.workflows.protocol.verb import VERBS
 from tests.support.plugins import ROOT
 
@@ -90,6 +90,15 @@ def test_a_run_is_a_table_in_notebooks_without_markup_of_its_texts() -> None:
     assert "<th>&lt;i&gt;</th><td>0.5124</td>" in table
     assert "<th>j: quality</th><td>unscored</td>" in table
     assert "m:&lt;b&gt;, seed 3): &lt;script&gt;" in table
+
+
+def test_runs_are_a_table_in_notebooks_and_a_line_each_elsewhere(tmp_path: Path) -> None:
+    store = f"sqlite:///{tmp_path / 'runs.db'}"
+    runs = labmates.run("game", game="o-ring", model="scripted:random", replicates=2, store=store)
+    assert isinstance(runs, RunList)
+    cells = "<td>game</td><td>scripted:random</td><td>1</td><td>completed</td><td>cooperation "
+    assert f"<tr><td>{runs[1].id}</td>{cells}" in runs._repr_html_()
+    assert repr(runs).splitlines()[0] == f"game {runs[0].id} (scripted:random, seed 0): completed"
 
 
 def test_what_type_checkers_refuse_is_refused_with_the_allowed_words() -> None:

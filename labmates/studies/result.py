@@ -144,6 +144,28 @@ class Run(RunRecord):
         return None if make is None else make(condition_of(self), self.seed, self.events, self.bodies).text
 
 
+class RunList(list[Run]):
+    """Runs, which a notebook shows as a table."""
+
+    def __repr__(self) -> str:
+        return "\n".join(f"{run.kind} {run.id} ({run.shown_models}, seed {run.seed}): {run.standing}" for run in self)
+
+    def _repr_html_(self) -> str:
+        """A row per run with its primary outcome, for notebooks."""
+        cells = ([run.id, run.kind, run.shown_models, run.seed, run.standing, _outcome(run)] for run in self)
+        row = Markup("<tr>{}</tr>")
+        heads = Markup("").join(
+            map(Markup("<th>{}</th>").format, ("run", "kind", "models", "seed", "status", "result"))
+        )
+        rows = (row.format(Markup("").join(map(Markup("<td>{}</td>").format, each))) for each in cells)
+        return Markup("<table>{}{}</table>").format(row.format(heads), Markup("").join(rows))
+
+
+def _outcome(run: Run) -> str:
+    primary = EXPERIMENTS.get(run.kind).primary if run.kind in EXPERIMENTS else ""
+    return f"{primary.replace('_', ' ')} {run.metrics[primary]:.4g}" if primary in run.metrics else ""
+
+
 def _rows(values: Mapping[str, float | None]) -> Markup:
     row = Markup("<tr><th>{}</th><td>{}</td></tr>")
     texts = ((name, "unscored" if value is None else f"{value:.4g}") for name, value in values.items())

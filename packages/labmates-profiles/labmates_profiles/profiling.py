@@ -31,14 +31,14 @@ FIXED: Final = ("game", "model", "model_for", "rounds", "rules")
 
 
 def profile(
-    lab: Lab, models: Sequence[str], *, games: Sequence[str] = (), simulations: int = SIMULATIONS, seed: int = 0
+    lab: Lab, models: str | Sequence[str], *, games: Sequence[str] = (), simulations: int = SIMULATIONS, seed: int = 0
 ) -> list[Profile]:
     """Models' play in the behavioural games; missing simulations are played and stored.
 
     Parameters
     ----------
     models
-        As ``provider:name``.
+        One or several, as ``provider:name``.
     games
         Names; by default the six built-in games.
     simulations
@@ -57,7 +57,11 @@ def profile(
     if simulations < 1:
         raise UsageError("simulations must be at least 1")
     names = list(dict.fromkeys(games)) or own_games()
-    conditions = [_condition(lab, game, model) for model in dict.fromkeys(models) for game in names]
+    conditions = [
+        _condition(lab, game, model)
+        for model in dict.fromkeys([models] if isinstance(models, str) else models)
+        for game in names
+    ]
     runs = lab.play(conditions, simulations, seed=seed, at_once=AT_ONCE, part_of="the profile")
     return profiles(runs, lab.store.costs([run.id for run in runs]))
 
