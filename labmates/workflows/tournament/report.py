@@ -283,14 +283,13 @@ def answers(hypotheses: Table) -> list[str]:
         who = ", ".join(str(row[name]) for name in settings if len({str(each[name]) for each in hypotheses.rows}) > 1)
         what = f"{row['hypothesis'].partition(' ')[2]} in super-additive tournaments{who and f' ({who})'}"
         cell = Column("difference", form="+.3f", shows="both").cell(row)
+        p = f"p = {Column('p_holm', 'p (Holm)', P).cell(row)}".replace("= <", "<")
         if row["p_holm"] is None:
             sentences.append(f"No test of more {what}: {row['reason']}.")
         elif row["p_holm"] < _SIGNIFICANT:
-            sentences.append(f"More {what} than in both others: {cell}, p = {Column('p_holm', form=P).cell(row)}.")
+            sentences.append(f"More {what} than in both others: {cell}, {p}.")
         else:
-            sentences.append(
-                f"Can't tell whether there is more {what}: {cell}, p = {Column('p_holm', form=P).cell(row)}."
-            )
+            sentences.append(f"Can't tell whether there is more {what}: {cell}, {p}.")
     return sentences
 
 

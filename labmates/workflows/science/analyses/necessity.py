@@ -242,7 +242,7 @@ def verdicts(compared: Sequence[Necessity]) -> list[str]:
     splits: dict[str, dict[str, list[str]]] = {verdict: {} for verdict in _WORDS}
     for each in compared:
         place = "{task} (${budget}, {team}, {model})".format(**each.head)
-        gain = Column("gain", form="+.2f", shows="both").cell(each.gain.row("gain"))
+        gain = Column("gain", "team − restricted", "+.2f", "both").cell(each.gain.row("gain"))
         splits[each.verdict].setdefault(place, []).append(f"{each.head['split']:g} ({gain})")
     told = {
         verdict: "; ".join(f"{place} at split {', '.join(at)}" for place, at in places.items())
