@@ -91,6 +91,7 @@ class Book:
         self._names, self._all = _Names(stated), _Names([*stated, *others])
         self._columns = words_of(" ".join(others))
         self._by_name: list[dict[str, Cell]] | None = None
+        self._known_groups: dict[frozenset[str], bool] = {}
         self._known_labels: dict[frozenset[str], frozenset[str]] = {}
 
     def judge(self, asked: Asked) -> Claim:
@@ -106,7 +107,7 @@ class Book:
         if not any(abs(cell.number.value - claim.value) <= NEAR * claim.value for cell in direct):
             cells = direct or cells  # what is named by the code alone may be that of a sibling
         for cell in cells:
-            if _has_sign(cell, asked) and agree(claim, cell.number):
+            if _has_sign(cell, asked) and is_like(cell, asked) and agree(claim, cell.number):
                 return Claim(asked.finding, asked.text, "computed", cell.line)
         told = [cell for cell in cells if not cell.is_size and self._is_named(cell, asked)]
         if not asked.is_count and (
@@ -135,17 +136,28 @@ class Book:
     def _is_about(self, cell: Cell, asked: Asked) -> bool:
         """Whether a cell may hold the value of a claim: its subject and no other statistic than its own."""
         if cell.is_size:
-            return asked.is_count and not asked.names and same_word(cell.near, asked.own | asked.kin)
+            if not asked.is_count or asked.names or same_word(cell.near, asked.rivals - asked.own - asked.kin):
+                return False
+            return same_word(cell.near, asked.own | asked.kin)
         own, near = asked.words | words_of(asked.finding), cell.near & _OTHER
         other = near if same_word(cell.near, asked.own) else near | cell.label & _OTHER
-        if any(not alike(frozenset({w}), own) for w in other - (_COUNTED | _FITTED if asked.is_count else NOTHING)):
+        fine = (NOTHING if asked.is_listed else _COUNTED) | _FITTED if asked.is_count else NOTHING
+        if any(not alike(frozenset({w}), own) for w in other - fine):
+            return False
+        if asked.is_count and asked.is_listed and (cell.near | cell.label) & self._columns - own:
             return False
         if asked.is_part:
             return self._is_part(cell, asked)
         if not asked.names:
             is_of_name = asked.rivals and self.mentioned(cell.near or cell.caption)
             return not is_of_name and self._is_named(cell, asked)
+        here = cell.near | cell.label | cell.caption
         if not self._names_exactly(cell, asked.names) or _is_of_sibling(cell.near | cell.label, asked):
+            return False
+        is_of_field = alike(cell.near | cell.label, asked.field)
+        if not is_of_field and alike(cell.near, asked.others_terms):
+            return False
+        if not is_of_field and asked.terms and asked.siblings and not alike(here, asked.terms):
             return False
         return len(asked.names) > 1 or self._is_named(cell, asked) or cell.number.half > 0
 
@@ -171,7 +183,7 @@ class Book:
     def _is_part(self, cell: Cell, asked: Asked) -> bool:
         """Whether a cell is about a group without a name: under a label of its members, or in a list of this name."""
         beside = next(filter(None, map(self.mentioned, cell.around)), NOTHING)
-        if beside and not self.are_members(beside, asked.names):
+        if not (self.are_members(beside, asked.names) if beside else self._is_told(asked.names)):
             return False
         if self._names_exactly(cell, asked.names):
             return self._is_named(cell, asked)
@@ -192,6 +204,13 @@ class Book:
 
     def _holds(self, line: Line, names: frozenset[str]) -> bool:
         return self.are_members(self.mentioned(line.words - line.told), names)
+
+    def _is_told(self, names: frozenset[str]) -> bool:
+        """Whether a line holds the members of a group."""
+        if names not in self._known_groups:
+            lines = (line for line in self._printed.lines if not line.words & _SPREAD)
+            self._known_groups[names] = any(self._holds(line, names) for line in lines)
+        return self._known_groups[names]
 
     def are_members(self, mentioned: frozenset[str], names: frozenset[str]) -> bool:
         """Whether a text mentions the members of a group, and not many others."""
@@ -224,7 +243,7 @@ class Book:
         if not alike(cell.code, asked.own) or same_word(here, asked.rivals):
             return False
         if asked.is_listed:
-            return cell.number.digits > 1
+            return cell.number.digits > 1 and (not asked.is_count or cell.near <= cell.label)
         return asked.is_count or alike(here, asked.words)
 
     def _telling(self, asked: Asked) -> str | None:
@@ -241,20 +260,20 @@ class Book:
 
     def _listing(self, asked: Asked) -> str | None:
         """A line that lists a name, but not most of all names, under a word of the finding."""
-        most = MOST_LISTED * len(self._names.parts)
+        most, most_of_all = MOST_LISTED * len(self._names.parts), MOST_LISTED * len(self._all.parts)
         for line in self._printed.lines:
             for inside, led in line.parts:
                 mentioned = self.mentioned(inside - line.told)
                 if not asked.names <= mentioned or len(mentioned) > most or (inside | led) & _SPREAD:
                     continue
+                if len(self._all.mentioned(inside)) > most_of_all:
+                    continue
                 beside = led | inside | (line.above - line.words)
                 if _is_of_sibling(led, asked) or _is_other_way(line.text, asked):
                     continue
-                if (line.decimals <= MOST_BESIDE or len(line.parts) > 1) and (
+                if (line.decimals <= MOST_BESIDE or not {*"[({;"}.isdisjoint(line.text)) and (
                     same_word(beside, asked.own) or (not line.decimals and alike(beside, asked.own))
                 ):
-                    return line.text
-                if not line.decimals and alike(line.code, asked.own) and not same_word(beside, asked.rivals):
                     return line.text
         return None
 
@@ -267,10 +286,11 @@ class Book:
                 if _is_other_way(cell.line, asked):
                     continue
                 here = cell.near | cell.label | cell.caption
-                is_test = cell.near & _TESTED and here & asked.words
-                if alike(here, wanted) or is_test or len((cell.near | cell.label) & asked.words) > 1:
+                is_test = cell.near & _TESTED and not cell.near & _SPREAD and here & asked.words - _ESTIMATE
+                if alike(here, wanted) or is_test or len((cell.near | cell.label) & asked.words - _ESTIMATE) > 1:
                     return cell.line
-                if cell.number.half and alike(cell.code, wanted) and not same_word(here, asked.rivals):
+                is_whole = len(series.keys() & self._names.parts.keys()) >= CLEAN * len(self._names.parts)
+                if is_whole and cell.number.half and alike(cell.code, wanted) and not same_word(here, asked.rivals):
                     return cell.line
         return None
 
@@ -346,7 +366,7 @@ class _Names:
     def meaning(self, word: str) -> frozenset[str]:
         """The name that a word stands for, if it is one."""
         if word not in self._meant:
-            same = [name for name, parts in self.parts.items() if word in parts]
+            same = [name for name, parts in self.parts.items() if word in parts and (len(word) > 1 or len(parts) == 1)]
             if not same and len(word) >= PREFIX and word.isalpha():
                 same = [n for n, parts in self.parts.items() if any(part.startswith(word) for part in parts)]
             self._meant[word] = frozenset(same if len(same) == 1 else ())
@@ -409,7 +429,7 @@ def stated_number(value: float, *, is_count: bool) -> Number:
 
 def is_like(cell: Cell, asked: Asked) -> bool:
     """Whether a cell may count what a claim counts: decimals count nothing."""
-    return not asked.is_count or not cell.number.half
+    return not asked.is_count or cell.number.value.is_integer()
 
 
 def _ratio(claim: Number, cell: Cell) -> float:

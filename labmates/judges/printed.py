@@ -26,6 +26,7 @@ SHORT: Final = 3
 """Most letters of a word that tells nothing of what a text of the code is about."""
 MOST_DEEP: Final = 4
 """Most brackets around a number that are read."""
+_FRAME = re.compile(r'\s*File "[^"]+", line \d+')
 _WRAPPED = re.compile(r"\b(?:np\.)?\w+\((['\"]?[-+.\w]*['\"]?)\)")
 _TOKEN = re.compile(
     r"(?P<number>(?<![\w.])[-−+]?(?!0\d)(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?(?:[eE][-+]?\d{1,3})?(?![\w])(?:\s?%)?)"
@@ -41,6 +42,8 @@ _NAMES = re.compile(r"(?:^|:)\s*(\w+(?:,\s*\w+){2,})$")
 _BREAK = re.compile(r"(?<=[\[{])\n[ \t]*(?=[\[{\"'\d-])|(?<=,)\n[ \t]+(?=[\[{\"'])|\n[ \t]*(?=[\]}])")
 _INNER = re.compile(r"[^\[\](){}]*")
 _KEY = re.compile(r"['\"]([^'\"]+)['\"]\s*:")
+_PAIR = re.compile(r"['\"]([^'\"]+)['\"]\s*:\s*['\"]([^'\"]+)['\"]")
+_TRIED = re.compile(r"(?:^|;)\s*(\w+)[ =]+(\d+)\b([^;\d]*?)([-+]?\d+(?:\.\d+)?)(?=\s|;|$)")
 _QUOTED = re.compile(r"['\"]([^'\"]+)['\"]")
 _NUMBER = re.compile(r"(?<!\w)[-+]?\d[\d.eE+-]*")
 _DESCRIBED: Final = {"count", "mean", "std", "min", "25", "50", "75", "max"}
@@ -193,6 +196,7 @@ class _Reader:
         self._code = [line for line in code.split("\n") if line.strip()]
         self._words = [words_of(line) for line in self._code]
         self._named = frozenset(word for words in self._words for word in words)
+        self._windows: dict[frozenset[str], frozenset[str]] = {}
         self._aliases: dict[str, set[str]] = {}
         for name, key, value in _ASSIGNED.findall(code):
             if name not in _DATA:
@@ -205,6 +209,8 @@ class _Reader:
         lines = text.split("\n")
         for at, line in enumerate(lines):
             shown = _WRAPPED.sub(r"\1", line[:MOST_LINE])
+            if _FRAME.match(shown):
+                continue
             if not shown.strip():
                 self._header, self._caption, self._last = [], frozenset(), frozenset()
                 continue
@@ -259,7 +265,7 @@ class _Reader:
                 cell,
                 label=label,
                 caption=cell.caption | self._put_into(cell.near | label),
-                code=code | self._meant(cell.near | label),
+                code=(self._window(cell.near) or code) | self._meant(cell.near | label),
             )
             for cell in self._cells(text, tokens)
         ]
@@ -269,7 +275,18 @@ class _Reader:
         if self._is_partly_raw and self._header:
             cells = []  # each row is a record of the data
         meant = code | self._meant(own | above)
-        return Line(own, above, meant, text.strip()[:200], decimals, parts=tuple(_parts(tokens))), cells
+        row = self._row(text)
+        parts = tuple(row or _parts(text, tokens))
+        return Line(own, self._caption if row else above, meant, text.strip()[:200], decimals, parts=parts), cells
+
+    def _row(self, text: str) -> list[tuple[frozenset[str], frozenset[str]]]:
+        """The fields of a row of a table, each with the words that name its column, and first the row's label."""
+        fields, header = text.split(), [words_of(name) for _, name in self._header]
+        label = len(fields) - len(header)
+        if not self._is_spaced or len(header) < 2 or not 0 <= label <= SHORT:
+            return []
+        named = zip([" ".join(fields[:label]), *fields[label:]], [NOTHING.union(*header), *header], strict=True)
+        return [(words_of(field), names) for field, names in named]
 
     def _cells(self, text: str, tokens: Sequence[re.Match[str]]) -> Iterator[Cell]:
         header = words_of(" ".join(name for _, name in self._header))
@@ -304,8 +321,7 @@ class _Reader:
             elif kind == "close":
                 if stack:
                     led, size = stack.pop()
-                    records.pop()
-                    if size > 1 or pending:
+                    if records.pop() is None and (size > 1 or pending):
                         around = led or frozenset().union(*(words for words, _ in stack))
                         yield _cell(str(size + bool(pending)), around, caption | header, text, is_size=True)
                 pending = []
@@ -322,6 +338,8 @@ class _Reader:
                 name = self.order[-listed] if listed else ""
                 listed -= bool(listed)
                 after = _following(tokens[at + 1 :])
+                if pending[-1:] == ["of"] and {*after} - _IDLE:
+                    pending = []  # 156 surveys of 16 sites
                 beside = [] if {*pending} - _IDLE or column or stack or led else after
                 near = words_of(" ".join([*pending, column, name, *beside])).union(
                     led, *(words for words, _ in stack), records[-1] or () if records else ()
@@ -352,6 +370,8 @@ class _Reader:
 
     def _window(self, words: frozenset[str]) -> frozenset[str]:
         """The words of the lines of code that name a word of a printed line, and of a comment above them."""
+        if words in self._windows:
+            return self._windows[words]
         rare = {word for word in words & self._named if len(word) > 1 and not word.isdigit()}
         found = set[str]()
         for at, of_line in enumerate(self._words):
@@ -359,11 +379,12 @@ class _Reader:
                 found |= of_line
                 if at and self._code[at - 1].lstrip().startswith("#"):
                     found |= self._words[at - 1]
-        return frozenset(found) | self._meant(frozenset(found))
+        self._windows[words] = frozenset(found) | self._meant(frozenset(found))
+        return self._windows[words]
 
 
 def _keys(text: str, tokens: Sequence[re.Match[str]]) -> dict[int, bool]:
-    """The places of numbers that stand for something with a value (``{2: 41.0, 3: 39.5}``).
+    """The places of numbers that stand for something with a value (``{2: 41.0, 3: 39.5}``, ``k 2 bic 41; k 3 bic 39``).
 
     A value that is the smallest or largest of three or more selects its key.
     """
@@ -372,8 +393,15 @@ def _keys(text: str, tokens: Sequence[re.Match[str]]) -> dict[int, bool]:
         for one, two in pairwise(tokens)
         if one.lastgroup == two.lastgroup == "number" and text[one.end() : two.start()].strip() == ":"
     ]
-    values = [value for _, value in pairs]
-    return {place: value in (min(values), max(values)) for place, value in pairs} if len(pairs) > 2 else {}
+    sweeps: dict[tuple[str, str], list[tuple[int, float]]] = {("", ""): pairs}
+    for match in _TRIED.finditer(text):
+        sweeps.setdefault((match[1], match[3]), []).append((match.start(2), float(match[4])))
+    return {
+        place: value in (min(values), max(values))
+        for sweep in sweeps.values()
+        if len(values := [value for _, value in sweep]) > 2
+        for place, value in sweep
+    }
 
 
 class _Around:
@@ -407,12 +435,24 @@ class _Around:
         return (*(self._words[begin] for begin in reversed(inner)), self._whole)
 
 
-def _parts(tokens: Sequence[re.Match[str]]) -> Iterator[tuple[frozenset[str], frozenset[str]]]:
-    """The words in each bracket with those that name it, and the words outside of brackets up to each semicolon."""
+def _parts(text: str, tokens: Sequence[re.Match[str]]) -> Iterator[tuple[frozenset[str], frozenset[str]]]:
+    """The words in each bracket with those that name it, and the words outside of brackets up to each semicolon.
+
+    A text under a key of its own is named by that key too, and not by the others of its bracket.
+    """
     stack: list[tuple[list[str], list[str]]] = [([], [])]
     pending: list[str] = []
+    pairs, end = _PAIR.finditer(text), 0
+    pair = next(pairs, None)
     for match in tokens:
-        if match.lastgroup == "word":
+        while pair and pair.end() <= match.start():
+            pair = next(pairs, None)
+        if pair and pair.start() <= match.start():
+            if pair.end() > end:
+                end = pair.end()
+                yield words_of(pair[2]), words_of(" ".join([pair[1], *stack[-1][1]]))
+            pending = []
+        elif match.lastgroup == "word":
             pending.append(match[0])
             stack[-1][0].append(match[0])
         elif match.lastgroup == "open":

@@ -9,9 +9,9 @@ Source: the papers rate the quality of a text by its words; this audit is our ow
   of three letters or more, or a variable to which the code assigns something of that name; a statistic by a word of
   the finding's name or description. A column or line that names another statistic (an error, a p-value, a count) names
   another one. A number beside a group, or in brackets with one, belongs to that group.
-- A name is computed if the brackets or the part of a line that hold it name its finding, or if printed values select
-  it: those of the finding's names are the largest or smallest of their statistic. A yes or no needs a test that says
-  so.
+- A name is computed if the brackets, the column or the part of a line that hold it name its finding, or if printed
+  values select it: those of the finding's names are the largest or smallest of their statistic. A yes or no needs a
+  test that says so.
 - Values agree when rounded to the digits of the coarser one; whole numbers of counts agree exactly. The mean of two
   values printed for the same subject and statistic counts as printed, as does the number of entries of a list.
 - A claim is *contradicted* if its subject and statistic were printed with other values and never with this one.

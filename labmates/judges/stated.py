@@ -20,6 +20,8 @@ _COMMON: Final = words_of(
     "all one between over above below than other only whether given most least more less number distinct "
     "matters matter column columns name names first last whole entry"
 )
+TERMS: Final = words_of("treatment treated interaction")
+"""Words for terms of a model that stand beside the name of a variable."""
 _RISING: Final = ("increas", "gain", "ris", "grow", "high", "larg", "rich", "most", "best", "above")
 _FALLING: Final = ("decreas", "declin", "los", "fall", "low", "small", "poor", "least", "worst", "below", "slow")
 
@@ -39,6 +41,8 @@ class Asked:
     field, siblings
         The words of the finding's name that others lack, and those of others whose names share half of their words with
         it: "rainfed" and "irrigated" of "effect_rainfed" and "effect_irrigated".
+    terms, others_terms
+        The words for terms of a model in the description of its finding, and in those of its siblings alone.
     given
         The numbers in the finding's description, which are no values of it.
     value
@@ -62,6 +66,8 @@ class Asked:
     rivals: frozenset[str] = frozenset()
     field: frozenset[str] = frozenset()
     siblings: frozenset[str] = frozenset()
+    terms: frozenset[str] = frozenset()
+    others_terms: frozenset[str] = frozenset()
     given: frozenset[float] = frozenset()
     value: float | None = None
     is_count: bool = False
@@ -98,12 +104,14 @@ def claims_of(findings: BaseModel) -> list[Asked]:
 def _claims(findings: BaseModel) -> Iterator[Asked]:
     model = type(findings)
     by_field = {name: words_of(name) - _COMMON - {"n"} for name in model.model_fields}
+    told = {name: words_of(f.description or "") - _COMMON for name, f in model.model_fields.items()}
     for name in model.model_fields:
         value = getattr(findings, name)
         if value is None:
             continue
         others = frozenset().union(*(words for other, words in by_field.items() if other != name))
         own = frozenset(word for word in by_field[name] if not _is_begun(word, others)) or by_field[name]
+        near = [o for o, w in by_field.items() if o != name and 2 * len(w & by_field[name]) >= len(w)]
         base = Asked(
             name,
             words=by_field[name] | (words_of(model.model_fields[name].description or "") - _COMMON),
@@ -112,9 +120,10 @@ def _claims(findings: BaseModel) -> Iterator[Asked]:
             given=frozenset(number.value for number in read_numbers(model.model_fields[name].description or "")),
             rivals=others - by_field[name],
             field=own,
-            siblings=frozenset().union(
-                *(w - by_field[name] for w in by_field.values() if 2 * len(w & by_field[name]) >= len(w))
-            ),
+            siblings=frozenset().union(*(by_field[other] - by_field[name] for other in near)),
+            terms=told[name] & TERMS,
+            others_terms=frozenset().union(*(told[other] for other in near)) & TERMS - told[name],
+            is_count=(model.model_fields[name].description or "").startswith("number of "),
             is_listed=isinstance(value, list),
             fellows=frozenset(names_in(value)),
             direction=_direction(words_of(name)) or _direction(words_of(model.model_fields[name].description or "")),
@@ -159,7 +168,7 @@ def _of_entry(base: Asked, entry: Any) -> Iterator[Asked]:
     elif isinstance(entry, str):
         yield replace(base, text=entry, names=frozenset({entry}))
     elif isinstance(entry, int | float):
-        yield replace(base, text=f"{entry:g}", value=float(entry), is_count=isinstance(entry, int))
+        yield replace(base, text=f"{entry:g}", value=float(entry), is_count=base.is_count or isinstance(entry, int))
 
 
 def _of_record(base: Asked, entry: BaseModel) -> Iterator[Asked]:

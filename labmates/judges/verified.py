@@ -46,7 +46,7 @@ class VerifiedJudge:
     """
 
     name = "verified"
-    version = "6"
+    version = "7"
     metrics = ("accuracy", SKILL, provenance.METRIC)
     prompts = MappingProxyType({"system": SYSTEM, "question": QUESTION.template})
 

@@ -42,7 +42,23 @@ def of_others(findings: BaseModel, names: Sequence[str], random: Random) -> Base
     return _valid(findings, moved)
 
 
-ATTACKS: Mapping[str, Attack] = {"invented": invented, "of others": of_others}
+def exchanged(findings: BaseModel, names: Sequence[str], random: Random) -> BaseModel:
+    """Each value is that of another finding of its kind, such as the declining species for the increasing ones."""
+    stated = findings.model_dump(exclude_none=True)
+    kinds: dict[tuple[object, ...], list[str]] = {}
+    for name, value in stated.items():
+        [first, *_] = value if isinstance(value, list) and value else [None]
+        is_share = isinstance(value, float) and 0 <= value <= 1
+        fields = first if isinstance(first, dict) else ()
+        kinds.setdefault((type(value), is_share, type(first), *fields), []).append(name)
+    moved = dict[str, Any]()
+    for alike in kinds.values():
+        by = random.randrange(1, max(len(alike), 2))
+        moved |= {name: stated[alike[(at + by) % len(alike)]] for at, name in enumerate(alike)}
+    return _valid(findings, moved)
+
+
+ATTACKS: Mapping[str, Attack] = {"invented": invented, "of others": of_others, "exchanged": exchanged}
 
 
 def gain(report: Report, honest: BaseModel, attacked: BaseModel) -> float:

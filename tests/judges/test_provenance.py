@@ -270,6 +270,12 @@ ROWS = "       survey  species  count  site  ratio\n 12  40  Ardea minor  77.0  
         (ROWS, {"shift_surveys": [77]}, "not found"),
         ("declining " + ", ".join(SPECIES), {"declining_species": ["Ardea minor"]}, "not found"),
         ("declining " + ", ".join(SPECIES[:2]), {"declining_species": ["Ardea minor"]}, "computed"),
+        ('{"declining_species": ["Ardea minor", "Bufo calidus"]}', {"n_species": 2}, "not found"),
+        ('{"forecast": [{"species": "Ardea minor", "abundance": 4.5}]}', {"n_species": 2}, "not found"),
+        ("shifts at survey [67, 85], n = 408", {"shift_surveys": [67, 85]}, "computed"),
+        ("shifts at survey [67, 85], n = 408", {"shift_surveys": [408]}, "not found"),
+        ("156 surveys of 16 sites", {"shift_surveys": [16]}, "not found"),
+        ('Traceback\n  File "<cell 1>", line 55, in shift_surveys', {"shift_surveys": [55]}, "not found"),
         ("declining Ardea minor dtype object", {"declining_species": ["Ardea minor"]}, "not found"),
     ],
 )
@@ -284,6 +290,8 @@ def test_a_name_is_computed_if_printed_under_its_finding_or_selected_by_values(
     [
         ("BIC by subtypes {2: 410.1, 3: 400.4, 4: 405.8}", 3, "computed"),
         ("BIC by subtypes {2: 410.1, 3: 400.4, 4: 405.8}", 4, "not found"),
+        ("subtypes 2 bic 410.1; subtypes 3 bic 400.4; subtypes 4 bic 405.8", 3, "computed"),
+        ("subtypes 2 bic 410.1; subtypes 3 bic 400.4; subtypes 4 bic 405.8", 4, "not found"),
         ("subtypes 4", 4, "computed"),
     ],
 )
@@ -315,6 +323,38 @@ def test_a_yes_or_no_is_computed_if_a_printed_test_says_so(output: str, stated: 
     report = Report("A paper.", task, data.truth, trail=trail, columns=data.columns)
     [claim] = audit(report, task.findings.model_validate({"sowing_matters": stated})).claims
     assert claim.status == status
+
+
+@pytest.mark.parametrize(("finding", "stated"), [("worst_block", "Tamm"), ("careless_observer", "B5")])
+def test_a_name_in_a_row_of_a_table_is_named_by_its_column(finding: str, stated: str) -> None:
+    row = "    plot  block  observer  ratio\n31  P032     B5      Tamm    2.1"
+    names = {"worst_block": "B5", "careless_observer": "Tamm", "wrong_plots": ["P032"]}
+    assert mulch(row, **names) == ["computed"] * 3
+    assert "not found" in mulch(row, **names | {finding: stated})
+
+
+def test_a_count_of_a_table_of_ones_own_has_no_decimals() -> None:
+    assert mulch("repeated rows [3]", repeated_rows=3.0) == ["computed"]
+    assert mulch("repeated rows [2.05]", repeated_rows=2.05) == ["not found"]
+
+
+def mulch(output: str, **stated: object) -> list[str]:
+    return [claim.status for claim in audited("mulch", output, "", "A paper.", **stated).claims]
+
+
+def test_a_number_of_a_group_needs_the_group() -> None:
+    group = {"share": 0.297, "high": ["EL356", "LX358"], "low": ["EL850"]}
+    output = "subtype high EL356 LX358, low EL850\nshares [0.235 0.297]"
+    assert audited("biomarker", output, subtypes=[group]).value == 1
+    assert audited("biomarker", output, subtypes=[group | {"high": ["CC627", "MS663"], "low": ["LX341"]}]).value == 0
+
+
+def test_terms_of_a_model_beside_a_name_are_those_of_their_finding() -> None:
+    output = "est {'CC415': 0.85, 'act:EL291': 1.93}"
+    main, term = {"marker": "CC415", "size": 0.85}, {"marker": "EL291", "size": 1.93}
+    right = audited("biomarker", output, prognostic_markers=[main], predictive_markers=[term])
+    wrong = audited("biomarker", output, prognostic_markers=[term], predictive_markers=[main])
+    assert (right.value, wrong.value) == (1, 0)
 
 
 def test_a_transposed_description_of_the_data_computes_nothing() -> None:
