@@ -5,7 +5,9 @@
 
 In each run every line about the budget in a prompt must be what the charges before its call add up to, and every
 purchase must have its effect: a plan, a bid or a request is followed by work, talk follows work, work runs a tool or
-reports, and an author writes. Beside that stands what is left of the pools of runs that ended as exhausted.
+reports, and an author writes. Beside that stands what is left of the pools of runs that ended as exhausted: in all,
+without what the last reply could have written, which is what estimates and shares leave, and in how many it is at most
+5 % of the pool or the price of a usual reply.
 """
 
 from __future__ import annotations
@@ -131,7 +133,7 @@ async def sweep(organisation: str, model: str, task: str, amounts: list[int]) ->
     """Check the runs of an organisation with pools of these sizes; returns the number of faults."""
     backend = Remembering(choose_backend("unsafe-local", trusted_code=True).backend)
     lines = bought = faults = papers = 0
-    left: list[float] = []
+    left, unclaimed, close = list[float](), list[float](), 0
     with tempfile.TemporaryDirectory() as folder:
         for amount in amounts:
             condition = ScienceCondition(
@@ -148,9 +150,18 @@ async def sweep(organisation: str, model: str, task: str, amounts: list[int]) ->
                 faults += 1
                 print(f"  ${amount / 1e6:.4f}  {fault}")
             if one.exhausted:
-                left.append((amount - one.spent) / amount)
+                calls = [event for event in recorder.events if isinstance(event, LLMCallEvent)]
+                price, rest = condition.prices.of(model), amount - one.spent
+                usual = statistics.median(price.cost(call.input_tokens, call.output_tokens) for call in calls)
+                unwritten = price.cost(0, (calls[-1].output_limit or 0) - calls[-1].output_tokens)
+                left.append(rest / amount)
+                unclaimed.append((rest - unwritten) / amount)
+                close += rest <= max(0.05 * amount, usual)
     await backend.close()
-    shown = f"{statistics.median(left):.0%}, at most {max(left):.0%}" if left else "–"
+    shown = "–"
+    if left:
+        of_estimates = f"{statistics.median(unclaimed):.1%}, at most {max(unclaimed):.1%}"
+        shown = f"{statistics.median(left):.0%}, at most {max(left):.0%}; {of_estimates}; {close}"
     print(f"{organisation:14}{papers:3}/{len(amounts)}{lines:7}{bought:7}{faults:7}{len(left):6}   {shown}", flush=True)
     return faults
 
@@ -164,7 +175,7 @@ def main() -> None:
     parser.add_argument("--pools", type=int, default=20)
     asked = parser.parse_args()
     amounts = pools(asked.pools, LEAST_POOL)
-    print(f"{'':14}papers  lines  calls faults  exhausted: median left")
+    print(f"{'':14}papers  lines  calls faults  exhausted: median left; unclaimed; close")
     sys.exit(
         min(
             1,

@@ -28,6 +28,7 @@ from labmates.workflows.science.lab.state import LabState, Phase, TeamState, Wor
 from labmates.workflows.science.steps import member as member
 from labmates.workflows.science.steps.base import LabStep, Update
 from labmates.workflows.science.steps.running import StepRun, here, phase_members, with_answer
+from labmates.workflows.science.steps.write import cost_to_write
 
 TeamGraph = CompiledStateGraph[TeamState, LabContext, TeamState, LabState]
 
@@ -71,9 +72,9 @@ async def in_phase(kind: LabStep, state: TeamState, runtime: Runtime[LabContext]
     """Take a step that begins its phase if it is the first, and ends it if it is the last: nodes for that cost more."""
     caller = runtime.context.caller
     caller.share_reports()
-    if not state["agenda"][0]["started"]:
-        state = cast(TeamState, {**state, **await begin(state, runtime)})
-    update = await kind.take(StepRun(kind, state, runtime.context))
+    begun = {} if state["agenda"][0]["started"] else await begin(state, runtime)
+    state = cast(TeamState, {**state, **begun})
+    update = {**begun, **await kind.take(StepRun(kind, state, runtime.context))}
     caller.share_reports()
     if update.get("over") or update["agenda"][0]["steps"]:
         return update
@@ -110,7 +111,12 @@ async def begin(state: TeamState, runtime: Runtime[LabContext]) -> Update:
     ctx.recorder.once(PhaseEvent(**where, status="started", number=phase["number"], reason=phase["reason"]))
     warm_up(ctx.sandboxes, ctx.condition, team)
     begun: Phase = {**phase, "started": True, "members": phase_members(ctx, state, {})}
-    return {"agenda": [begun, *state["agenda"][1:]]}
+    update: Update = {"agenda": [begun, *state["agenda"][1:]]}
+    # What earlier teams wrote is known, and reports have a length; an author's own conversation has any.
+    if state["artifacts"] and team.memory == "step":
+        lab = cast(LabState, {**state, **update})
+        update["likely"] = state["likely"] | {team.name: cost_to_write(ctx, lab, team, reports=len(ctx.workers(lab)))}
+    return update
 
 
 def end(state: TeamState, agenda: Sequence[Phase], ctx: LabContext) -> Update:

@@ -12,12 +12,21 @@ about nothing, so half of it is left for the work.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from langchain_core.messages import BaseMessage
 
 from labmates.agents.organisation_parts import Team
 from labmates.agents.steps import find_step
+from labmates.budgets.ledger import LEAST_OUTPUT_TOKENS
+from labmates.budgets.tokens import estimate_messages
 from labmates.workflows.science.lab.condition import ScienceCondition
 from labmates.workflows.science.lab.state import Phase, first_state
+
+_BARE = 4
+"""Of what an artifact reads, an order without material is about this fraction."""
 
 
 def likely_cost(condition: ScienceCondition, team: Team) -> int:
@@ -25,12 +34,32 @@ def likely_cost(condition: ScienceCondition, team: Team) -> int:
     return condition.prices.of(condition.model_of(team.lead.id)).cost(team.tokens.input, team.tokens.output)
 
 
+def likely_output(team: Team, messages: Sequence[BaseMessage], tools: Sequence[dict[str, Any]]) -> int:
+    """The expected length of a team's artifact in tokens: the less its author reads, the less there is to write."""
+    whole = team.tokens.input
+    return team.tokens.output * min(whole, estimate_messages(messages, tools)) // whole if whole else team.tokens.output
+
+
 def share_of(condition: ScienceCondition, team: Team) -> int:
-    """The reserve for an artifact of a team, in micro-dollars; by default at most half of the pool is set aside."""
-    likely = [likely_cost(condition, one) for one in _writers(condition, first_state(condition.crew)["agenda"])]
-    whole = sum(likely)
+    """The reserve for an artifact of a team, in micro-dollars; by default at most half of the pool is set aside.
+
+    That pays an order without material and the shortest paper before any other artifact.
+    """
+    teams, author = condition.crew.teams, condition.crew.author
+    writers = Counter(one.name for one in _writers(condition, first_state(condition.crew)["agenda"]))
+    likely = {name: likely_cost(condition, teams[name]) for name in writers}
+    whole = sum(likely[name] * number for name, number in writers.items())
     most = min(whole, condition.pool // 2) if condition.reserve is None else condition.reserve
-    return most * likely_cost(condition, team) // whole if whole else most // len(likely)
+    if not whole:
+        return most // writers.total()
+    papers, share = writers[author], most * likely[author] // whole
+    if condition.reserve is None:
+        bare = teams[author].tokens.input // _BARE
+        least = condition.prices.of(condition.model_of(teams[author].lead.id)).cost(bare, LEAST_OUTPUT_TOKENS)
+        share = max(share, min(most // papers, least))
+    if team.name == author:
+        return share
+    return (most - papers * share) * likely[team.name] // (whole - papers * likely[author])
 
 
 def set_aside(condition: ScienceCondition, phases: Sequence[Phase], likely: Mapping[str, int] | None = None) -> int:

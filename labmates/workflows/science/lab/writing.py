@@ -29,6 +29,7 @@ from labmates.workflows.calls.remarks import fault_text, kept_text, remark_on, s
 from labmates.workflows.science.lab.briefs import status_text
 from labmates.workflows.science.lab.context import LabContext
 from labmates.workflows.science.lab.findings import findings_json, keep_findings, paper_faults, statement
+from labmates.workflows.science.lab.reserve import likely_output
 from labmates.workflows.science.lab.state import LabState, Phase
 
 MOST_READS = 6
@@ -73,10 +74,11 @@ class Author:
         length is enough.
         """
         ctx, team = self._ctx, self.team
-        wanted = team.tokens.output if ctx.sets_aside else 0
+        wanted: int | None = None if ctx.sets_aside else 0
         messages: list[BaseMessage] = []
         speaker = ctx.speaker(team, self._seat)
         for messages in orders:
+            wanted = likely_output(team, messages, ctx.tools) if wanted is None else wanted
             most = ctx.caller.most_output(speaker, messages, self._purse.left, self._ctx.tools)
             if most >= min(max(wanted, LEAST_OUTPUT_TOKENS), ctx.caller.whole_output(speaker)):
                 break

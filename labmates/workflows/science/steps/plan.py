@@ -45,7 +45,8 @@ class Plan(LabStep):
         lines = "\n".join(f"{seat.id}: …" for seat in workers)
         form = render("plan_form", lines=lines) if len(team.members) > 1 else ""
         text, tasks, calls = "", dict[str, str](), list[BaseMessage]()
-        writes, exhausted = [name for name in run.phase["steps"] if find_step(name).does == "write"], False
+        writes = [name for name in run.phase["steps"] if find_step(name).does == "write"]
+        exhausted = idle = False
 
         def read(reply: Reply, last: bool) -> tuple[str, dict[str, str]]:
             if problem := fault_text(reply):
@@ -67,13 +68,15 @@ class Plan(LabStep):
             if answer := await run.ask(team.lead, messages, purse, read, accept=accept):
                 (text, tasks), calls = answer
         except InsufficientFundsError:
-            # What is kept for the work pays it without a plan.
-            exhausted = not (purse.is_bound_by_share or purse.kept)
+            exhausted = not purse.is_bound_by_share
+            # Members without a plan do their parts.
+            idle = exhausted and not run.paid_to_work(workers, run.purse().left - purse.spent)
             # The paper is always written, from whatever material exists.
-            if exhausted and not (ctx.sets_aside and team.artifact == REPORT and writes):
+            is_paper = team.artifact == REPORT and writes
+            if exhausted and not (ctx.sets_aside and (is_paper or not idle)):
                 return run.unpaid(purse)
-        planned = {"plan": text, "members": phase_members(ctx, run.lab, tasks, done=exhausted)}
-        steps = {"steps": writes} if exhausted else {}
+        planned = {"plan": text, "members": phase_members(ctx, run.lab, tasks, done=idle)}
+        steps = {"steps": writes} if idle else {}
         return run.next(
             {**planned, **steps},
             **spending(purse),
@@ -97,7 +100,7 @@ def plan_order(run: StepRun, purse: Purse) -> Order:
     from labmates.workflows.science.lab.context import artifacts_text, mail_text, shown_artifacts
 
     ctx, lab, team = run.ctx, run.lab, run.team
-    members = {seat.id: f"{'you, ' if seat == team.lead else ''}the {seat.title}" for seat in run.workers}
+    members = {seat.id: f"you, the {seat.title}" if seat == team.lead else seat.title for seat in run.workers}
     return run.order(
         team.lead,
         {

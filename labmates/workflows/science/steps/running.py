@@ -106,24 +106,28 @@ class StepRun:
         InsufficientFundsError
             If no worker could be paid after the shortest reply: it would buy nothing.
         """
-        from labmates.workflows.science.steps.member import work_order
-
         if not any(find_step(name).does == "work" for name in self.phase["steps"]):
             return 0
-        rest, purse = self.purse().left - spent - self.least_cost(seat, messages), self.purse(len(workers))
-
-        def cost(worker: Seat, words: int) -> int:
-            planned: Phase = {**self.phase, "plan": "plan " * words}
-            lab = cast(LabState, {**self.lab, "agenda": [planned, *self.lab["agenda"][1:]]})
-            return self.least_cost(worker, self.opening(worker, work_order(self.ctx, lab, worker, purse)))
-
-        costs = {worker.id: cost(worker, LEAST_OUTPUT_TOKENS) for worker in workers}
-        if able := payable(costs, rest, self.ctx.shares_left(self.lab)):
-            longest = MOST_PLAN_CHARS // len("plan ")
-            return min(rest, sum(cost(worker, longest) for worker in workers if worker.id in able))
+        rest = self.purse().left - spent - self.least_cost(seat, messages)
+        if able := self.paid_to_work(workers, rest, LEAST_OUTPUT_TOKENS):
+            costs = self._work_costs(workers, MOST_PLAN_CHARS // len("plan "))
+            return min(rest, sum(costs[name] for name in able))
         why = "nobody could be paid for the work after it"
         lacking(self.ctx, self.place(seat), self.ctx.speaker(self.team, seat), why)
         raise InsufficientFundsError("nobody could be paid for the work")
+
+    def paid_to_work(self, workers: Sequence[Seat], funds: int, words: int = 0) -> list[str]:
+        """The workers whom so many micro-dollars can pay a reply, after a plan of so many words."""
+        return payable(self._work_costs(workers, words), funds, self.ctx.shares_left(self.lab))
+
+    def _work_costs(self, workers: Sequence[Seat], words: int) -> dict[str, int]:
+        """What each worker's first reply costs at least, after a plan of so many words."""
+        from labmates.workflows.science.steps.member import work_order
+
+        purse, planned = self.purse(len(workers)), cast(Phase, {**self.phase, "plan": "plan " * words})
+        lab = cast(LabState, {**self.lab, "agenda": [planned, *self.lab["agenda"][1:]]})
+        orders = ((worker, work_order(self.ctx, lab, worker, purse)) for worker in workers)
+        return {worker.id: self.least_cost(worker, self.opening(worker, order)) for worker, order in orders}
 
     async def ask(
         self,

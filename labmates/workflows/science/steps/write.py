@@ -10,7 +10,7 @@ from langchain_core.messages import BaseMessage
 from labmates.agents.organisation_parts import REPORT, Seat, Team
 from labmates.agents.sections import LEFT_OUT, excerpt
 from labmates.agents.tools import TO_CLOSE
-from labmates.agents.transcript import shorten
+from labmates.agents.transcript import append_line, shorten
 from labmates.agents.workspace import MOST_ARTIFACT_CHARS
 from labmates.budgets.ledger import InsufficientFundsError
 from labmates.models.scripted.base import Draft, Heard
@@ -84,14 +84,17 @@ def transcripts(
         yield opening(ctx, lab, author, write_order(ctx, lab, purse, author, artifact, material=0.5**halved))
 
 
-def cost_to_write(ctx: LabContext, lab: LabState, team: Team) -> int:
-    """What the team's artifact is likely to cost by the material that there is now, in micro-dollars."""
-    from labmates.workflows.science.lab.reserve import likely_cost
+def cost_to_write(ctx: LabContext, lab: LabState, team: Team, *, reports: int = 0) -> int:
+    """What the team's artifact is likely to cost by its material, in micro-dollars; after so many more `reports`."""
+    from labmates.workflows.science.lab.context import OUTPUT_CHARS
+    from labmates.workflows.science.lab.reserve import likely_cost, likely_output
 
     if team.lead.outside:  # pays for its own calls
         return likely_cost(ctx.condition, team)
-    messages = next(transcripts(ctx, lab, ctx.purse_to_write(lab, team), team.lead, team.artifact))
-    return ctx.caller.reservation(ctx.speaker(team, team.lead), messages, ctx.tools, team.tokens.output)
+    *before, order = next(transcripts(ctx, lab, ctx.purse_to_write(lab, team), team.lead, team.artifact))
+    messages = [*before, append_line(order, "word " * (reports * OUTPUT_CHARS // len("word ")))]
+    output = likely_output(team, messages, ctx.tools)
+    return ctx.caller.reservation(ctx.speaker(team, team.lead), messages, ctx.tools, output)
 
 
 def write_order(
