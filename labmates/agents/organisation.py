@@ -225,8 +225,17 @@ class Organisation(Part):
     def states(self, seat: Seat) -> bool:
         """Whether a seat states findings while it works: the lead of a team whose members don't write one by one."""
         team = self.teams[self.seats[seat.id][0]]
+        return seat == team.lead and not self._reports(team)
+
+    def artifact_of(self, seat: Seat) -> str:
+        """The artifact that a seat's work leads to: its team's, or its own report where each member writes one."""
+        team = self.teams[self.seats[seat.id][0]]
+        return f"{team.artifact}_of_{seat.id}" if self._reports(team) else team.artifact
+
+    def _reports(self, team: Team) -> bool:
+        """Whether each member of a team writes a report of its own."""
         steps = (find_step(name) for phase in self.flow if phase.team == team.name for name in phase.names)
-        return seat == team.lead and not any(step.does == "write" and step.by_each for step in steps)
+        return any(step.does == "write" and step.by_each for step in steps)
 
     def means(self, name: str, seat: str) -> bool:
         """Whether a name in a channel refers to a seat."""

@@ -48,7 +48,7 @@ def system_facts(text: str) -> dict[str, Any]:
     who = re.search(r"^You are .*? of (?:the (\w+) team|this \w+)\b.*? \((\w+)\)\.$", text, re.MULTILINE)
     if who is None:
         return {}
-    handed = re.findall(r"^- (?:(\w+) team: )?`(\w+)`$", text, re.MULTILINE)
+    handed = re.findall(r"^- (?:(\w+) team: )?`(\w+)`(?:, which .*)?$", text, re.MULTILINE)
     facts: dict[str, Any] = {
         "brief": between(text, "## The project\n", "\n\n## What the final paper"),
         "findings": between(text, "as far as they can be found out:\n", "\n\n## Artifacts"),

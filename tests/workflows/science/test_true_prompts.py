@@ -102,6 +102,9 @@ REST = [
 ]
 
 
+WRITES = re.compile(r"[Yy]ou write `(\w+)`")
+
+
 @pytest.mark.parametrize("case", QUICK, ids=str)
 async def test_what_a_prompt_says_is_what_happens(tmp_path: Path, case: Case) -> None:
     assert await faults(tmp_path, case) == []
@@ -137,7 +140,9 @@ async def faults(folder: Path, case: Case) -> list[str]:
     known = World(case, [call.step.split("/")[:4] for call in calls])
     found = []
     for seat, told in heard.items():
+        written = {name for _, order in told for name in re.findall(r"^# Step: write the artifact `(\w+)`", order)}
         for system, order in told:
+            found += [f"{seat} never writes {name}" for name in {*WRITES.findall(order)} - written]
             step = order.removeprefix("# Step: ").partition("\n")[0].split(",")[0].split(" the artifact")[0]
             found += [f"{seat}, {step}: {fault}" for fault in known.faults(seat, step, system, order)]
     return list(dict.fromkeys(found))
@@ -166,6 +171,8 @@ ROWS = [  # what was false or missing once: a condition, what some order says, a
         "All researchers draw on one pool of $1.0000. Those who work at the same time",
         "teammate",
     ),
+    (Case("hybrid", {}), "Members speak in turn, each once in a round", "[coordinator]: "),
+    (Case("independent", {}), "- `final_paper`, which joins the reports of all", "write `final_paper`"),
     (Case("solo", {}), "call mark_complete; nobody else reads its summary", "hand over"),
     (Case("solo", {}), "Next you write `final_paper` in this same conversation", "your team"),
 ]

@@ -255,6 +255,7 @@ def work_order(ctx: LabContext, lab: LabState, seat: Seat, purse: Purse) -> Orde
     reading = [name for name in readers(lab["agenda"]) if ctx.organisation.may("tell", seat.id, name)]
     given = handed_over(ctx, lab, seat)
     has_worked = any(past["members"][seat.id]["turns"] for past in lab["earlier"].get(team.name, []))
+    artifact = ctx.organisation.artifact_of(seat)
     also = {name: [*sections] for name, sections in team.also.items() if sections}
     values = {
         **briefs.so_far(ctx, lab, seat),
@@ -270,7 +271,7 @@ def work_order(ctx: LabContext, lab: LabState, seat: Seat, purse: Purse) -> Orde
         "code_hint": briefs.code_hint(ctx, lab, seat),
         "artifacts": briefs.Shown(artifacts_text(given), {"material": given}),
         "writes": "You write" if seat == team.lead else f"{briefs.name_of(team.lead, team).capitalize()} writes",
-        "artifact": briefs.Shown(team.artifact, {"artifact": team.artifact}),
+        "artifact": briefs.Shown(artifact, {"artifact": artifact}),
         "artifact_sections": briefs.Shown(
             "\n\n".join(f"`{name}`\n{briefs.bullets(lines)}" for name, lines in also.items()), {"also": also}
         ),

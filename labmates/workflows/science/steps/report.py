@@ -44,7 +44,7 @@ class Report(LabStep):
         seat = team.seats[order["agent"]]
         purse, paid = ctx.purse_to_write(lab, team, order["sharers"]), True
         refused = lab["agenda"][0]["members"][seat.id]["refused"]
-        author = Author(ctx, lab, purse, seat, f"{team.artifact}_of_{seat.id}", first=refused)
+        author = Author(ctx, lab, purse, seat, ctx.organisation.artifact_of(seat), first=refused)
         try:
             await author.write(author.affordable(transcripts(ctx, lab, purse, seat, author.artifact)))
         except InsufficientFundsError:

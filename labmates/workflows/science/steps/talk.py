@@ -47,7 +47,9 @@ class Talk(LabStep):
         ctx, phase, team = run.ctx, run.phase, run.team
         names = ctx.flow(run.lab).names
         worked = [name for name in names[: names.index(self.name)] if find_step(name).does == "work"]
-        if worked and not any(member["turns"] for member in phase["members"].values()):
+        # Who has not worked has nothing to say before it is asked.
+        asked = {seat.id for seat in team.members if not worked or phase["members"][seat.id]["turns"]}
+        if not asked:
             lacking(ctx, run.place(team.lead), ctx.speaker(team, team.lead), "nobody has worked in this phase")
             return run.next()
         purse = run.purse()
@@ -55,7 +57,6 @@ class Talk(LabStep):
         spoken: dict[str, tuple[list[BaseMessage], int]] = {}
         lab = cast("LabState", {**run.lab, "agenda": [{**phase, "said": talk}]})
         exhausted = False
-        asked = {seat.id for seat in team.members}
         for round_ in range(1, ctx.rounds(run.lab) + 1):
             speaking, asked = asked, set()
             for seat in team.members:
