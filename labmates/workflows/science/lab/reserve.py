@@ -25,8 +25,8 @@ from labmates.budgets.tokens import estimate_messages
 from labmates.workflows.science.lab.condition import ScienceCondition
 from labmates.workflows.science.lab.state import Phase, first_state
 
-_BARE = 4
-"""Of what an artifact reads, an order without material is about this fraction."""
+_BARE = 3
+"""Of what an artifact reads, an order without much material is at most this fraction."""
 
 
 def likely_cost(condition: ScienceCondition, team: Team) -> int:

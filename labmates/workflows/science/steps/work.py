@@ -102,6 +102,9 @@ class Work(LabStep):
             {**run.lab, "agenda": [now, *state["agenda"][1:]], "conversations": state["conversations"] | conversations},
         )
         likely = {phase["team"]: cost_to_write(ctx, lab, run.team)}
+        if not any(member["turns"] > phase["members"][agent]["turns"] for agent, member in members.items()):
+            # There is no more to write about: what was kept for the work is not the artifact's.
+            likely = {name: min(cost, state["likely"].get(name, cost)) for name, cost in likely.items()}
         lab["likely"] = state["likely"] | likely
         able = not waits and self._resume(run, lab, members, len(results))
         steps = phase["steps"] if waits or able else phase["steps"][1:]
