@@ -203,6 +203,13 @@ class SelfplayCondition(PopulationCondition):
 
 _USUAL = {"paper": (200, 0.1), "imitation": (1000, 0.0025), "moran": (10_000, 0.0025)}
 """Generations and mutation of each protocol."""
+_UNUSED = {"paper": ("strength", "window"), "imitation": ("elite", "threshold"), "moran": ("elite", "window")}
+
+
+def unused_settings(settings: Mapping[str, object]) -> set[str]:
+    """The settings that a condition's protocol, or the lack of a graph, leaves unused."""
+    graph = ("degree",) if settings.get("structure") == "well-mixed" else ()
+    return {*_UNUSED.get(str(settings.get("protocol")), ()), *graph}
 
 
 class EvolutionCondition(PopulationCondition):
@@ -380,7 +387,7 @@ class MixedplayCondition(PopulationCondition, PlayCondition):
         parse_model(self.model)
 
 
-PROMPTS_VERSION = "3"
+PROMPTS_VERSION = "4"
 """The version of the prompts in the folder ``prompts``; raise it whenever they change."""
 
 

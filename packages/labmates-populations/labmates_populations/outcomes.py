@@ -12,8 +12,9 @@ from labmates.records.run import RunRecord
 from labmates.records.store import Store
 from labmates.stats.intervals import Estimate, notes
 from labmates.stats.tables import Column, Table
-from labmates.util.display_names import labels_apart, settings_apart, shown_settings
+from labmates.util.display_names import labels_apart, settings_apart, settings_shown, shown_settings
 from labmates.util.grouping import grouped
+from labmates_populations.condition import unused_settings
 
 _WINNERS = ("game", "group_size", "protocol")
 _MIXTURES = ("game", "model", "group_size")
@@ -100,14 +101,17 @@ def named_points(curves: Sequence[WelfareCurve]) -> dict[str, Points]:
 
 
 def _comparable(conditions: Sequence[Mapping[str, object]]) -> list[dict[str, object]]:
-    """Conditions with digests of strategies shortened, or left out if no path had different content."""
+    """Conditions with digests of strategies shortened, or left out if no path had different content.
+
+    Settings that a condition does not use are left out too.
+    """
     digests = {(condition.get("strategies"), condition.get("digest")) for condition in conditions}
     changed = len(digests) > len({path for path, _ in digests})
     return [
         {
             name: str(value)[:8] if name == "digest" else value
             for name, value in condition.items()
-            if changed or name != "digest"
+            if (changed or name != "digest") and name not in unused_settings(condition)
         }
         for condition in conditions
     ]
@@ -134,7 +138,7 @@ def mixtures_table(curves: Sequence[WelfareCurve]) -> Table:
 def winners_table(results: Sequence[EvolutionResult]) -> Table:
     """The number of runs that each gene wins, one row for each condition and gene."""
     conditions = _comparable([result.condition for result in results])
-    differing = settings_apart(conditions, _WINNERS)
+    differing = [name for name in settings_shown(conditions, _WINNERS) if name not in _WINNERS]
     rows = [
         {name: result.condition[name] for name in _WINNERS}
         | {_column(name): value for name, value in shown_settings(condition, differing).items()}
@@ -153,7 +157,7 @@ def survivors_table(store: Store, runs: Iterable[RunRecord]) -> Table:
     """The strategies of the last generations, a row for each condition and strategy, the most frequent first."""
     groups = grouped((run.key, run) for run in runs)
     conditions = _comparable([members[0].condition for members in groups.values()])
-    differing = settings_apart(conditions, _WINNERS)
+    differing = [name for name in settings_shown(conditions, _WINNERS) if name not in _WINNERS]
     rows = []
     for members, condition in zip(groups.values(), conditions, strict=True):
         shares: dict[str, list[float]] = {}

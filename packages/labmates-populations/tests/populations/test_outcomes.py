@@ -22,6 +22,19 @@ def test_winners_under_other_settings_are_told_apart() -> None:
     assert len(set(keys)) == len(keys)
 
 
+def test_settings_that_a_protocol_does_not_use_do_not_tell_evolutions_apart() -> None:
+    common = {"game": "public-goods", "group_size": 4, "structure": "well-mixed"}
+    conditions: list[dict[str, object]] = [
+        {"protocol": "paper", "elite": 4, "strength": 1.0, "degree": 4},
+        {"protocol": "imitation", "elite": 64, "strength": 2.0, "degree": 2},
+        {"protocol": "imitation", "elite": 32, "strength": 3.0, "degree": 4},
+    ]
+    found = [EvolutionResult({**common, **own}, 2, (("one/selfish", 2),), 1, 15.0, 0.2, 0.3) for own in conditions]
+    table = winners_table(found)
+    assert {"elite", "degree"}.isdisjoint(column.key for column in table.columns)
+    assert [row["strength"] for row in table.rows] == [None, 2, 3]
+
+
 def test_a_figure_of_evolutions_shows_every_run_and_means_that_keep_those_that_ended() -> None:
     short, long = [{"a": 0.5, "b": 0.5}, {"a": 1.0}], [{"a": 0.5, "b": 0.5}, {"b": 1.0}, {"a": 0.5, "b": 0.5}]
     figure = evolution_figure({"k=2, 2 runs": [short, long], "k=3, 1 run": [[{"b": 1.0}]]}, "title")
