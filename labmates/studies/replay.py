@@ -32,6 +32,7 @@ from labmates.models.reply import Reply
 from labmates.records.bodies import Bodies
 from labmates.records.events import (
     RESULTS,
+    ArtifactEvent,
     ChargeEvent,
     Event,
     LLMCallEvent,
@@ -340,7 +341,13 @@ class _Story:
             data = {**data, "amount": event.amount + event.uncovered, "uncovered": 0, "excess": 0}
             if event.uncertain:
                 data.pop("bill", None)  # Earlier versions left it out.
-        return {name: value for name, value in data.items() if name not in _TIMES}
+        if isinstance(event, ArtifactEvent) and isinstance(data["content"], dict):
+            data = {**data, "content": _untimed(data["content"])}
+        return _untimed(data)
+
+
+def _untimed(data: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in data.items() if name not in _TIMES}
 
 
 def _which(event: Event) -> str:

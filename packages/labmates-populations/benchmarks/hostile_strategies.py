@@ -26,7 +26,7 @@ if history.round_number == 0: return C
 return C if history.opponent_cooperators[-1] * 2 >= self.game_description.n_players - 1 else D
 """
 _ALONE = "type(self)\n"
-"""It does not fit the compiled subset: its player has a process of its own, as that of an attack."""
+"""It does not fit the compiled subset: it has a process of its own, as an attack."""
 
 
 def main(part: str) -> None:
@@ -39,7 +39,7 @@ def main(part: str) -> None:
         _cost(workers, neighbour, neighbour)
         together = min(_cost(workers, neighbour, neighbour)[0] for _ in range(3))
         honest = min(_cost(workers, alone, neighbour)[0] for _ in range(3))
-        print(f"honest batch of {_GAMES} games: {together:.2f} s; with {_GAMES} separate processes {honest:.2f} s")
+        print(f"honest batch of {_GAMES} games: {together:.2f} s; with another process {honest:.2f} s")
         print(f"{'attack':40} {'first':>8} {'next':>8}   processor seconds")
         for name, index in zip(chosen, hostile, strict=True):
             first, broken = _cost(workers, index, neighbour)

@@ -1,7 +1,7 @@
 """What each way to play a strategy costs, beside a plain Python loop, which keeps histories as arrays.
 
 First mixed groups of a whole file play, then each strategy against random moves; moves without chance have to be equal.
-Times are processor time of all processes, with their start for the whole file::
+Times are processor time of all processes, with their start; every player is asked in every round, in batches of 200::
 
     make -C packages/labmates-populations bench NAME=ways ARGS="public-goods FILE.py"
 """
@@ -19,23 +19,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.hostile_strategies import processor_seconds
-from labmates_populations.engine.kernel.interface import C, PlayerHistory
-from labmates_populations.engine.kernel.names import own_names
+from labmates_populations.engine.kernel.interface import BaseStrategy, C, PlayerHistory
+from labmates_populations.engine.kernel.names import interfaces
 from labmates_populations.engine.kernel.players import describe
 from labmates_populations.engine.workers import Batch, Cost, Workers, total_costs
 from labmates_populations.repeated import RepeatedGame, make_repeated
 
-_SIZE, _GROUPS, _ROUNDS = 4, 50, 20
+_SIZE, _GROUPS, _ROUNDS = 4, 200, 20
 
 
 def main(name: str, path: Path) -> None:
     game, text = make_repeated(name, _SIZE, _ROUNDS), path.read_text()
-    names = own_names(paper=False)
+    names: dict[str, Any] = {"__name__": "strategy"}
+    published = interfaces(BaseStrategy, paper=False)
+    sys.modules |= {name: one for name, one in published.items() if name != "labmates"}
     sys.modules["strategy"] = ModuleType("strategy")  # where `dataclass` looks up names
     exec(compile(text, path.name, "exec"), names)
     with Workers(processes=1) as workers:
         loaded = workers.load(path.name, text)
-        groups = np.random.default_rng(0).integers(0, len(loaded), (_GROUPS * 4, _SIZE))
+        groups = np.random.default_rng(0).integers(0, len(loaded), (_GROUPS, _SIZE))
         began = processor_seconds(os.getpid())
         [result] = workers.play([Batch(game, groups, 0, anew=True)])
         ours = processor_seconds(os.getpid()) - began
@@ -49,9 +51,8 @@ def main(name: str, path: Path) -> None:
         others = np.random.default_rng(1).random((_GROUPS, _ROUNDS, _SIZE - 1)) < 0.5
         for one in loaded:
             groups = np.full((_GROUPS, 1), one.index)
-            workers.play([Batch(game, groups[:1], 0, opponents=others[:1])])
             began = processor_seconds(os.getpid())
-            [result] = workers.play([Batch(game, groups, 0, opponents=others)])
+            [result] = workers.play([Batch(game, groups, 0, opponents=others, anew=True)])
             ours = processor_seconds(os.getpid()) - began
             plain, moves = _plain(game, [[names[one.name]]] * _GROUPS, others)
             assert one.random or np.array_equal(moves, result.actions), one.name

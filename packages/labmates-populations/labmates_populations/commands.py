@@ -27,7 +27,7 @@ from labmates_populations.condition import (
     StrategiesCondition,
     game_of,
 )
-from labmates_populations.engine.kernel.ways import PROCESSES, WAYS, slower, told
+from labmates_populations.engine.kernel.ways import WAYS, slower, told
 
 if TYPE_CHECKING:
     from labmates.records.run import RunRecord
@@ -167,10 +167,11 @@ def estimate(lab: Lab, params: EstimateParams) -> Iterator[Result]:
         f"the first and {row['later_microseconds_per_decision']:.2f} µs later "
         f"({len(duration.measured)} generations measured)",
         f"{duration.generations:,} generations: {timedelta(seconds=round(duration.seconds))} (h:min:s) at most",
-        f"{len(population.names)} strategies, {told(population.ways, costs)}",
-        *(f"{name}: {slower(PROCESSES)} ({why})" for name, why in population.slow.items()),
+        f"{len(population.names)} strategies, {told(Counter(population.ways.values()), costs)}",
+        *slower(population.whys),
     ]
-    yield Result((), verdict=lines, objects=[{**row, "ways": dict(population.ways), "microseconds": costs}])
+    facts = {"ways": dict(population.ways), "whys": dict(population.whys), "microseconds": costs}
+    yield Result((), verdict=lines, objects=[{**row, **facts}])
 
 
 class CheckParams(SandboxParams):
@@ -278,7 +279,7 @@ def _checked(path: Path, game: str, checked: Checked) -> Result:
     }
     lines = [f"{path}:{strategy.line} {strategy.name}: {problem}" for problem in checked.problems]
     if strategy.why and not checked.problems:
-        lines.append(f"{path}:{strategy.line} {strategy.name}: {slower(strategy.way)} ({strategy.why})")
+        lines += slower({f"{path}:{strategy.line} {strategy.name}": strategy.why})
     return Result((), verdict=lines, objects=[row])
 
 
@@ -304,10 +305,12 @@ def import_(_lab: Lab, params: ImportParams) -> Iterator[Result]:
             line = f"{row['file']}: {row['strategies']} strategies"
             if row["refused"]:
                 line += f", {row['refused']} refused by the static checks"
-            line += f", {told(row['ways'])}" if row["ways"] else ""
+            line += f", {told(row['ways'], row.get('microseconds'))}" if row["ways"] else ""
             if "problems" in row:
                 line += f", {row['problems'] or 'none'} with problems by an earlier check"
-            yield Result((), verdict=[line], objects=[row])
+            elif row["ways"]:
+                line += " (labmates strategies check measures a decision)"
+            yield Result((), verdict=[line, *slower(row["whys"])], objects=[row])
 
 
 def references(_lab: Lab, _params: Params) -> Iterator[Result]:
@@ -366,11 +369,12 @@ def _added(lab: Lab, run: RunRecord, to: Path) -> Result:
     condition = StrategiesCondition.model_validate(condition_of(run).model_dump())
     strategies = recorded_strategies(condition, run.id, lab.store.events(run.id), Bodies(lab.store.bodies(run.id)))
     file, added = add_to_library(to, condition.game, condition.model, strategies)
-    ways = Counter(str(facts["way"]) for _, facts in strategies if "way" in facts)
-    line = f"{added} strategies were added to {file.path}" + (
-        f", {told(ways)}" if ways and ways.keys() <= {*WAYS} else ""
-    )
-    return Result((), verdict=[line], objects=())
+    facts = {name: one for name, one in strategies if one.get("way") in WAYS}  # other programs' ways mean nothing here
+    costs = {one["way"]: 1e6 * one["seconds"] for one in facts.values() if "seconds" in one}
+    line = f"{added} strategies were added to {file.path}"
+    line += f", {told(Counter(one['way'] for one in facts.values()), costs)}" if facts else ""
+    whys = {name: one["why"] for name, one in facts.items() if "why" in one}
+    return Result((), verdict=[line, *slower(whys)], objects=())
 
 
 STRATEGIES = Command(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
@@ -10,6 +11,7 @@ from labmates.pages.rendering import templates_of
 from labmates.pages.section import Section
 from labmates.pages.svg import Plot, line_plot, stacked_plot, thinned
 from labmates.records.reading import RunReader
+from labmates_populations.engine.kernel.ways import slower, told
 from labmates_populations.outcomes import payoff_events, welfare_curve, winner
 
 render = templates_of(__package__)
@@ -33,6 +35,7 @@ def selfplay_sections(reader: RunReader, _links: Links) -> Iterator[Section]:
     series = {"mean": means, "low": lows, "high": highs}
     body = render("selfplay.html", drawing=plot.drawn(title, band, axes, line, series=series), points=points)
     yield Section("mixtures", "Mixtures", body)
+    yield from _ways_sections(reader)
 
 
 def evolution_sections(reader: RunReader, _links: Links) -> Iterator[Section]:
@@ -57,6 +60,17 @@ def evolution_sections(reader: RunReader, _links: Links) -> Iterator[Section]:
     body = render("generations.html", events=rows, genes=genes, winner=best)
     left = len(events) - len(rows)
     yield Section("table", "In numbers", body, f"{left} more generations are in the story" if left else "")
+    yield from _ways_sections(reader)
+
+
+def _ways_sections(reader: RunReader) -> Iterator[Section]:
+    """How strategies were played, why, and what a decision cost."""
+    bodies = reader.values(event.content for event in reader.events("artifact").values())
+    for played in (body for body in bodies.values() if isinstance(body, dict)):
+        costs = {way: 1e6 * seconds for way, seconds in played["seconds"].items()}
+        summary = told(Counter(played["ways"].values()), costs)
+        body = render("ways.html", summary=summary, lines=slower(played["whys"]))
+        yield Section("ways", "How strategies were played", body)
 
 
 def strategies_sections(reader: RunReader, links: Links) -> Iterator[Section]:

@@ -5,21 +5,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, Final, Generic, TypeVar
 
 from labmates.errors import UsageError
-from labmates.records.events import WarningEvent
+from labmates.records.events import ArtifactEvent, WarningEvent
 from labmates.stats.validity import MOST_FAILED
 from labmates.workflows.calls.stop_signal import StoppedError
 from labmates.workflows.protocol.services import Services
 from labmates_populations.condition import PopulationCondition
 from labmates_populations.engine.crew import Strategies
-from labmates_populations.engine.kernel.ways import PROCESSES, slower
 from labmates_populations.engine.library import Population
-from labmates_populations.engine.workers import Batch, Errors, Result
+from labmates_populations.engine.workers import Batch, Cost, Errors, Result, total_costs
 
 _MOST_WARNINGS = 50
+WAYS_STEP: Final = "ways"
+"""The step and the artifact of how strategies were played."""
 
 C = TypeVar("C", bound=PopulationCondition)
 
@@ -31,6 +32,8 @@ class Arena(Generic[C]):
     condition: C
     services: Services
     strategies: Strategies
+    costs: dict[str, Cost] = field(default_factory=dict)
+    """Of all decisions so far, by the way to play."""
 
     @property
     def population(self) -> Population:
@@ -40,9 +43,21 @@ class Arena(Generic[C]):
     def play(self, batches: Sequence[Batch]) -> list[Result]:
         """Play batches of games, blocking the thread; a `StoppedError` if the run should stop."""
         try:
-            return self.strategies.play(batches, self._is_stopped)
+            results = self.strategies.play(batches, self._is_stopped)
         except InterruptedError as error:
             raise StoppedError("stopped") from error
+        for way, cost in total_costs(results).items():
+            self.costs[way] = self.costs.get(way, Cost()) + cost
+        return results
+
+    def record_ways(self) -> None:
+        """Record how each strategy was played, why, and what a decision took that was played like this."""
+        population, recorder = self.population, self.services.recorder
+        if recorder.done("artifact", WAYS_STEP) is None:
+            seconds = {way: cost.microseconds / 1e6 for way, cost in self.costs.items()}  # of a decision
+            body = {"ways": dict(population.ways), "whys": dict(population.whys), "seconds": seconds}
+            content = recorder.bodies.keep(body)
+            recorder.emit(ArtifactEvent(step=WAYS_STEP, name=WAYS_STEP, version=1, content=content))
 
     def _is_stopped(self) -> bool:
         return self.services.stop_signal is not None and self.services.stop_signal.pulled.is_set()
@@ -80,9 +95,8 @@ def opens(arena: type[A]) -> Callable[[Any, Services], AbstractAsyncContextManag
         context.warn("refused", [f"{name} is left out: {problems[0]}" for name, problems in population.refused.items()])
         faulty = [f"{name} has problems by an earlier check: {found[0]}" for name, found in population.faulty.items()]
         context.warn("faulty", faulty)
-        slow = [f"{name} is {slower(PROCESSES)} ({why})" for name, why in population.slow.items()]
-        context.warn("slow", slow)
         yield context
+        context.record_ways()
 
     return opened
 

@@ -289,6 +289,7 @@ def _record(writing: Writing, state: StrategyState, checked: Checked) -> None:
         "deterministic": checked.deterministic,
         "way": checked.strategy.way,
         **({"why": checked.strategy.why} if checked.strategy.why else {}),
+        "seconds": (checked.microseconds or 0.0) / 1e6,
         "prompt": writing.condition.prompt,
         "information": writing.condition.information,
         **_provenance_of(writing.condition.system),

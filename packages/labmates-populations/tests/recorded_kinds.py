@@ -21,13 +21,13 @@ def population(folder: Path) -> dict[str, Any]:
 KINDS: Mapping[str, OtherKind] = {
     "selfplay": OtherKind(
         lambda folder: {"game": "public-goods", "samples": 4, **population(folder)},
-        told="Mixtures|share of selfish players|Welfare",
+        told="Mixtures|share of selfish players|Welfare|How strategies were played",
         forged={"invalid": "nobody likes it"},
         field="invalid",
     ),
     "evolution": OtherKind(
         lambda folder: {"game": "public-goods", "population": 16, "elite": 4, "generations": 4, **population(folder)},
-        told="Generations|one/collective|Most frequent at the end|Cooperation",
+        told="Generations|one/collective|Most frequent at the end|Cooperation|How strategies were played",
         forged={"metrics": "error_rate"},
         field="metrics.error_rate",
     ),

@@ -23,7 +23,6 @@ from labmates.util.display_names import labels_apart
 from labmates_populations.engine.attitudes import falls_back_to_cooperation
 from labmates_populations.engine.checks import Checked
 from labmates_populations.engine.kernel.source import Found
-from labmates_populations.engine.kernel.ways import PROCESSES
 from labmates_populations.engine.reference import PREFIX, class_name, reference_source
 from labmates_populations.engine.verdicts import known_verdicts
 from labmates_populations.engine.workers import Loaded, Reading, Workers
@@ -236,9 +235,9 @@ class Population:
     faulty
         Problems of included strategies from an earlier check, by name.
     ways
-        The number of strategies by how they are played (see `kernel.ways`).
-    slow
-        The reasons for which strategies have a process for each of their players, by name.
+        How each strategy is played (see `kernel.ways`), by name.
+    whys
+        The reasons for which strategies are not compiled, by name.
     """
 
     genes: Mapping[Gene, tuple[int, ...]]
@@ -247,8 +246,8 @@ class Population:
     refused: Mapping[str, tuple[str, ...]]
     digest: str
     faulty: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    ways: Mapping[str, int] = field(default_factory=dict)
-    slow: Mapping[str, str] = field(default_factory=dict)
+    ways: Mapping[str, str] = field(default_factory=dict)
+    whys: Mapping[str, str] = field(default_factory=dict)
 
 
 def load_population(
@@ -276,8 +275,8 @@ def load_population(
     names: dict[int, str] = {}
     refused: dict[str, tuple[str, ...]] = {}
     faulty: dict[str, tuple[str, ...]] = {}
-    ways: Counter[str] = Counter()
-    slow: dict[str, str] = {}
+    ways: dict[str, str] = {}
+    whys: dict[str, str] = {}
     files = files_for(folder, game, models)
     begun = ahead((workers.reading(file.path.name, read_text(file.path)) for file in files), workers.processes)
     for file, reading in zip(files, begun, strict=True):
@@ -294,8 +293,8 @@ def load_population(
                 continue
             genes.setdefault(gene, []).append(strategy.index)
             names[strategy.index] = name
-            ways[strategy.way] += 1
-            slow |= {name: strategy.why} if strategy.way == PROCESSES else {}
+            ways[name] = strategy.way
+            whys |= {name: strategy.why} if strategy.why else {}
             if problems := provenance.get(strategy.name, {}).get("problems"):
                 faulty[name] = tuple(map(str, problems))
     for attitude in attitudes:
@@ -306,7 +305,7 @@ def load_population(
     cooperate = {n for gene, members in genes.items() if falls_back_to_cooperation(gene.attitude) for n in members}
     by_gene = {gene: tuple(members) for gene, members in genes.items()}
     digest = library_digest(folder, game, models)
-    return Population(by_gene, names, frozenset(cooperate), refused, digest, faulty, ways, slow)
+    return Population(by_gene, names, frozenset(cooperate), refused, digest, faulty, ways, whys)
 
 
 def _variants(settings: Mapping[str, Mapping[str, Any]], attitudes: Mapping[str, str]) -> dict[str, str]:
@@ -391,8 +390,8 @@ def import_strategies(
 
     Published descriptions and the verdicts of an earlier check become part of the provenance. `game` is required
     unless the folder's name specifies it. Yields a row for each file, with the number of its `strategies`, of those
-    `refused` by static checks, of those played in each of the `ways` and, if it was checked before, of those with
-    `problems`.
+    `refused` by static checks, of those played in each of the `ways` with the reasons (`whys`) and, if it was
+    checked before, with the `microseconds` of a decision in each way and the number with `problems`.
 
     Raises
     ------
@@ -425,8 +424,12 @@ def import_strategies(
         refused = sum(bool(strategy.problems) for strategy in found)
         row: dict[str, Any] = {"file": str(target.path), "game": target.game, "model": target.model}
         ways = Counter(strategy.way for strategy in found if not strategy.problems)
-        row |= {"strategies": len(found), "refused": refused, "ways": dict(ways)}
-        yield row if verdicts is None else {**row, "problems": sum(map(bool, problems))}
+        whys = {strategy.name: strategy.why for strategy in found if strategy.why and not strategy.problems}
+        row |= {"strategies": len(found), "refused": refused, "ways": dict(ways), "whys": whys}
+        if verdicts is not None:
+            costs = {one.strategy.way: one.microseconds for one in verdicts if one.microseconds is not None}
+            row |= {"microseconds": costs, "problems": sum(map(bool, problems))}
+        yield row
 
 
 def _begun(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labmates_populations.engine.attitudes import falls_back_to_cooperation
-from labmates_populations.engine.kernel.ways import slower
+from labmates_populations.engine.kernel.ways import slower, told
 from labmates_populations.engine.library import load_players
 from labmates_populations.engine.workers import Batch, Loaded, Result, Workers
 from labmates_populations.repeated import RepeatedGame
@@ -31,8 +32,9 @@ class Match:
     errors
         Failures by player's name: ``count``, ``what`` and ``round`` of the first, and the same for each of its
         ``seats``. Rounds start at 0; -1 is the player's creation.
-    slow
-        How players are played that are not compiled, and why, by name.
+    ways, whys, microseconds
+        How each player is played, the reason for which it is not compiled, by name, and what a decision took in each
+        way.
     """
 
     game: RepeatedGame
@@ -40,7 +42,9 @@ class Match:
     actions: NDArray[Any]
     payoffs: NDArray[np.float64]
     errors: dict[str, dict[str, Any]]
-    slow: Mapping[str, str] = field(default_factory=dict)
+    ways: Mapping[str, str] = field(default_factory=dict)
+    whys: Mapping[str, str] = field(default_factory=dict)
+    microseconds: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def moves(self) -> list[list[str]]:
@@ -63,7 +67,7 @@ class Match:
             "actions": [list(row) for row in zip(*self.moves, strict=True)],
             "total_payoffs": self.payoffs.sum(axis=0).tolist(),
             "errors": self.errors,
-            "slow": dict(self.slow),
+            **{name: dict(getattr(self, name)) for name in ("ways", "whys", "microseconds")},
         }
 
     def lines(self) -> Iterator[str]:
@@ -73,8 +77,9 @@ class Match:
         for player, error in self.errors.items():
             where = "before the first round" if error["round"] < 0 else f"in round {error['round']}"
             yield f"{player}: {error['count']} errors, first {where}: {error['what']}"
-        for player, how in self.slow.items():
-            yield f"{player}: {how}"
+        if self.ways:
+            yield told(Counter(self.ways.values()), self.microseconds).capitalize()
+        yield from slower(self.whys)
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Table rows: one per player and round."""
@@ -133,9 +138,14 @@ def play_match(workers: Workers, game: RepeatedGame, players: Sequence[str], *, 
     )
     batch = Batch(game, np.array([[player.index for player in loaded]]), seed=seed, cooperate=cooperate)
     refused = {player.index: "; ".join(player.problems) for player in loaded if player.problems}
-    match = match_of(batch, workers.play([batch])[0], 0, players, refused)
-    named = zip(players, loaded, strict=True)
-    return replace(match, slow={name: f"{slower(one.way)} ({one.why})" for name, one in named if one.why})
+    result = workers.play([batch])[0]
+    named = {name: one for name, one in zip(players, loaded, strict=True) if not one.problems}
+    return replace(
+        match_of(batch, result, 0, players, refused),
+        ways={name: one.way for name, one in named.items()},
+        whys={name: one.why for name, one in named.items() if one.why},
+        microseconds={way: cost.microseconds for way, cost in result.costs.items()},
+    )
 
 
 def _attitude(player: Loaded) -> str:

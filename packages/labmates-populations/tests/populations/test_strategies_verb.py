@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from labmates.records.bodies import Bodies
+from labmates.records.events import ArtifactEvent
+from labmates.records.store import Store
 from tests.support.command_line import Labmates
 from tests.support.strategies import library, strategy, write
 
@@ -75,6 +78,7 @@ def test_a_library_is_imported_checked_and_analysed(labmates: Labmates, tmp_path
         "strategies": 16,
         "refused": 0,
         "ways": told["ways"],
+        "whys": {},
     }
     assert sum(told["ways"].values()) == 16
     assert "16 strategies, none with problems" in labmates("strategies", "check", "strategies").out
@@ -170,6 +174,33 @@ def test_runs_of_self_play_and_evolution_are_shown_and_drawn(labmates: Labmates,
     for verb in ("selfplay", "evolution"):
         assert labmates("analyze", verb, "--plot", f"{verb}.png").code == 0
         assert (tmp_path / f"{verb}.png").stat().st_size > 10_000
+
+
+def test_every_place_tells_how_a_strategy_is_played_why_and_what_it_costs(labmates: Labmates, tmp_path: Path) -> None:
+    library(tmp_path / "strategies", "public-goods", gpt={**KNOWN, "selfish": "return C if f'{1}' == '1' else D"})
+    why, name = "an f-string", "Strategy_SELFISH_3"
+    file = "strategies/public-goods/gpt.py"
+    checked = {one["class"]: one for one in labmates("strategies", "check", file, "--json").records}[name]
+    assert (checked["way"], why in checked["why"], checked["microseconds"] > 0) == ("process", True, True)
+    [imported] = labmates("strategies", "import", "strategies", "--to", "copy", "--json").records
+    assert (imported["ways"]["process"], why in imported["whys"][name]) == (8, True)
+    assert imported["microseconds"].keys() == {"compiled", "process"}
+    words, player = ["--game", "public-goods", "--rounds", "3"], f"{file}:{name}"
+    players = [player, "reference:cc-1", "reference:defect"]
+    [played] = labmates("strategies", "play", *words, "--players", *players, "--json").records
+    assert played["ways"] == dict(zip(players, ("process", "compiled", "compiled"), strict=True))
+    assert why in played["whys"][player]
+    assert played["microseconds"].keys() == {"compiled", "process"}
+    own = [*words, "--strategies", "strategies", "--json", "--population", "16", "--elite", "2"]
+    [estimated] = labmates("strategies", "estimate", *own, "--seconds", "0.1").records
+    assert (estimated["ways"][f"gpt:{name}"], why in estimated["whys"][f"gpt:{name}"]) == ("process", True)
+    [run] = labmates("run", "evolution", *own, "--generations", "2").records
+    with Store(f"sqlite:///{tmp_path}/labmates.db") as store:
+        [event] = [one for one in store.events(run["id"]) if isinstance(one, ArtifactEvent)]
+        recorded = Bodies(store.bodies(run["id"]))[event.content]
+    assert (recorded["ways"][f"gpt:{name}"], why in recorded["whys"][f"gpt:{name}"]) == ("process", True)
+    assert min(recorded["seconds"].values()) > 0
+    assert labmates("replay", run["id"]).code == 0
 
 
 def test_results_under_different_conditions_are_told_apart(labmates: Labmates, tmp_path: Path) -> None:

@@ -8,29 +8,23 @@ from __future__ import annotations
 import math
 import socket
 import time
-from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from multiprocessing.connection import Connection
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from labmates_populations.engine.kernel.batches import Batch, Cost, Errors, Result, chunks, merged, total_costs
+from labmates_populations.engine.kernel.batches import Batch, Cost, Errors, Result
 from labmates_populations.engine.kernel.hosts import Failure, History, Host, HostError, UnreadyError
 from labmates_populations.engine.kernel.limits import MOST_SPENT
-from labmates_populations.engine.kernel.players import FAILED, STOPPED, TIMEOUT
+from labmates_populations.engine.kernel.players import FAILED
 from labmates_populations.engine.kernel.source import Source
 from labmates_populations.engine.kernel.tables import UNKNOWN, Table
-from labmates_populations.engine.kernel.ways import COMPILED, PROCESS, PROCESSES, WAYS
+from labmates_populations.engine.kernel.ways import COMPILED, PROCESS, WAYS
 from labmates_populations.engine.kernel.wire import send
 from labmates_populations.repeated import RepeatedGame
 
-_AT_ONCE = 8
-"""Number of players with separate processes that decide at the same time."""
-_MOST_ALONE = 128
-"""Number of these processes beyond which a batch is played in parts."""
 _MOST_KEPT = 128
 """Maximum number of processes of single strategies that are kept for the next batch."""
 _MOST_TABLES = 2
@@ -96,9 +90,6 @@ class Engine:
         UnreadyError
             If a process of players can't be started.
         """
-        ways = self.facts(batch.groups.reshape(-1))[3]
-        if len(batch.groups) > 1 and np.count_nonzero(ways == WAYS.index(PROCESSES)) > _MOST_ALONE:
-            return self._play_parts(batch)
         began = time.process_time()
         play = _Play(batch, self)
         try:
@@ -107,38 +98,18 @@ class Engine:
         except BaseException:
             self.end_hosts()
             raise
-        finally:
-            play.close()
         self.end_hosts(0 if batch.anew else _MOST_KEPT)
         errors = {strategy: error.trimmed() for strategy, error in play.errors.items()}
         return Result(play.actions, errors, play.costs, time.process_time() - began)
-
-    def _play_parts(self, batch: Batch) -> Result:
-        """Play a batch with very many separate processes in parts, one after the other."""
-        results: list[Result] = []
-        for part in chunks(batch, _MOST_ALONE):
-            stopped = {one for one, error in merged(results).items() if error.spent >= MOST_SPENT}
-            results.append(self.play(replace(part, broken=part.broken | stopped)))
-        actions = np.concatenate([result.actions for result in results])
-        seconds = sum(result.engine_seconds for result in results)
-        return Result(actions, merged(results), total_costs(results), seconds)
 
     def host(self, strategy: int) -> Host:
         """The process of a strategy's players, or of all compiled ones."""
         host = self._hosts.pop(strategy, None)
         if host is None:
-            host = self.new_host(math.inf if strategy == _COMPILED_ONES else 2.0 * MOST_SPENT)
+            most = math.inf if strategy == _COMPILED_ONES else 2.0 * MOST_SPENT
+            host = Host(self._forks, self._settings, most)
         self._hosts[strategy] = host  # least recently used first
         return host
-
-    def new_host(self, most: float) -> Host:
-        """A new process of players; see `Host`."""
-        return Host(self._forks, self._settings, most)
-
-    @property
-    def most_seconds(self) -> float:
-        """Limit of the processor time of a strategy with separate processes in a batch."""
-        return float(2 * MOST_SPENT * self._settings["seconds"])
 
     def end_host(self, strategy: int) -> None:
         """End the process of a strategy's players, or of all compiled ones; the next one starts afresh."""
@@ -187,8 +158,6 @@ class _Play:
         )
         self.actions = np.empty((len(batch.groups), rounds, batch.groups.shape[1]), kind)
         self.errors: dict[int, Errors] = {}
-        self._spent: Counter[int] = Counter()
-        """Players of each strategy that exceeded a limit, or ended their process."""
         self.costs: dict[str, Cost] = {}
         self._stock = game.start(len(batch.groups))
         cooperate = np.isin(self._strategies, list(batch.cooperate))
@@ -203,15 +172,15 @@ class _Play:
         self._order[np.argsort(self._strategies, kind="stable")] = np.arange(places)
         # The order in memory of players that share a process says nothing about their seats.
         self._shuffled = np.random.default_rng([batch.seed, _ORDER]).permutation(places)
-        self._hosts: dict[int, Host] = {}
-        """The processes of single players, by place."""
-        self._used: defaultdict[int, float] = defaultdict(float)
-        """Processor time of the players of each strategy that have separate processes."""
         self._told = {
             "game": {"name": game.name, "n_players": game.n_players, "n_rounds": rounds, "parameters": game.parameters},
             "moves": len(game.labels),
             "seed": batch.seed, "seats": batch.groups.shape[1], "paper": paper,
         }  # fmt: skip
+        if batch.texts:
+            members = zip(batch.group_numbers.tolist(), batch.groups.tolist(), strict=True)
+            texts = {str(one): batch.texts[one] for one in set(self._strategies.tolist())}
+            self._told |= {"members": {str(group): seats for group, seats in members}, "texts": texts}
         self._columns = of_paper if paper and game.is_binary and others <= _MOST_COLUMNS else None
         """The players whose observation of a round is what each opponent did, if the table has room for it."""
         same = self._running & ~random
@@ -305,32 +274,13 @@ class _Play:
             if not len(compiled) or self._ask_compiled(t, places, compiled, answers):
                 break
         self._ask_strategies(t, places, np.flatnonzero(self._way[places] == _PROCESS), answers)
-        waiting = np.flatnonzero(self._way[places] > _PROCESS).tolist()
-        while waiting:
-            wave = self._wave(places, waiting)
-            self._ask_alone(t, places, wave, answers)
-            waiting = [index for index in waiting if index not in wave]
         return answers
-
-    def _wave(self, places: NDArray[np.int64], waiting: Sequence[int]) -> list[int]:
-        """The players to ask next: per strategy, no more than may still exceed a limit before it is stopped."""
-        wave: list[int] = []
-        asked: Counter[int] = Counter()
-        for index in waiting:
-            strategy = int(self._strategies[places[index]])
-            if self._is_stopped(strategy) or self._spent[strategy] + asked[strategy] < MOST_SPENT:
-                asked[strategy] += 1
-                wave.append(index)
-            if len(wave) == _AT_ONCE:
-                break
-        return wave
 
     def _ask(self, t: int, strategy: int, places: NDArray[np.int64]) -> Host:
         """Ask players in the process of a strategy, or of all compiled ones."""
         host = self._engine.host(strategy)
         if strategy not in self._begun:
-            facts = self._facts(range(len(self._batch.groups)))
-            host.begin(facts, self._batch.group_numbers, np.arange(len(self._strategies)))
+            host.begin(self._told, self._batch.group_numbers, len(self._strategies))
             self._begun.add(strategy)
         host.ask(t, places, self._strategies[places], self._history, self._engine.sources)
         return host
@@ -385,50 +335,6 @@ class _Play:
     def _count(self, way: str, decisions: int, seconds: float) -> None:
         self.costs[way] = self.costs.get(way, Cost()) + Cost(decisions, seconds)
 
-    def _ask_alone(self, t: int, places: NDArray[np.int64], wave: Sequence[int], answers: NDArray[np.uint8]) -> None:
-        """Ask players with separate processes."""
-        hosts: list[tuple[int, int, Host]] = []
-        for index in wave:
-            place = int(places[index])
-            if self._is_stopped(int(self._strategies[place])):
-                self._over(place, t, STOPPED)
-                continue
-            host = self._alone(place)
-            one = places[index : index + 1]
-            host.ask(t, one, self._strategies[one], self._history, self._engine.sources)
-            hosts.append((index, place, host))
-        for index, place, host in hosts:
-            strategy = int(self._strategies[place])
-            try:
-                told, failures = self._taken(host, PROCESSES)
-                answers[index] = told[0]
-                self._failed(places[index : index + 1], failures)
-                self._used[strategy] += host.used()
-                if self._running[place] and self._used[strategy] > self._engine.most_seconds:
-                    self._over(place, t + int(told[0] == FAILED), TIMEOUT, spent=True)
-                    answers[index] = FAILED
-            except HostError as error:
-                self._used[strategy] += host.used()
-                self._over(place, t, error.what, fatal=True)
-            if not self._running[place]:
-                self._hosts.pop(place).close()
-
-    def _facts(self, groups: Sequence[int]) -> dict[str, Any]:
-        """The description of a batch for a process of players: the game, and the code that players read."""
-        if not self._batch.texts:
-            return self._told
-        members = {str(self._batch.group_numbers[group]): self._batch.groups[group].tolist() for group in groups}
-        numbers = {number for seats in members.values() for number in seats}
-        return {**self._told, "members": members, "texts": {str(one): self._batch.texts[one] for one in numbers}}
-
-    def _alone(self, place: int) -> Host:
-        """The process of one player."""
-        if place not in self._hosts:
-            self._hosts[place] = self._engine.new_host(2.0)
-            facts = self._facts([place // self._batch.groups.shape[1]])
-            self._hosts[place].begin(facts, self._batch.group_numbers, np.array([place]))
-        return self._hosts[place]
-
     def _failed(self, places: NDArray[np.int64], failures: Sequence[Failure]) -> None:
         for failure in failures:
             over, t = failure.over, failure.round
@@ -437,10 +343,6 @@ class _Play:
             place = int(places[failure.index])
             self._fail(place, t, failure.what, over=over, spent=failure.spent)
             self._running[place] &= not over
-
-    def _is_stopped(self, strategy: int) -> bool:
-        """Whether a strategy exceeded the limits of a batch, and is not run for its rest."""
-        return self._spent[strategy] >= MOST_SPENT or self._used[strategy] > self._engine.most_seconds
 
     def _fail(self, place: int, t: int, what: str, *, over: bool, spent: bool = False, fatal: bool = False) -> None:
         """Count a player's error; with `over` it falls back for the rest of the game."""
@@ -451,14 +353,8 @@ class _Play:
         errors.add(f"{self._batch.group_numbers[group]} {seat}", t, what, cost)
         errors.spent += spent
         errors.fatal |= fatal
-        self._spent[strategy] += spent or fatal
 
     def _over(self, place: int, t: int, what: str, *, spent: bool = False, fatal: bool = False) -> None:
         self._fail(place, t, what, over=True, spent=spent, fatal=fatal)
         self._running[place] = False
         self._nodes[place] = 0
-
-    def close(self) -> None:
-        """End the separate processes of players."""
-        for host in self._hosts.values():
-            host.close()

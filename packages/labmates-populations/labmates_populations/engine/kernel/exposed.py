@@ -1,6 +1,7 @@
 """What players that share a process see of modules: functions and types that can hold nothing for another player."""
 
 from __future__ import annotations
+import __future__
 
 import bisect
 import collections
@@ -8,7 +9,6 @@ import dataclasses
 import enum
 import functools
 import heapq
-import importlib
 import itertools
 import math
 import random
@@ -77,6 +77,18 @@ class _IntEnum(enum.IntEnum, metaclass=_OneByOne):
     """The base of enumerations of numbers."""
 
 
+class _StrEnum(enum.StrEnum, metaclass=_OneByOne):
+    """The base of enumerations of texts."""
+
+
+class _Flag(enum.Flag, metaclass=_OneByOne):
+    """The base of flags."""
+
+
+class _IntFlag(enum.IntFlag, metaclass=_OneByOne):
+    """The base of flags that are numbers."""
+
+
 class Base(interface.BaseStrategy):
     """The base of strategies."""
 
@@ -109,6 +121,20 @@ def _decorates(made: Callable[..., Any]) -> Callable[..., Any]:
     return decorate
 
 
+def _wraps(wrapped: Any, *_: Any) -> Callable[..., Any]:
+    return lambda wrapper: functools.update_wrapper(own(wrapper), wrapped)
+
+
+def _padded(array: Any, width: Any, mode: Any = "constant", **options: Any) -> Any:
+    if mode == "empty":
+        raise TypeError("memory that is not written can't be read here")
+    return np.pad(array, width, mode, **options)
+
+
+def _masked(data: Any, mask: Any = np.ma.nomask, *options: Any, **named: Any) -> Any:
+    return np.ma.MaskedArray(data, mask, *options, **named)
+
+
 _FUNCTIONS = (types.FunctionType, type(np.mean), type(np.random.default_rng))
 
 
@@ -133,65 +159,108 @@ def _public(module: Any) -> dict[str, Any]:
 
 
 _NUMPY = (
-    "abs absolute add all allclose amax amin any append apply_along_axis arange arccos arcsin arctan arctan2 argmax "
-    "argmin argpartition argsort argwhere around array array_equal array_split asarray atleast_1d atleast_2d average "
-    "bincount bitwise_and bitwise_or bitwise_xor bool bool_ broadcast_to cbrt ceil choose clip column_stack compress "
-    "concatenate convolve copy corrcoef correlate cos cosh count_nonzero cov cross cumprod cumsum delete diag "
-    "diagonal diff digitize divide divmod dot e ediff1d einsum equal exp exp2 expand_dims expm1 extract eye fabs fix "
-    "flatnonzero finfo flip fliplr flipud float16 float32 float64 float_power floating floor floor_divide fmax fmin "
-    "fmod full full_like gcd generic geomspace gradient greater greater_equal heaviside histogram hstack hypot "
-    "identity iinfo inexact inf inner insert int16 int32 int64 int8 int_ integer interp intersect1d invert isclose "
-    "isfinite isin isinf isnan isscalar kron lcm less less_equal lexsort linspace log log10 log1p log2 logaddexp "
-    "logical_and logical_not logical_or logical_xor logspace matmul max maximum mean median meshgrid min minimum mod "
-    "moveaxis multiply nan nan_to_num nanargmax nanargmin nancumsum nanmax nanmean nanmedian nanmin nanpercentile "
-    "nanprod nanquantile nanstd nansum nanvar negative newaxis nonzero not_equal number ones ones_like outer pad "
-    "partition percentile pi piecewise poly polyadd polyder polydiv polyfit polyint polymul polysub polyval positive "
-    "power prod ptp quantile ravel real reciprocal remainder repeat reshape resize roll roots rot90 round "
-    "searchsorted select setdiff1d setxor1d shape sign signedinteger sin sinc sinh size sort split sqrt square "
-    "squeeze stack std subtract sum swapaxes take tan tanh tensordot tile trace transpose trapezoid tri tril triu "
-    "trim_zeros true_divide trunc uint16 uint32 uint64 uint8 union1d unique unsignedinteger unwrap vander var vdot "
-    "vectorize vsplit vstack where zeros zeros_like"
+    "abs absolute acos acosh add all allclose amax amin angle any append apply_along_axis apply_over_axes arange "
+    "arccos arccosh arcsin arcsinh arctan arctan2 arctanh argmax argmin argpartition argsort argwhere around array "
+    "array2string array_equal array_equiv array_repr array_split array_str asanyarray asarray ascontiguousarray "
+    "asfortranarray asin asinh astype atan atan2 atanh atleast_1d atleast_2d atleast_3d average bartlett base_repr "
+    "binary_repr bincount bitwise_and bitwise_count bitwise_invert bitwise_left_shift bitwise_not bitwise_or "
+    "bitwise_right_shift bitwise_xor blackman block bool bool_ broadcast_arrays broadcast_shapes broadcast_to byte c_ "
+    "can_cast cbrt cdouble ceil choose clip column_stack common_type complex128 complex64 complexfloating compress "
+    "concat concatenate conj conjugate convolve copy copysign copyto corrcoef correlate cos cosh count_nonzero cov "
+    "cross csingle cumprod cumsum cumulative_prod cumulative_sum deg2rad degrees delete diag diag_indices "
+    "diag_indices_from diagflat diagonal diff digitize divide divmod dot double dsplit dstack dtype e ediff1d einsum "
+    "einsum_path equal euler_gamma exp exp2 expand_dims expm1 extract eye fabs False_ fill_diagonal finfo fix "
+    "flatnonzero flip fliplr flipud float16 float32 float64 float_power floating floor floor_divide fmax fmin fmod "
+    "format_float_positional format_float_scientific frexp fromfunction fromiter frompyfunc full full_like gcd "
+    "generic geomspace gradient greater greater_equal half hamming hanning heaviside histogram histogram2d "
+    "histogram_bin_edges histogramdd hsplit hstack hypot i0 identity iinfo imag index_exp indices inexact inf inner "
+    "insert int16 int32 int64 int8 int_ intc integer interp intersect1d intp invert isclose iscomplex iscomplexobj "
+    "isfinite isin isinf isnan isneginf isposinf isreal isrealobj isscalar issubdtype iterable ix_ kaiser kron lcm "
+    "ldexp left_shift less less_equal lexsort linspace log log10 log1p log2 logaddexp logaddexp2 logical_and "
+    "logical_not logical_or logical_xor logspace long longdouble longlong mask_indices matmul matrix_transpose matvec "
+    "max maximum mean median meshgrid mgrid min min_scalar_type minimum mod modf moveaxis multiply nan nan_to_num "
+    "nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmedian nanmin nanpercentile nanprod nanquantile "
+    "nanstd nansum nanvar ndenumerate ndim ndindex negative newaxis nextafter nonzero not_equal number object_ ogrid "
+    "ones ones_like outer packbits partition percentile permute_dims pi piecewise place poly poly1d polyadd polyder "
+    "polydiv polyfit polyint polymul polysub polyval positive pow power prod promote_types ptp put put_along_axis "
+    "putmask quantile r_ rad2deg radians ravel ravel_multi_index real real_if_close reciprocal remainder repeat "
+    "reshape resize result_type right_shift rint roll rollaxis roots rot90 round row_stack s_ searchsorted select "
+    "setdiff1d setxor1d shape short sign signbit signedinteger sin sinc single sinh size sort sort_complex spacing "
+    "split sqrt square squeeze stack std str_ subtract sum swapaxes take take_along_axis tan tanh tensordot tile "
+    "trace transpose trapezoid tri tril tril_indices tril_indices_from trim_zeros triu triu_indices triu_indices_from "
+    "True_ true_divide trunc ubyte uint uint16 uint32 uint64 uint8 uintc uintp ulong ulonglong union1d unique "
+    "unique_all unique_counts unique_inverse unique_values unpackbits unravel_index unsignedinteger unstack unwrap "
+    "ushort vander var vdot vecdot vecmat vectorize vsplit vstack where zeros zeros_like"
 )
+_POLYNOMIALS = [
+    getattr(np.polynomial, name) for name in words("Chebyshev Hermite HermiteE Laguerre Legendre Polynomial")
+]
+for _one in _POLYNOMIALS:  # arrays that all of a class share, over memory that nobody can make writable
+    _one.domain, _one.window = (np.frombuffer(each.tobytes(), each.dtype) for each in (_one.domain, _one.window))
+MEMORY = frozenset({"buffer", "like", "where"})
+"""Arguments that name memory, or leave it unwritten."""
 EXPOSED: dict[str, dict[str, Any]] = {
     "math": _public(math),
     "numpy": some(np, _NUMPY) | {
         "empty": np.zeros, "empty_like": still(np.zeros_like), "ndarray": Array, "errstate": still(_errors),
-        "seterr": still(_errors),
+        "seterr": still(_errors), "pad": still(_padded),
     },
-    "numpy.linalg": some(np.linalg, "LinAlgError cholesky cond det eig eigh eigvals eigvalsh inv lstsq matrix_power "
-                          "matrix_rank norm pinv qr slogdet solve svd"),
+    "numpy.linalg": some(np.linalg, np.linalg.__all__),
+    "numpy.fft": some(np.fft, np.fft.__all__),
+    "numpy.char": some(np.char, set(np.char.__all__) - {"chararray"}),
+    "numpy.strings": some(np.strings, np.strings.__all__),
+    "numpy.ma": some(np.ma, "array average compressed count filled fix_invalid getdata is_masked "
+                     "masked_equal masked_greater masked_greater_equal masked_inside masked_invalid masked_less "
+                     "masked_less_equal masked_not_equal masked_outside masked_values masked_where max mean median "
+                     "min nomask std sum var") | {"masked_array": still(_masked)},
+    "numpy.polynomial": {one.__name__: one for one in _POLYNOMIALS},
+    "numpy.polynomial.polynomial": some(np.polynomial.polynomial, "polyadd polyder polydiv polyfit polyfromroots "
+                                        "polyint polymul polypow polyroots polysub polyval"),
+    "numpy.lib": {},
     "numpy.lib.stride_tricks": some(np.lib.stride_tricks, "sliding_window_view"),
     "numpy.typing": {"NDArray": Annotation, "ArrayLike": Annotation, "DTypeLike": Annotation},
-    "dataclasses": some(dataclasses, "asdict astuple field fields is_dataclass replace FrozenInstanceError")
+    "dataclasses": some(dataclasses, "asdict astuple field fields is_dataclass replace FrozenInstanceError InitVar "
+                        "KW_ONLY MISSING")
     | {"dataclass": still(_decorates(dataclasses.dataclass))},
-    "enum": {"Enum": _Enum, "IntEnum": _IntEnum, "auto": enum.auto, "unique": still(enum.unique)},
-    "typing": _raw(typing, "Any Callable ClassVar Collection Counter DefaultDict Deque Dict Final FrozenSet Generator "
-                    "Iterable Iterator List Literal Mapping MutableMapping NamedTuple Optional Sequence Set Tuple Type "
-                    "Union cast"),
-    "collections": some(collections, "ChainMap Counter OrderedDict defaultdict deque namedtuple"),
+    "enum": {"Enum": _Enum, "IntEnum": _IntEnum, "StrEnum": _StrEnum, "Flag": _Flag, "IntFlag": _IntFlag,
+             "auto": enum.auto, "unique": still(enum.unique)},
+    "typing": _raw(typing, "AbstractSet Annotated Any AnyStr Callable ChainMap ClassVar Collection Concatenate "
+                   "Container Counter DefaultDict Deque Dict Final FrozenSet Generator Generic Hashable "
+                   "ItemsView Iterable Iterator KeysView List Literal LiteralString Mapping MutableMapping "
+                   "MutableSequence MutableSet NamedTuple Never NewType NoReturn NotRequired Optional "
+                   "OrderedDict ParamSpec Required Reversible Self Sequence Set Sized TYPE_CHECKING Text "
+                   "Tuple Type TypeAlias TypeGuard TypeVar TypedDict Union Unpack ValuesView assert_never "
+                   "cast")
+    | {"final": still(_decorates(typing.final)), "overload": still(lambda thing: thing)},
+    "collections": some(collections, "ChainMap Counter OrderedDict UserDict UserList UserString defaultdict deque "
+                        "namedtuple"),
     "functools": some(functools, "cache cached_property cmp_to_key lru_cache partial reduce")
-    | {"total_ordering": still(_decorates(functools.total_ordering))},
+    | {"total_ordering": still(_decorates(functools.total_ordering)), "wraps": still(_wraps)},
     "bisect": _public(bisect),
     "heapq": _public(heapq),
     "itertools": _public(itertools),
-    "statistics": some(statistics, "StatisticsError correlation covariance fmean geometric_mean harmonic_mean "
-                        "linear_regression mean median median_grouped median_high median_low mode multimode pstdev "
-                        "pvariance quantiles stdev variance"),
-    "__future__": some(importlib.import_module("__future__"), "annotations"),
+    "statistics": some(statistics, "NormalDist StatisticsError correlation covariance fmean geometric_mean "
+                        "harmonic_mean linear_regression mean median median_grouped median_high median_low mode "
+                        "multimode pstdev pvariance quantiles stdev variance"),
+    "__future__": some(__future__, __future__.all_feature_names),
 }  # fmt: skip
 """What players get of each module, beside the random ones and ours."""
+PARTS = [name.partition(".")[2] for name in EXPOSED if name.startswith("numpy.") and name.count(".") == 1]
+"""The modules in numpy, beside that of random numbers."""
 OF_STATES = frozenset(
     words(
-        "beta binomial bytes chisquare choice dirichlet exponential gamma geometric get_state gumbel "
-        "hypergeometric laplace logistic lognormal multinomial multivariate_normal negative_binomial normal "
-        "pareto permutation poisson power rand randint randn random random_integers random_sample rayleigh "
-        "set_state shuffle standard_cauchy standard_exponential standard_gamma standard_normal standard_t "
-        "triangular uniform vonmises wald weibull"
+        "beta binomial bytes chisquare choice dirichlet exponential f gamma geometric get_state gumbel "
+        "hypergeometric laplace logistic lognormal logseries multinomial multivariate_normal negative_binomial "
+        "noncentral_chisquare noncentral_f normal pareto permutation poisson power rand randint randn random "
+        "random_integers random_sample rayleigh set_state shuffle standard_cauchy standard_exponential "
+        "standard_gamma standard_normal standard_t triangular uniform vonmises wald weibull zipf"
     )
 )
 CHANCES = sorted({*DRAWS, "binomialvariate", "getstate", "randbytes", "seed", "setstate"})
-RANDOM = {"random": frozenset({*CHANCES, "Random"}), "numpy.random": OF_STATES | {
-    "default_rng", "RandomState", "seed", "Generator", "BitGenerator"}}  # fmt: skip
+SEEDED = frozenset(words("default_rng RandomState seed MT19937 PCG64 PCG64DXSM Philox SFC64"))
+"""What makes random numbers of a seed."""
+RANDOM = {"random": frozenset({*CHANCES, "Random"}),
+          "numpy.random": OF_STATES | SEEDED | {"Generator", "BitGenerator"}}  # fmt: skip
 """The names of modules of random numbers."""
 _OF_TYPES = {
     name
@@ -209,8 +278,11 @@ SAFE: frozenset[str] = frozenset().union(
     words("C D actions capacity cooperate current_stock defect flip game_description k m my_actions my_payoffs "
           "n_players n_rounds name opponent_actions opponent_cooperators opponent_counts opponent_payoffs "
           "opponent_sources own_source round_number table value"),
+    words("flags writeable c_contiguous f_contiguous strides tobytes"),
     words("args cache_clear cache_info close deleter getter send setter _asdict _fields _replace"),
     words("integers permuted standard_normal"),
+    words("c cdf coef coefficients coeffs convert cutdeg degree deriv domain filled fit from_samples fromroots integ "
+          "inv_cdf linspace mapparms mask o order overlap pdf r roots truncate window zscore"),
     *map(frozenset, EXPOSED.values()),
     *RANDOM.values(),
     {part for module in EXPOSED for part in module.split(".")},
@@ -224,6 +296,9 @@ _READ_OF: tuple[Any, ...] = (
     types.GeneratorType, types.CodeType,
     types.FrameType, types.TracebackType, types.ModuleType, type, property, partial, memoryview, enum.Enum,
     AttributeError(), ImportError(), StopIteration(), SystemExit(), UnicodeDecodeError, dataclasses.Field,
+    np.ma, np.ma.MaskedArray, np.ma.mean, np.fft, np.char, np.strings, np.polynomial, *_POLYNOMIALS, np.poly1d,
+    np.ndenumerate, np.ndindex, np.r_, np.c_, np.mgrid, np.s_, np.random.PCG64, statistics.NormalDist,
+    collections.UserDict, collections.UserList, collections.UserString, enum.Flag, typing.TypeVar, typing.Generic,
     interface.SeenHistory, interface.Record, interface.GameDescription, staticmethod,
 )  # fmt: skip
 AMBIGUOUS = frozenset(name for thing in _READ_OF for name in dir(thing)) - SAFE

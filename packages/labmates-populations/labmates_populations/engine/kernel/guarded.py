@@ -10,7 +10,9 @@ from __future__ import annotations
 import builtins
 import collections
 import random
+import string
 import types
+from _string import formatter_field_name_split  # type: ignore[import-not-found]
 from collections.abc import Mapping
 from functools import cache, partial
 from typing import Any
@@ -23,10 +25,13 @@ from labmates_populations.engine.kernel.exposed import (
     AMBIGUOUS,
     CHANCES,
     EXPOSED,
+    MEMORY,
     OF_STATES,
     OWN,
+    PARTS,
     RANDOM,
     SAFE,
+    SEEDED,
     Annotation,
     Array,
     Base,
@@ -37,8 +42,8 @@ from labmates_populations.engine.kernel.exposed import (
 )
 from labmates_populations.engine.kernel.names import interfaces, module_of, number_of
 
-GUARDS = ("guarded_own", "guarded_look", "guarded_kind")
-"""The names of the functions that rewritten code calls: `own`, `look` and `kind`."""
+GUARDS = ("guarded_own", "guarded_look", "guarded_kind", "guarded_call")
+"""The names of the functions that rewritten code calls: `own`, `look`, `kind` and `call`."""
 
 
 def look(thing: Any, name: Any, *default: Any) -> Any:
@@ -49,13 +54,76 @@ def look(thing: Any, name: Any, *default: Any) -> Any:
         return getattr(thing, name, *default)
     if name.startswith("__"):
         raise TypeError(f"the attribute {name} can't be read here")
+    if type(thing) is str and name in ("format", "format_map"):
+        return partial(_formatted, thing, name == "format_map")
+    if _is_own(thing) and (name not in AMBIGUOUS or _is_of(thing, name)):
+        return getattr(thing, name, *default)
+    if default and not hasattr(thing, name):
+        return default[0]
+    raise AttributeError(f"a {type(thing).__name__} has no attribute '{name}' here")
+
+
+def _is_own(thing: Any) -> bool:
     try:
-        made = own(thing)
-    except AttributeError as error:
-        if default and name not in AMBIGUOUS:  # which nothing has
-            return default[0]
-        raise AttributeError(f"a {type(thing).__name__} has no attribute '{name}' here") from error
-    return getattr(made, name, *default)
+        own(thing)
+    except AttributeError:
+        return False
+    return True
+
+
+def _is_of(thing: Any, name: str) -> bool:
+    """Whether the strategy's code has given a thing of its own this attribute."""
+    kinds = (*type(thing).__mro__, *(thing.__mro__ if isinstance(thing, type) else ()))
+    made = any(name in vars(one) for one in kinds if one.__module__ == OWN)
+    return made or name in getattr(thing, "__dict__", ())
+
+
+class _Fields(string.Formatter):
+    """Formats texts, with a look at the attributes that they name."""
+
+    def get_field(self, field_name: str, args: Any, kwargs: Any) -> Any:
+        """What a field names, and the argument of it that is used."""
+        first, rest = formatter_field_name_split(field_name)
+        found = self.get_value(first, args, kwargs)
+        for is_attribute, name in rest:
+            found = look(found, name) if is_attribute else found[name]
+        return found, first
+
+
+def _formatted(text: str, mapped: bool, /, *arguments: Any, **named: Any) -> str:
+    return _Fields().vformat(text, () if mapped else arguments, arguments[0] if mapped else named)
+
+
+def call(called: Any, /, *arguments: Any, **options: Any) -> Any:
+    """Call what gets arguments that name memory, or may do so; numpy leaves memory unwritten where it is told to."""
+    named = MEMORY & options.keys()
+    if named and not _is_made(called) and not (named == {"where"} and _writes(called, arguments, options)):
+        raise TypeError(f"the argument {min(named)} can't be passed to this here")
+    return called(*arguments, **options)
+
+
+def _is_made(called: Any) -> bool:
+    """Whether it is a function, a method or a class of the strategy's code."""
+    made = called.__func__ if type(called) is types.MethodType else called
+    return isinstance(made, (type, types.FunctionType)) and made.__module__ == OWN
+
+
+def _writes(called: Any, arguments: tuple[Any, ...], options: Mapping[str, Any]) -> bool:
+    """Whether a function of numpy writes all that it returns."""
+    if type(called) is np.ufunc:
+        given = options.get("out", arguments[called.nin :])
+        given = given if type(given) is tuple else (given,)
+        return len(given) == called.nout and all(type(one) is np.ndarray for one in given)
+    of = called.__self__ if type(called) is types.BuiltinMethodType else None
+    return called in _REDUCING or isinstance(of, (np.ndarray, np.generic, np.ufunc))
+
+
+_REDUCING = [
+    EXPOSED["numpy"][name]
+    for name in words(
+        "all amax amin any copyto max mean min nanmax nanmean nanmin nanprod nanstd nansum nanvar prod std sum var"
+    )
+]
 
 
 def _has(thing: Any, name: str) -> bool:
@@ -131,10 +199,12 @@ class _NumpyChance:
         if self._state is None:
             self._state = _state(self._seed)
         state = self._state
-        if name in ("default_rng", "RandomState", "seed"):
-            made: Any = {"default_rng": np.random.default_rng, "RandomState": _state, "seed": state.seed}[name]
-            return still(lambda given=None: made(state.randint(2**31) if given is None else given))
-        if name in ("Generator", "BitGenerator"):
+        if name in SEEDED:
+            made: Any = {"RandomState": _state, "seed": state.seed}.get(name) or getattr(np.random, name)
+            return still(lambda seed=None: made(state.randint(2**31) if seed is None else seed))
+        if name == "Generator":
+            return np.random.Generator
+        if name == "BitGenerator":
             return Annotation
         if name in OF_STATES:
             return getattr(state, name)
@@ -170,23 +240,26 @@ def _modules(*, paper: bool) -> Mapping[str, types.ModuleType]:
     """The modules that all players see."""
     # With their usual names, an import of what a module lacks would be looked up in the real module.
     made = {name: module_of(f"{OWN}.{name}", names) for name, names in EXPOSED.items()}
+    for name, module in made.items():
+        parent, _, part = name.rpartition(".")
+        if parent:
+            setattr(made[parent], part, module)
     return made | interfaces(Base, paper=paper)
 
 
 def guarded_names(seed: int, group: int, seat: int, *, paper: bool) -> dict[str, Any]:
-    """The globals of a player; see `names.own_names`."""
+    """The globals of a player; the class of the history depends on the strategy's form, `paper` or current."""
     shared, chances = _modules(paper=paper), dict[str, Any]()
 
     def chance(name: str) -> Any:
         if name not in chances:
             if name == "numpy":
-                parts = {part: shared[f"numpy.{part}"] for part in ("linalg", "typing")}
-                lib = module_of(OWN, {"stride_tricks": shared["numpy.lib.stride_tricks"]})
-                made: Any = module_of(OWN, EXPOSED[name] | parts | {"random": chance("numpy.random"), "lib": lib})
+                parts = {part: shared[f"numpy.{part}"] for part in PARTS}
+                made: Any = module_of(OWN, EXPOSED[name] | parts | {"random": chance("numpy.random")})
             elif name == "numpy.random":
                 made = _NumpyChance(derive(seed, group, seat, "numpy"))
             else:
-                stream = _Chance(derive(seed, group, seat))  # as `player_random`
+                stream = _Chance(derive(seed, group, seat))  # as of a compiled strategy
                 stream.parent = stream
                 made = module_of(OWN, some(stream, CHANCES) | {"Random": still(partial(_made_generator, stream))})
             chances[name] = made
@@ -199,4 +272,4 @@ def guarded_names(seed: int, group: int, seat: int, *, paper: bool) -> dict[str,
         return chance(full) if full in RANDOM or full == "numpy" else shared[full]
 
     known = _BUILTINS | _CHANGED | {"__import__": import_}
-    return {"__builtins__": known, "__name__": OWN, **dict(zip(GUARDS, (own, look, kind), strict=True))}
+    return {"__builtins__": known, "__name__": OWN, **dict(zip(GUARDS, (own, look, kind, call), strict=True))}

@@ -1,7 +1,7 @@
 """Processes of players, from the engine's side: messages, answers and termination.
 
 All players of compiled strategies share a process, because their code has no access to anything in it; so do those of
-a strategy whose code has no access to anything that they share. Each other player has a process for a single game.
+any other strategy, whose code has no access to anything that they share.
 """
 
 from __future__ import annotations
@@ -69,28 +69,20 @@ class History:
     their_actions: NDArray[np.bool_] | None
     their_payoffs: NDArray[np.float64] | None
 
-    def packed(self, slots: NDArray[Any], places: NDArray[Any], told: NDArray[Any], t: int) -> tuple[int, bytes]:
-        """The rows before round `t` that some players have not received, and the stock of that round.
-
-        Parameters
-        ----------
-        slots
-            The players' indices in their process.
-        told
-            The number of rounds sent to each player.
-        """
+    def packed(self, places: NDArray[Any], told: NDArray[Any], t: int) -> tuple[int, bytes]:
+        """The rows after `told` rounds and before round `t` of some players, and the stock of that round."""
         missing = t - told
         which = np.repeat(np.arange(len(places)), missing)
         rounds = np.arange(len(which)) - np.repeat(np.cumsum(missing) - missing, missing) + np.repeat(told, missing)
         rows = places[which], rounds
-        parts = [slots[which].astype(np.int32), rounds.astype(np.int32)]
+        parts = [places[which].astype(np.int32), rounds.astype(np.int32)]
         parts += [self.actions[rows], self.payoffs[rows], self.counts[rows]]
         if self.their_actions is not None and self.their_payoffs is not None:
             parts += [self.their_actions[rows], self.their_payoffs[rows]]
         if self.stocks is not None:
             which = np.concatenate([which, np.arange(len(places))])
             rounds = np.concatenate([rounds, np.full(len(places), t)])
-            parts += [np.array([len(which)], np.int32), slots[which].astype(np.int32), rounds.astype(np.int32)]
+            parts += [np.array([len(which)], np.int32), places[which].astype(np.int32), rounds.astype(np.int32)]
             parts += [self.stocks[places[which], rounds]]
         return len(rows[1]), b"".join(part.tobytes() for part in parts)
 
@@ -181,7 +173,6 @@ class Host:
     pid: int = 0
     _known: set[int] = field(default_factory=set)
     _told: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
-    _offset: int = 0
     _asked: int = 0
     _actions: int = 0
     _round: int = 0
@@ -205,13 +196,11 @@ class Host:
         self.pid = int(ready["pid"])
         self._handle = os.pidfd_open(self.pid)
 
-    def begin(self, game: Mapping[str, Any], numbers: NDArray[np.int64], places: NDArray[np.int64]) -> None:
-        """Start a batch, whose groups have these numbers, with the players at these places."""
-        first = int(places[0]) if len(places) == 1 else 0
-        size = 1 if len(places) == 1 else int(places.max()) + 1
-        self._offset, self._told, self._actions = first, np.zeros(size, np.int64), game["moves"]
+    def begin(self, game: Mapping[str, Any], numbers: NDArray[np.int64], places: int) -> None:
+        """Start a batch of so many players, whose groups have these numbers."""
+        self._told, self._actions = np.zeros(places, np.int64), game["moves"]
         with contextlib.suppress(ClosedError):  # `answers` raises the error
-            send(self._connection, {**game, "places": size, "offset": first}, numbers.astype(np.int64).tobytes())
+            send(self._connection, {**game, "places": places}, numbers.astype(np.int64).tobytes())
 
     def ask(
         self, t: int, places: NDArray[np.int64], numbers: NDArray[np.int64], history: History, sources: list[Source]
@@ -219,15 +208,14 @@ class Host:
         """Request decisions; `answers` waits for them."""
         new = sorted(set(numbers.tolist()) - self._known)
         self._known.update(new)
-        slots = places - self._offset
-        rows, packed = history.packed(slots, places, self._told[slots], t)
-        self._told[slots] = t
+        rows, packed = history.packed(places, self._told[places], t)
+        self._told[places] = t
         self._asked, self._round = len(places), t
         head = {"t": t, "asked": len(places), "rows": rows, "learn": [sources[one].told(one) for one in new]}
         codes = b"".join(sources[one].code for one in new)
         self._began = processor_seconds(self.pid)[0]
         self._beats, self._asleep = (self._marks[BEATS], self._began), 0
-        data = slots.astype(np.int32).tobytes() + numbers.astype(np.int32).tobytes() + packed + codes
+        data = places.astype(np.int32).tobytes() + numbers.astype(np.int32).tobytes() + packed + codes
         with contextlib.suppress(ClosedError):
             send(self._connection, head, data)
 
@@ -266,13 +254,9 @@ class Host:
         if hangs or self._asleep * _POLL_SECONDS > _ASLEEP_SECONDS:
             raise HostError(self._blamed(), _HANGS)
 
-    def used(self) -> float:
-        """Processor time of the process since the last request."""
-        return max(0.0, processor_seconds(self.pid)[0] - self._began)
-
     def _blamed(self) -> int:
         place = self._marks[PLACE]
-        return int(place) + self._offset if 0 <= place < len(self._told) else -1
+        return int(place) if 0 <= place < len(self._told) else -1
 
     def close(self) -> None:
         """End the process."""

@@ -1,9 +1,8 @@
-"""The names available to strategies: the compiled subset, and the modules of a strategy with its own process."""
+"""The names available to strategies: the compiled subset, and the modules that any strategy may import."""
 
 from __future__ import annotations
 
 import builtins
-import importlib
 import math
 import random
 import types
@@ -19,7 +18,6 @@ from labmates_populations.engine.kernel import interface
 _LIBRARY = ("math", "random", "numpy", "numpy.random", "numpy.linalg", "numpy.lib.stride_tricks", "numpy.typing",
             "dataclasses", "enum", "typing", "bisect", "collections", "functools", "heapq", "itertools",
             "statistics", "__future__")  # fmt: skip
-_IMPORTED = {name: importlib.import_module(name) for name in _LIBRARY}  # a confined process can't open files
 _OURS = {"labmates.strategies": "", "emergent_llm": "", "emergent_llm.players": "", "emergent_llm.games": "",
          "emergent_llm.common": ""}  # fmt: skip
 MODULES = frozenset({*_LIBRARY, *_OURS})
@@ -173,26 +171,6 @@ def compiled_names() -> dict[str, Any]:
 def number_of(name: str) -> int:
     """The number of a thing by the name of its type: its address would differ between processes."""
     return zlib.crc32(name.encode())
-
-
-def _id(thing: Any) -> int:
-    return number_of(type(thing).__name__)
-
-
-def own_names(*, paper: bool) -> dict[str, Any]:
-    """The global names for a strategy with its own process: all builtins, and imports of only these modules.
-
-    The class of the history depends on the strategy's form, `paper` or current.
-    """
-    known = _IMPORTED | interfaces(interface.BaseStrategy, paper=paper)
-
-    def import_(name: str, _globals: Any = None, _locals: Any = None, wanted: Any = (), level: int = 0) -> Any:
-        if name not in known:  # numpy's own code, on behalf of the strategy: its imports have been checked
-            return builtins.__import__(name, _globals, _locals, wanted, level)
-        return known[name if wanted else name.partition(".")[0]]
-
-    changed = {"__import__": import_, "id": _id, "print": lambda *_, **__: None}
-    return {"__builtins__": {**vars(builtins), **changed}, "__name__": "strategy"}
 
 
 def interfaces(base: type, *, paper: bool) -> dict[str, types.ModuleType]:

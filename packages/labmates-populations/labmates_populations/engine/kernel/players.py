@@ -1,7 +1,7 @@
-"""A process of players that make decisions: those of all compiled strategies, of one other strategy, or a single one.
+"""A process of players that make decisions: those of all compiled strategies, or of one other strategy.
 
 It is confined before it receives any strategy's code, and receives only the players' observations. Its answers are
-untrusted, since the code of a single player can do anything in it.
+untrusted.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import marshal
 import math
 import mmap
 import os
+import random
 import socket
 import time
 from collections import Counter
@@ -23,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labmates_populations.engine.kernel.chance import player_random, seed_all
+from labmates.util.seeds import derive
 from labmates_populations.engine.kernel.confine import confine
 from labmates_populations.engine.kernel.guarded import guarded_names
 from labmates_populations.engine.kernel.interface import (
@@ -40,8 +41,8 @@ from labmates_populations.engine.kernel.interface import (
     SeenPaperHistory,
 )
 from labmates_populations.engine.kernel.limits import MARKS, MOST_SPENT, PLACE, DecisionTimeout, Watch
-from labmates_populations.engine.kernel.names import compiled_names, own_names
-from labmates_populations.engine.kernel.ways import COMPILED, PROCESS
+from labmates_populations.engine.kernel.names import compiled_names
+from labmates_populations.engine.kernel.ways import COMPILED
 from labmates_populations.engine.kernel.wire import ClosedError, Reader, receive, send
 from labmates_populations.repeated import REPEATED, RepeatedGame
 
@@ -134,14 +135,10 @@ class Strategy:
                 self._class = made["Strategy"]
             player = self._class.__new__(self._class)
             if self._told["random"]:
-                player.chance = player_random(seed, group, seat)
+                player.chance = random.Random(derive(seed, group, seat))
             player.__init__(description)
             return player
-        if self._told["way"] == PROCESS:
-            names = guarded_names(seed, group, seat, paper=self.paper)
-        else:
-            seed_all(seed, group, seat)
-            names = own_names(paper=self.paper)
+        names = guarded_names(seed, group, seat, paper=self.paper)
         for code in self._codes:
             exec(code, names)  # noqa: S102
         return names[self._told["name"]](description)
@@ -153,8 +150,7 @@ class Players:
     Parameters
     ----------
     head
-        `game`, `seed`, players per group (`seats`), number of `places`, index of the first place (`offset`), and
-        whether a strategy has the `paper`'s form.
+        `game`, `seed`, players per group (`seats`), number of `places`, and whether a strategy has the `paper`'s form.
     numbers
         The numbers of the groups.
     """
@@ -239,7 +235,7 @@ class Players:
 
     def _catch_up(self, place: int, number: int, t: int) -> None:
         """Create a player if necessary, and repeat its decisions in the rounds before this one."""
-        group, seat = divmod(place + self._head["offset"], self._head["seats"])
+        group, seat = divmod(place, self._head["seats"])
         strategy = self._known[number]
         self._watch.strategies[place] = number
         if self._players[place] is None:

@@ -24,7 +24,7 @@ from labmates_populations.engine.kernel.plain import plain
 from labmates_populations.engine.kernel.rewriting.guards import guarded
 from labmates_populations.engine.kernel.rewriting.nodes import UnfitError
 from labmates_populations.engine.kernel.static import MOST_CHARACTERS, draws, names_of_chance, problems_of
-from labmates_populations.engine.kernel.ways import COMPILED, PROCESS, PROCESSES
+from labmates_populations.engine.kernel.ways import COMPILED, PROCESS
 from labmates_populations.engine.kernel.wire import Reader, receive, send
 
 _CLASS = "\nclass "
@@ -284,18 +284,17 @@ def _ordinary(file: _File, source: str, found: dict[str, Any], why: str) -> Sour
     """A strategy that does not fit the subset, for the reason `why`."""
     node = _class_at(source, found["line"])
     problems = tuple(dict.fromkeys([*found.pop("problems"), *problems_of([node], len(source))]))
-    way, code, before = PROCESS, b"", file.needs.of(node)
+    code, before = b"", file.needs.of(node)
     random = draws(source + file.shared(before), file.chance)
     if not problems:
         try:
             before, node = guarded(deepcopy(before), node)
+            code = marshal.dumps((_compiled(before, file.name), _compiled([node], file.name)))
         except (UnfitError, RecursionError) as error:
-            way, why = PROCESSES, str(error)
-            node = _class_at(source, found["line"])
-        code = marshal.dumps((_compiled(before, file.name), _compiled([node], file.name)))
+            problems = (str(error),)
     if len(code) > _MOST_CODE:
         code, problems = b"", (f"needs {len(code)} bytes of code; at most {_MOST_CODE} are allowed",)
-    return Source(Found(**found, random=random, problems=problems, way=way, why=why), code)
+    return Source(Found(**found, random=random, problems=problems, way=PROCESS, why=why), code)
 
 
 def _compiled(statements: list[ast.stmt], name: str) -> CodeType:

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 COMPILED = "compiled"
 """As compiled Python, in a process that all compiled strategies share."""
 PROCESS = "process"
 """As ordinary Python, in a process that the strategy's players share."""
-PROCESSES = "process per player"
-"""As any Python, in a process for each of the strategy's players."""
-WAYS = (COMPILED, PROCESS, PROCESSES)
+WAYS = (COMPILED, PROCESS)
 """From the fastest to the slowest."""
-_TOLD = {
-    COMPILED: "compiled",
-    PROCESS: "in one process per strategy",
-    PROCESSES: "in one process per player",
-}
+_TOLD = {COMPILED: "compiled", PROCESS: "in one process per strategy"}
+_MOST_LINES = 20
 
 
-def slower(way: str) -> str:
-    """What a slower way to play is."""
-    return f"played {_TOLD[way]}"
+def slower(whys: Mapping[str, str]) -> Iterator[str]:
+    """Lines that say which strategies are not compiled, and why; `whys` are the reasons by name."""
+    for name, why in list(whys.items())[:_MOST_LINES]:
+        yield f"{name}: played {_TOLD[PROCESS]} ({why})"
+    if len(whys) > _MOST_LINES:
+        yield f"{len(whys) - _MOST_LINES} more are played {_TOLD[PROCESS]}; --json says why"
 
 
 def told(ways: Mapping[str, int], costs: Mapping[str, float] | None = None) -> str:

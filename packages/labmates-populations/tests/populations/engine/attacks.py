@@ -8,6 +8,10 @@ from __future__ import annotations
 import re
 import textwrap
 
+import pytest
+
+from labmates_populations.engine.kernel import source
+from labmates_populations.engine.kernel.source import Source
 from tests.support.strategies import strategy
 
 HELP = """
@@ -18,7 +22,19 @@ def modules(name):
 def here(thing):
     return getattr(thing, '__di' + 'ct__')
 """
-"""What every attack of `AFTER_ESCAPE` and others has at hand: all modules of its own process."""
+"""What every attack of `AFTER_ESCAPE` and others wants at hand: all modules of its own process."""
+UNGUARDED_HELP = """
+kinds = ().__class__.__base__.__subclasses__()
+[sys] = [one.__init__.__globals__['sys'] for one in kinds if one.__name__ == '_wrap_close']
+def modules(name):
+    return sys.modules[name]
+def here(thing):
+    return thing.__dict__
+os, np, random = modules('os'), modules('numpy'), modules('random')
+own = here(modules('builtins'))
+getattr, hasattr, setattr, type = own['getattr'], own['hasattr'], own['setattr'], own['type']
+"""
+"""The same for code that no guard has rewritten."""
 
 REFUSED = {
     "imports os": "import os\nreturn C",
@@ -418,10 +434,20 @@ ATTACKS = {f"{kind}: {name}": body for kind, attacks in AFTER.items() for name, 
 """All attacks that pass the static checks."""
 
 
-def attack(number: int, body: str) -> str:
+def unguarded(text: str) -> list[Source]:
+    """The strategies of a file, none of which is refused or rewritten: only its process confines its code."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(source, "problems_of", lambda *_: [])
+        patch.setattr(source, "guarded", lambda *statements: statements)
+        return source.read_source(text, "attacks.py")
+
+
+def attack(number: int, body: str, help: str = "") -> str:
     """The class of an attack, with names for what it can reach."""
     body = textwrap.dedent(body)
-    whole = HELP + body if re.search(r"\b(os\.|sys\.|modules\(|here\()", body) else body
+    whole = help + body
+    if not help and re.search(r"\b(os\.|sys\.|modules\(|here\()", body):
+        whole = HELP + body
     lines = whole.splitlines(keepends=True)
     inner = [n for n, line in enumerate(lines) if line.startswith(("def note", "seen = []"))]
     own = "".join(lines[inner[0] :]) if inner else ""

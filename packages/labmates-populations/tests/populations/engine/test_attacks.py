@@ -11,7 +11,7 @@ import pytest
 
 from labmates_populations.engine.workers import Batch, Errors, Result, Workers, chunks
 from labmates_populations.repeated import make_repeated
-from tests.populations.engine.attacks import ATTACKS, CHANCE, REFUSED, attack
+from tests.populations.engine.attacks import ATTACKS, CHANCE, REFUSED, UNGUARDED_HELP, attack, unguarded
 from tests.support.strategies import HEAD, strategy
 
 GAME = make_repeated("public-goods", 6, 3)
@@ -21,7 +21,7 @@ NEIGHBOURS = (
     strategy("return C if random.random() < 0.5 else D", name="Strategy_SELFISH_3"),
     strategy("return C if random.Random(random.random()).random() < 0.5 else D", name="Strategy_SELFISH_4"),
 )
-"""Two that fit the compiled subset, and two with processes of their own; none minds what others do."""
+"""Compiled and ordinary ones; none minds what others do."""
 DEFECT = strategy("return D", name="Strategy_SELFISH_5")
 
 
@@ -34,11 +34,12 @@ class Played:
     honest: np.ndarray
 
 
-def play_all(processes: int, chosen: dict[str, str]) -> Played:
+def play_all(processes: int, chosen: dict[str, str], help: str = "") -> Played:
     with Workers(processes=processes, seconds=0.2, memory=128 << 20) as workers:
         neighbours = [one.index for one in workers.load("neighbours.py", HEAD + "".join(NEIGHBOURS))]
-        text = HEAD + "".join(attack(number, body) for number, body in enumerate(chosen.values()))
-        attacks = [one.index for one in workers.load("attacks.py", text)]
+        text = HEAD + "".join(attack(number, body, help) for number, body in enumerate(chosen.values()))
+        loaded = workers.learn(unguarded(text)) if help else workers.load("attacks.py", text)
+        attacks = [one.index for one in loaded]
         [defect] = [one.index for one in workers.load("defect.py", HEAD + DEFECT)]
         assert not [one.problems for one in workers.loaded if one.problems]
         groups = np.array([[*neighbours, one, one] for one in attacks])
@@ -55,6 +56,9 @@ def play_all(processes: int, chosen: dict[str, str]) -> Played:
     )
 
 
+UNGUARDED = {name: body for name, body in ATTACKS.items() if not name.startswith(("state", "chance"))
+             and name not in ("leaks: other players of its class", "leaks: beyond its history")}  # fmt: skip
+"""What the process alone must withstand: in it, players of one strategy can find each other."""
 NOT_NAMED = {
     "escape: runs a command", "exhaustion: a deep tuple", "exhaustion: memory for the game", "exhaustion: closes all",
     "exhaustion: much in each round", "exhaustion: much in each round of its own process",
@@ -63,11 +67,15 @@ NOT_NAMED = {
 """What does nothing, or may be done by a player in its own process."""
 
 
-def test_no_attack_changes_anybody_else_or_gets_what_it_is_after_and_all_are_named() -> None:
+@pytest.mark.parametrize(("chosen", "help"), [(ATTACKS, ""), (UNGUARDED, UNGUARDED_HELP)], ids=["guarded", "not"])
+def test_no_attack_changes_anybody_else_or_gets_what_it_is_after_and_all_are_named(
+    chosen: dict[str, str],
+    help: str,
+) -> None:
     assert len(ATTACKS) + len(REFUSED) >= 120
-    played = play_all(2, ATTACKS)
+    played = play_all(2, chosen, help)
     wrong = []
-    for number, name in enumerate(ATTACKS):
+    for number, name in enumerate(chosen):
         actions, honest = played.actions[name], played.honest[number]
         kind = name.partition(":")[0]
         if not np.array_equal(actions[:, :4], honest[:, :4]):

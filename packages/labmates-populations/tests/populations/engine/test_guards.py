@@ -11,7 +11,7 @@ import labmates.strategies
 from labmates_populations.engine.kernel.exposed import EXPOSED
 from labmates_populations.engine.kernel.names import MODULES, interfaces
 from labmates_populations.engine.kernel.source import read_source
-from labmates_populations.engine.kernel.ways import PROCESS, PROCESSES
+from labmates_populations.engine.kernel.ways import PROCESS
 from labmates_populations.engine.workers import Batch, Errors, Workers
 from labmates_populations.repeated import make_repeated
 from tests.support.strategies import HEAD, strategy
@@ -29,8 +29,6 @@ from typing import NamedTuple, Optional
 ROUNDS = 4
 ORDINARILY = "X = []\nX.append(1)"
 """Code before a class that is not compiled."""
-SHARED = "(lambda: np.testing)\n"
-"""It could reach what players share: a process for each player."""
 
 ORDINARY: dict[str, tuple[str, str, str]] = {
     "a constant of the file": ("LIMIT = 3", "return C if LIMIT == 3 else D", ""),
@@ -56,7 +54,8 @@ ORDINARY: dict[str, tuple[str, str, str]] = {
         "return C if self.state == [3, 1] and self.flags == 2 else D", "",
     ),
     "attributes by name": (
-        "", "setattr(self, 'n_3', 1)\nreturn C if getattr(self, f'n_{3}') and hasattr(self, 'n_3') else D", ""),
+        "", "setattr(self, 'n_3', 1)\nreturn C if getattr(self, f'n_{3}') and hasattr(self, 'n_3') and \\\n"
+        "    getattr(self, 'data', 5) == 5 and not hasattr(self, 'base') else D", ""),
     "an attribute that nothing has": (
         "", "try:\n    history.my_score + self.game_description.n\nexcept AttributeError:\n    return C", ""),
     "what is instead of it": ("", "return C if getattr(self.game_description, 'n_agents', 4) == 4 else D", ""),
@@ -75,31 +74,91 @@ ORDINARY: dict[str, tuple[str, str, str]] = {
     "a module within": ("", "import math as m\nreturn C if m.floor(2.5) == 2 else D", ""),
     "text with a percent sign": ("", "key = '%d:%d' % (1, 2)\nreturn C if key == '1:2' else D", ""),
     "a formatted text": ("", "return C if '{:.1f} {}'.format(1.25, 'a.b') in ('1.2 a.b', '1.3 a.b') else D", ""),
+    "a text to be formatted": (
+        "", "self.n, self.v = 3, [1, 2]\nt = '{0.n} {1.v[1]} {m}'\n"
+        "return C if t.format(self, self, m=1) == '3 2 1' and '{x}'.format_map({'x': 1}) == '1' and \\\n"
+        "    t.replace('{m}', '{mapped}').format(self, self, mapped=1) == '3 2 1' else D", "",
+    ),
+    "where there is something to divide by": (
+        "", "a, b = np.ones(2), np.array([0.0, 2.0])\n"
+        "q = np.divide(a, b, out=np.zeros_like(a), where=b != 0)\n"
+        "return C if q.tolist() == [0, 0.5] and np.sum(a, where=b > 0) == 1 == b.sum(where=b > 0) / 2 else D", "",
+    ),
+    "arguments of any name": (
+        "def f(x, where=0, like=1):\n    return x + where + like",
+        "o = {'where': 2}\nreturn C if f(1, **o) == 4 and f(1, like=3) == 4 and dict(**{'a': 1})['a'] == 1 else D", "",
+    ),
+    "an array written by a function": ("", "x = np.zeros(2)\nnp.add([1, 2], 1, out=x)\nreturn C if x[1] == 3 else D",
+                                       ""),
+    "an end": ("class A:\n    def __del__(self):\n        self.x = 1", "a = A()\ndel a\nreturn C", ""),
+    "a special method without a meaning": ("", "return C", "def __last_round__(self):\n    return 1 / 0"),
+    "names with a meaning elsewhere": (
+        "__all__ = ['a']\n__version__ = '1'", "for __, x in [(1, 2)]:\n    x = __\n"
+        "return C if x == 1 and __class__.__name__ == type(self).__name__ else D", "",
+    ),
+    "a property of its own": (
+        "class Twice:\n    def __set_name__(self, owner, name):\n        self.n = name\n"
+        "    def __get__(self, thing, owner=None):\n        return self.n * 2", "return C if self.a == 'aa' else D",
+        "a = Twice()",
+    ),
+    "a decorator": (
+        "import functools\ndef twice(f):\n    @functools.wraps(f)\n    def g(*a):\n        return 2 * f(*a)\n"
+        "    return g\n@twice\ndef one(x):\n    return x",
+        "return C if one(2) == 4 and one.__name__ == 'one' else D", "",
+    ),
+    "other kinds of enumerations": (
+        "from enum import Flag, StrEnum\nclass F(Flag):\n    A = 1\n    B = 2\nclass S(StrEnum):\n    A = 'a'",
+        "return C if F.A in (F.A | F.B) and S('a') is S.A else D", "",
+    ),
+    "types of its own": (
+        "from typing import Generic, TypeVar\nfrom collections import UserDict\nT = TypeVar('T')\n"
+        "class Box(Generic[T]):\n    x = 1\nclass Kept(UserDict):\n    pass",
+        "k = Kept(a=1)\nk.data['b'] = 2\nreturn C if Box[int]().x == 1 and len(k) == 2 else D", "",
+    ),
     "a generator that ends": ("", "return C if next((x for x in [1] if x > 1), None) is None else D", ""),
 }  # fmt: skip
 """The code before the class, its decision and more of the class; it cooperates."""
 
-REACHING = {
-    "a private part of a module": "random._os\nreturn C",
-    "a module that is not listed": "np.testing\nreturn C",
-    "the base of an array": "history.my_actions.base\nreturn C",
-    "the data of an array": "history.my_actions.data\nreturn C",
-    "a frame": "(x for x in [1]).gi_frame\nreturn C",
-    "a text's attributes": "return C if str.format('{0.x}', self) else D",
-    "a literal text's attributes": "return C if '{0.x}'.format(self) else D",
-    "memory that is not written": "np.add(1, 2, where=False)\nreturn C",
-    "arguments of any name": "np.add(**{'x1': 1, 'x2': 2})\nreturn C",
+REFUSED = {
     "an address": "class A:\n    __array_interface__ = {}\nreturn C",
+    "a method for an address": "class A:\n    def __array__(self): return 1\nreturn C",
     "a method for any attribute": "class A:\n    def __getattr__(self, name): return 1\nreturn C",
-    "an end": "class A:\n    def __del__(self): pass\nreturn C",
     "another class of classes": "class A(metaclass=Enum): pass\nreturn C",
     "what is behind a class": "super(Enum, self)\nreturn C",
     "the operating system's chance": "from random import SystemRandom\nreturn C",
     "a pattern": "match history:\n    case object(_record=x): return C\nreturn D",
     "a guard": "guarded_own = type(self)\nreturn C",
+    "another class": "__class__ = Enum\nreturn C",
+    "what a pattern reads": "class A:\n    __match_args__ = ('base',)\nreturn C",
 }
+"""Told before anything of it runs."""
 
 DENIED = {
+    "a private part of a module": "random._os\nreturn C",
+    "a module that is not listed": "np.testing\nreturn C",
+    "the base of an array": "history.my_actions.base\nreturn C",
+    "the data of an array": "history.my_actions.data\nreturn C",
+    "what its history is made of": "history._record\nreturn C",
+    "the bases of a class": "class A(Enum): pass\nA.mro()\nreturn C",
+    "the bases of a class by a name of its own": "class A(Enum): pass\nclass B:\n    def mro(self): pass\nA.mro()\n"
+    "return C",
+    "a frame": "(x for x in [1]).gi_frame\nreturn C",
+    "a text's attributes": "return C if str.format('{0.x}', self) else D",
+    "attributes in a text": "return C if '{0.base}'.format(history.my_actions) else D",
+    "attributes in another text": "t = '{0.__class__}'\nreturn C if t.format(self) else D",
+    "attributes in a text for a map": "t = '{x.base}'\nreturn C if t.format_map({'x': history.my_actions}) else D",
+    "memory that is not written": "np.add(1, 2, where=False)\nreturn C",
+    "memory that is not written, by a tuple": "np.add(1, 2, where=False, out=(None,))\nreturn C",
+    "memory that is not written, by a dict": "np.add(1, 2, **{'where': False})\nreturn C",
+    "memory that is not written, later": "functools.partial(np.add, where=False)(1, 2)\nreturn C",
+    "memory that is not written, by a function of its own": "np.frompyfunc(abs, 1, 1)([1], where=False)\nreturn C",
+    "memory around an array": "np.pad([1], 3, mode='empty')\nreturn C",
+    "a note on a polynomial": "np.polynomial.Polynomial.domain[0] = 5\nreturn C",
+    "a note on a polynomial made writable": "np.polynomial.Polynomial.domain.flags['WRITEABLE'] = True\nreturn C",
+    "a note by a wrapper": "functools.wraps(self.__call__)(Counter)\nreturn C",
+    "a note on a masked value": "np.ma.masked_array([1], [1])[0].fill(3)\nreturn C",
+    "the base of a masked array": "np.ma.array(history.my_actions).base\nreturn C",
+    "chance of all": "statistics.NormalDist().samples(1)\nreturn C",
     "a note on a function": "np.mean.note = 1\nreturn C",
     "a note on an action": "C.note = 1\nreturn C",
     "a note by name": "setattr(np.mean, 'note', 1)\nreturn C",
@@ -142,7 +201,6 @@ def _ways(texts: list[str]) -> list[tuple[str, str]]:
 
 def test_ordinary_code_plays_in_one_process_and_does_what_it_does_alone() -> None:
     texts = [_file(*parts) for parts in ORDINARY.values()]
-    assert {name: why for name, (way, why) in zip(ORDINARY, _ways(texts), strict=True) if way == PROCESSES} == {}
     moves, errors = _played(texts)
     assert {name: error for name, error in zip(ORDINARY, errors, strict=True) if error} == {}
     assert [name for name, move in zip(ORDINARY, moves, strict=True) if not move.all()] == []
@@ -165,11 +223,11 @@ class Strategy_SELFISH_1(BaseStrategy):
     assert moves.sum(axis=0).tolist() == [ROUNDS - 1] * 3
 
 
-@pytest.mark.parametrize("body", REACHING.values(), ids=REACHING)
-def test_what_could_reach_another_player_has_a_process_for_each_and_says_why(body: str) -> None:
-    [(way, why)] = _ways([_file("", body, "")])
-    assert way == PROCESSES
-    assert why.startswith("line ")
+@pytest.mark.parametrize("body", REFUSED.values(), ids=REFUSED)
+def test_what_could_reach_another_player_is_a_problem_with_its_line(body: str) -> None:
+    [source] = read_source(_file("", body, ""), "test.py")
+    assert [problem for problem in source.found.problems if problem.startswith("line ")]
+    assert not source.code
 
 
 def test_what_is_only_seen_when_it_happens_is_refused_then() -> None:
@@ -180,22 +238,25 @@ def test_what_is_only_seen_when_it_happens_is_refused_then() -> None:
     assert not np.array(moves).any()
 
 
-def test_chance_is_the_same_in_either_process() -> None:
+def test_chance_is_the_same_whether_compiled_or_not_and_in_another_session() -> None:
     bodies = [
         "return C if random.random() < 0.5 else D",
         "random.seed(history.round_number)\nreturn random.choice([C, D])",
-        "random.seed()\nreturn C if random.random() < 0.5 else D",
         "return C if random.Random().random() < 0.5 else D",
+        "random.seed()\nreturn C if random.random() < 0.5 else D",
         "return C if np.random.rand() < 0.5 else D",
         "return C if np.random.default_rng().random() < 0.5 else D",
         "return C if np.random.default_rng(history.round_number).choice([0, 1]) else D",
         "return C if np.random.RandomState(history.round_number).choice([0, 1]) else D",
+        "return C if np.random.Generator(np.random.PCG64()).random() < 0.5 else D",
         "np.random.seed()\nreturn C if np.random.randint(2) else D",
     ]
-    texts = [_file(ORDINARILY, start + body, "") for body in bodies for start in ("", SHARED)]
-    assert [way for way, _ in _ways(texts)] == [PROCESS, PROCESSES] * len(bodies)
-    moves, errors = _played(texts)
+    texts = [_file(head, body, "") for body in bodies for head in ("", ORDINARILY)]
+    assert [way for way, _ in _ways(texts)][:4] == ["compiled", PROCESS] * 2
+    assert {way for way, _ in _ways(texts[1::2])} == {PROCESS}
+    (moves, errors), (again, _) = _played(texts), _played(texts)
     assert errors == [None] * len(texts)
+    assert np.array_equal(moves, again)
     for body, one, other in zip(bodies, moves[::2], moves[1::2], strict=True):
         assert np.array_equal(one, other), body
     assert not np.array_equal(moves[0][:, 0], moves[0][:, 1]), "each player draws its own"
@@ -236,23 +297,23 @@ EXPRESSIONS = (
     "str(np.arange(2)) == '[0 1]'", "repr(Action.C) == 'C'", "np.var([1, 1]) == 0 and np.cov([1, 2]) == 0.5",
     "sorted(['b', 'a'], key=str.lower)[0] == 'a'", "max([1, -2], key=abs) == -2", "bool(np.bool_(True))",
     "sum(x for x in range(3)) == 3", "np.vectorize(abs)([-1])[0] == 1",
-    "np.apply_along_axis(sum, 0, [[1], [2]])[0] == 3",
+    "np.apply_along_axis(sum, 0, [[1], [2]])[0] == 3", "np.r_[1, 2].size == 2", "np.ix_([0], [0])[0].size == 1",
+    "np.rollaxis(np.ones((1, 2)), 1).shape == (2, 1)", "np.unravel_index(1, (2, 2))[1] == 1", "np.True_",
+    "np.fromiter((x for x in [1, 2]), float).sum() == 3", "np.ndim([1]) == 1", "np.dtype(float).kind == 'f'",
+    "statistics.NormalDist(0, 1).cdf(0) == 0.5", "np.random.Generator(np.random.PCG64(1)).integers(2, 3) == 2",
+    "np.fft.fft([1, 1])[0] == 2", "np.polynomial.Polynomial([1, 2])(1) == 3", "np.char.upper('a') == 'A'",
+    "np.strings.upper('a') == 'A'", "np.ma.masked_array([1], [0]).sum() == 1",
+    "np.polynomial.polynomial.polyval(2, [1, 1]) == 3", "np.poly1d([1, 0])(3) == 3",
 )  # fmt: skip
-ALONE = ("np.fft.fft([1, 1])[0] == 2", "np.polynomial.Polynomial([1, 2])(1) == 3", "np.char.upper('a') == 'A'",
-         "np.strings.upper('a') == 'A'", "np.ma.masked_array([1], [0]).sum() == 1")  # fmt: skip
-"""Of modules that numpy imports when they are first used."""
 
 
 def test_what_modules_offer_works_as_anywhere_else() -> None:
     assert {*EXPOSED, "random", "numpy.random"} >= {one for one in MODULES if not one.startswith(("labm", "emergent"))}
-    wanted = [("", one) for one in EXPRESSIONS] + [(SHARED, one) for one in (*EXPRESSIONS, *ALONE)]
-    texts = [_file(ORDINARILY, f"{start}return C if {one} else D", "") for start, one in wanted]
-    assert {
-        one: why for (start, one), (way, why) in zip(wanted, _ways(texts), strict=True) if way != PROCESS and not start
-    } == {}
+    texts = [_file(ORDINARILY, f"return C if {one} else D", "") for one in EXPRESSIONS]
+    assert {way for way, _ in _ways(texts)} == {PROCESS}
     moves, errors = _played(texts)
-    assert {pair: error.what for pair, error in zip(wanted, errors, strict=True) if error} == {}
-    assert [pair for pair, move in zip(wanted, moves, strict=True) if not move.all()] == []
+    assert {one: error.what for one, error in zip(EXPRESSIONS, errors, strict=True) if error} == {}
+    assert [one for one, move in zip(EXPRESSIONS, moves, strict=True) if not move.all()] == []
 
 
 def test_the_module_of_strategies_can_be_imported_with_the_names_it_has_in_their_code() -> None:

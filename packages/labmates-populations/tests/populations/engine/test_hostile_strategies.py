@@ -23,7 +23,7 @@ DEFECT = strategy("return D", name="Strategy_SELFISH_2")
 
 CAUGHT = {
     "writing its history": ("history.my_actions[...] = True\nreturn C", "ValueError"),
-    "making its history writable": ("history.my_actions.flags.writeable = True\nreturn C", "ValueError"),
+    "making its history writable": ("history.my_actions.flags['WRITEABLE'] = True\nreturn C", "ValueError"),
     "changing the game": ("self.game_description.k = 100\nreturn C", "FrozenInstanceError"),
     "a number as an answer": ("return 1", "answered with int"),
     "a truth value as an answer": ("return np.True_", "answered with bool"),

@@ -20,6 +20,7 @@ from labmates_populations.engine.match import play_match
 from labmates_populations.engine.reference import REFERENCES, class_name, reference_source
 from labmates_populations.engine.workers import Batch, Errors, Result, Workers, WorkersError, chunks
 from labmates_populations.repeated import make_repeated
+from tests.populations.engine.attacks import UNGUARDED_HELP, unguarded
 from tests.populations.engine.conftest import Play
 from tests.support.strategies import HEAD, library, strategy, write
 
@@ -249,10 +250,6 @@ def test_an_unknown_reference_strategy_is_said(name: str, said: str) -> None:
         ),
         ("return C if len({object(): 1, self: 2}) and nowhere else D", "NameError"),
         ("while self.game_description.n_rounds == 5: pass\nreturn C", "took too long (round 0; 4 players, 5 rounds)"),
-        (
-            "clock = random._os.sys.modules['time']\nreturn C if clock.perf_counter_ns() // 100 % 2 else D",
-            "not do the same",
-        ),
     ],
 )
 def test_checks_find_what_goes_wrong_in_some_sizes_alone(workers: Workers, body: str, said: str) -> None:
@@ -260,6 +257,13 @@ def test_checks_find_what_goes_wrong_in_some_sizes_alone(workers: Workers, body:
     assert len(checked) == 1
     assert any(said in problem for problem in checked[0].problems)
     assert not checked[0].deterministic
+
+
+def test_checks_find_what_does_something_else_with_the_same_seed(workers: Workers) -> None:
+    body = f"{UNGUARDED_HELP}\nreturn C if modules('time').perf_counter_ns() // 100 % 2 else D"
+    [checked] = check_strategies(workers, "public-goods", workers.learn(unguarded(HEAD + strategy(body))))
+    assert any("not do the same" in problem for problem in checked.problems)
+    assert not checked.deterministic
 
 
 class _Recording(Workers):

@@ -1,8 +1,8 @@
 """The rewriting of ordinary Python whose players may share a process, and the reasons why other code may not.
 
 Reading an attribute is allowed by its name, if no thing in a player's reach has something shared under it; else, as
-every change of an attribute, it goes through a function of `guarded` that looks at the thing. What can't be judged in
-this way is outside the subset: its players have a process each.
+every change of an attribute, it goes through a function of `guarded` that looks at the thing. What neither can judge,
+such as the hooks of the interpreter, is a problem of the strategy.
 """
 
 from __future__ import annotations
@@ -11,22 +11,33 @@ import ast
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from labmates_populations.engine.kernel.exposed import AMBIGUOUS, EXPOSED, RANDOM, SAFE, words
+from labmates_populations.engine.kernel.exposed import AMBIGUOUS, EXPOSED, MEMORY, RANDOM, SAFE, words
 from labmates_populations.engine.kernel.guarded import GUARDS
 from labmates_populations.engine.kernel.rewriting.nodes import UnfitError
 
-_OWN, _LOOK, _KIND = GUARDS
+_OWN, _LOOK, _KIND, _CALL = GUARDS
 _METHODS = frozenset(
     f"__{name}__"
     for name in words(
-        "init call post_init repr str len bool int float index hash eq ne lt le gt ge contains getitem setitem "
-        "delitem iter next reversed add radd iadd sub rsub isub mul rmul imul truediv rtruediv floordiv rfloordiv "
-        "mod rmod pow neg pos abs round and or xor invert enter exit"
+        "init call post_init repr str len bool int float complex bytes index hash eq ne lt le gt ge contains getitem "
+        "setitem delitem missing iter next reversed length_hint format enter exit del neg pos abs invert round floor "
+        "ceil trunc add radd iadd sub rsub isub mul rmul imul truediv rtruediv itruediv floordiv rfloordiv ifloordiv "
+        "mod rmod imod divmod rdivmod pow rpow ipow matmul rmatmul and rand iand or ror ior xor rxor ixor lshift "
+        "rshift init_subclass class_getitem set_name get set delete"
     )
 )
 """Special methods that a class may have: numpy and the interpreter call them for what they are alone."""
+_HOOKS = frozenset(
+    f"__{name}__"
+    for name in words(
+        "new getattr getattribute setattr delattr dir instancecheck subclasscheck subclasshook prepare mro_entries "
+        "reduce reduce_ex getstate setstate copy deepcopy "
+        "array array_interface array_struct array_ufunc array_function array_wrap array_finalize array_priority"
+    )
+)
+"""Special methods that a class may not have. Any other one means nothing: its code can't name it either."""
 _TEXTS = frozenset({"__name__", "__doc__", "__qualname__"})
-_HELD = frozenset({"__name__", "__slots__"})
+_HELD = _METHODS | {"__name__", "__slots__", "__doc__", "__all__", "__author__", "__version__"}
 
 
 def guarded(before: list[ast.stmt], node: ast.ClassDef) -> tuple[list[ast.stmt], ast.ClassDef]:
@@ -62,7 +73,7 @@ def _bound(statement: ast.stmt) -> Iterator[str]:
 
 
 def _is_special(name: str) -> bool:
-    return name.startswith("__") and name.endswith("__")
+    return name.startswith("__") and name.endswith("__") and name.strip("_") != ""
 
 
 class _Guards(ast.NodeTransformer):
@@ -78,7 +89,8 @@ class _Guards(ast.NodeTransformer):
             name = getattr(node, field, None)
             if not isinstance(name, str) or isinstance(node, ast.FunctionDef):
                 continue
-            if name in GUARDS or (_is_special(name) and name not in _HELD):
+            is_read = name == "__class__" and isinstance(getattr(node, "ctx", None), ast.Load)
+            if name in GUARDS or (_is_special(name) and name not in _HELD and not is_read):
                 self._refuse(node, f"names {name}")
         return super().visit(node)
 
@@ -102,12 +114,9 @@ class _Guards(ast.NodeTransformer):
             self._special(node, value)
             if name == "__class__":
                 return self._call(_KIND, node, node.value)
-        elif name == "format" and isinstance(value, ast.Constant) and isinstance(value.value, str):
-            if set(value.value) & {"[", "."} and _has_paths(value.value):
-                self._refuse(node, "formats a text with attributes")
+        elif name == "format" and isinstance(value, ast.Constant) and not _has_paths(str(value.value)):
+            pass
         elif name not in SAFE and (name in AMBIGUOUS or name not in self._names):
-            if name in AMBIGUOUS and name not in self._names:
-                self._refuse(node, f"reads the attribute {name}")
             return self._call(_LOOK, node, node.value, ast.Constant(name))
         return node
 
@@ -128,20 +137,22 @@ class _Guards(ast.NodeTransformer):
         return node
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
-        """Refuse arguments that name memory, or that can't be read here."""
-        for one in node.keywords:
-            if one.arg is None or one.arg in ("where", "out", "buffer", "like"):
-                self._refuse(node, "passes arguments that aren't named" if one.arg is None else f"passes {one.arg}")
+        """Look at what gets arguments that name memory, or that can't be read here."""
         match node:
             case ast.Call(func=ast.Name("super"), args=[] | [ast.Name(self._class), ast.Name("self")], keywords=[]):
                 node.args = []
                 return node
-        return self.generic_visit(node)
+        self.generic_visit(node)
+        if not {None, *MEMORY}.isdisjoint(one.arg for one in node.keywords):
+            node.func, node.args = ast.copy_location(ast.Name(_CALL, ast.Load()), node), [node.func, *node.args]
+        return node
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         """Allow the special methods that are listed; annotations are never evaluated."""
-        if _is_special(node.name) and node.name not in _METHODS:
+        if node.name in _HOOKS:
             self._refuse(node, f"has a method {node.name}")
+        if _is_special(node.name) and node.name not in _METHODS:
+            node.name = f"unnamed_{node.name}"
         node.returns = None
         return self.generic_visit(node)
 
