@@ -378,7 +378,7 @@ def blame(
     name: str,
     *,
     model: str | None = None,
-    replicates: int = 6,
+    replicates: int = 8,
     cap: str | float | None = None,
     store: str | None = None,
     settings: RunSettings | Mapping[str, Any] | None = None,
@@ -391,7 +391,8 @@ def blame(
     name
         Id of a run, or name of a study.
     model
-        Model that repeats each seat's work; by default the seat's own, which reveals only failures by chance.
+        Model that repeats each seat's work, or the id of a better run of the same data, whose replies each seat takes
+        over; by default the seat's own model, which reveals only failures by chance.
     replicates
         Continuations of each seat's repeated work, and of what it handed over. Those in the store are kept.
     cap

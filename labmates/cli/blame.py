@@ -26,17 +26,18 @@ from labmates.util.loops import run_async
 @click.option(
     "--with",
     "model",
-    metavar="MODEL",
-    help="Model that repeats each seat's work. [default: the seat's own, which reveals only failures by chance]",
+    metavar="MODEL|RUN",
+    help="Model that repeats each seat's work, or a better run of the same data, whose replies each seat takes over. "
+    "[default: the seat's own model, which reveals only failures by chance]",
 )
 @click.option(
     "--replicates",
     metavar="N",
     type=click.IntRange(min=1),
-    default=6,
+    default=8,
     show_default=True,
-    help="Continuations of each seat's repeated work, and of what it handed over; six are the fewest that "
-    "can show a seat's difference if it is always the same.",
+    help="Continuations of each seat's repeated work, and of what it handed over; eight are the fewest that "
+    "can show a difference if it is always the same, for up to six seats.",
 )
 @click.option("--cap", metavar="DOLLARS", help="Maximum cost in total.")
 @click.option("--yes", is_flag=True, help="Don't ask before spending.")

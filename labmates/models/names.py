@@ -32,6 +32,10 @@ SEAT = "seat"
 """In records, instead of a provider: an outside agent on a seat, with a model of its own."""
 
 
+RECORDED = "recorded"
+"""The provider of replies of another run: ``recorded:RUN`` gives a seat what its namesake replied there."""
+
+
 class Provider(NamedTuple):
     """A provider that LangChain knows."""
 
@@ -99,8 +103,8 @@ class ModelName:
 
 
 def is_outside(text: str) -> bool:
-    """Whether a name denotes a person or an outside agent on a seat."""
-    return text.partition(":")[0] in (HUMAN, SEAT)
+    """Whether a name denotes no model: a person, an outside agent on a seat, or the record of a run."""
+    return text.partition(":")[0] in (HUMAN, SEAT, RECORDED)
 
 
 def parse_model(text: str) -> ModelName:
@@ -111,7 +115,8 @@ def parse_model(text: str) -> ModelName:
     """
     model = _split(text)
     provider, name = model.provider, model.name
-    if provider not in (SCRIPTED, GIVEN, HUMAN, GGUF) and provider not in PROVIDERS and provider not in PLUGINS:
+    known = (SCRIPTED, GIVEN, HUMAN, RECORDED, GGUF)
+    if provider not in known and provider not in PROVIDERS and provider not in PLUGINS:
         raise unknown_name("model provider", provider, [*PROVIDERS, SCRIPTED, HUMAN, GGUF, *PLUGINS])
     if model.settings != NO_SETTINGS:
         _check_settings(text, model)

@@ -44,7 +44,7 @@ class LLMCallEvent(EventBase):
     type: Literal["llm_call", "judge_call"] = "llm_call"
     judge: str = ""  # the judge that called; empty for an agent
     version: str = ""  # version of the judge
-    model: str  # the model, as provider:name; seat: or human: for an outside agent or a person
+    model: str  # the model, as provider:name; seat:, human: or recorded: for an outside agent, a person or a run
     messages: list[int]  # bodies of the prompt's messages, in order
     reply: int  # body of the reply: text and tool calls
     finish: str  # why the reply ended: stop, length, tool_calls, content_filter or unknown
@@ -78,7 +78,7 @@ class LLMCallEvent(EventBase):
     @property
     def is_outside(self) -> bool:
         """Whether a person or an outside agent replied instead of a model."""
-        return self.model.startswith(("human:", "seat:"))
+        return self.model.startswith(("human:", "seat:", "recorded:"))
 
 
 class FailedReplyEvent(EventBase):

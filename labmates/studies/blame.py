@@ -1,8 +1,9 @@
 """Which seat lost the credit: each seat's work is done anew, and compared with what it handed over.
 
-A seat is done anew from before its first event, by its own model or another one; what it handed over is the record up
-to its last event. Both are continued unchanged, so that their difference is the seat's own, whatever those after it do
-with its work. Seats of one name in the runs of a study are one seat, whose blocks are data sets if these are enough.
+A seat is done anew from before its first event, by its own model, by another one, or by its own replies in a better run
+of the same data; what it handed over is the record up to its last event. Both are continued unchanged, so that their
+difference is the seat's own, whatever those after it do with its work. Seats of one name in the runs of a study are one
+seat, whose blocks are data sets if these are enough.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from labmates.budgets.money import show_dollars
 from labmates.errors import UsageError
+from labmates.models.names import RECORDED
 from labmates.records.events import ScoreEvent
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
@@ -46,32 +48,44 @@ class Seat:
 
 
 async def seats_of(store: Store, name: str, model: str | None, settings: SettingsOf) -> list[Seat]:
-    """The seats of a run, or of the ended runs of a study, to be done anew by a `model`, or by their own.
+    """The seats of a run, or of the ended runs of a study, to be done anew by a `model`, a run, or their own models.
 
     Raises
     ------
     UsageError
-        If there is no such run or study, no run has two seats, or a seat can't be done anew there.
+        If there is no such run or study, no run has two seats, a seat can't be done anew there, or the run named in
+        place of a model has other data.
     """
     of_study = [run for run in store.runs(study=name) if run.status in ENDED and run.origin is None]
     try:
         runs = of_study or [store.run(name)]
     except UsageError as error:
         raise UsageError(f"{error}, nor a study of that name with ended runs") from None
-    made = [seat for run in runs for seat in await _of_run(store, run, model, settings)]
+    better = None if model is None or ":" in model else store.run(model)
+    for run in runs:
+        if better and (better.id == run.id or (better.kind, better.data_set) != (run.kind, run.data_set)):
+            raise UsageError(f"the run '{better.id}' can't stand in for '{run.id}': name another run of the same data")
+    made = [seat for run in runs for seat in await _of_run(store, run, better or model, settings)]
     if not made:
         what = "each run of the study" if of_study else "the run"
         raise UsageError(f"{what} '{name}' has fewer than two seats; blame compares seats")
     return made
 
 
-async def _of_run(store: Store, run: RunRecord, model: str | None, settings: SettingsOf) -> list[Seat]:
-    """Its seats in the order of their work; none if it has one."""
+async def _of_run(store: Store, run: RunRecord, by: str | RunRecord | None, settings: SettingsOf) -> list[Seat]:
+    """Its seats in the order of their work, those alone that worked in a run that they are done anew by; or none."""
     events = store.events(run.id)
     calls = [(number, event) for number, event in enumerate(events) if event.type == "llm_call" and event.agent]
     seats = list(dict.fromkeys(event.agent for _, event in calls))
     if len(seats) < 2:
         return []
+    model = by
+    if isinstance(by, RunRecord):
+        model, others = (
+            f"{RECORDED}:{by.id}",
+            {event.agent for event in store.events(by.id) if event.type == "llm_call"},
+        )
+        seats = [name for name in seats if name in others]
     make = partial(branch, store, run.id, settings=settings(run.settings))
     made = []
     for name in seats:
@@ -100,6 +114,9 @@ def blamed(store: Store, seats: Sequence[Seat], forks: Continuations) -> Result:
     told = _Told.of(store, seats, forks.ended())
     found = [told.of_seat(name) for name in told.by_name]
     found.sort(key=lambda each: -each[0].value)
+    if told.is_by_run:
+        # Later seats of the better run hand on what earlier ones did well there: the first one that regains is named.
+        found.sort(key=lambda each: (not (each[0].low or 0.0) > 0, list(told.by_name).index(each[1]["seat"])))
     estimates, rows = [each for each, _ in found], [row for _, row in found]
     is_one = len({seat.origin.id for seat in seats}) == 1
     columns = [
@@ -135,6 +152,7 @@ class _Told:
     credits: Mapping[str, Mapping[str, float]]
     """By run and finding."""
     unit: str
+    is_by_run: bool
 
     @classmethod
     def of(cls, store: Store, seats: Sequence[Seat], ended: Sequence[RunRecord]) -> _Told:
@@ -153,6 +171,7 @@ class _Told:
             store.costs([each.id for each in ended]),
             _credits(store, [*runs, *ended]),
             "data set" if len({run.data_set for run in runs}) >= FEWEST_TOLD else CONTINUATION,
+            any(model.startswith(f"{RECORDED}:") for seat in seats for model in seat.anew.run.models),
         )
 
     def of_seat(self, name: str) -> tuple[Estimate, dict[str, Any]]:
@@ -215,12 +234,15 @@ def _sentences(estimates: Sequence[Estimate], rows: Sequence[Mapping[str, Any]],
     ends = "" if low is None or high is None else f" [{low:+.2f}, {high:+.2f}]"
     share = "" if row["share"] is None else f", {row['share']:.0%} of what was lost"
     size = f"{shown.value:+.2f}{ends} in {told.metric}{share}, {shown.n} {told.unit}{'s' * (shown.n > 1)}"
-    if low is not None and low > 0:
+    if low is not None and low > 0 and told.is_by_run:
+        yield f"{row['seat']} is the first seat whose work in the better run regains credit, {size}."
+    elif low is not None and low > 0:
         yield f"{row['seat']} lost the most: repeating its work regains {size}."
     else:
         yield f"Can't tell who lost the credit: repeating the work of {row['seat']} regains most, {size}."
     if also := [other["seat"] for each, other in zip(estimates[1:], rows[1:], strict=True) if (each.low or 0.0) > 0]:
-        yield f"Repeating the work of {', '.join(also)} regains some, too."
+        why = ", but rests on that of earlier seats there" if told.is_by_run else ""
+        yield f"Repeating the work of {', '.join(also)} regains some, too{why}."
     yield (
         "A seat is compared with what it handed over, both continued by the same models; intervals and p are "
         f"simultaneous for {len(rows)} seats. Finding this out cost {show_dollars(sum(told.costs.values()))}."

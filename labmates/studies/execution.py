@@ -169,6 +169,7 @@ class OpenSession:
                 folder=cache(lambda: stack.enter_context(own_folder())),
                 shared=self.shared.of(kind),
                 ledger=bound_of(run, recorder.events),
+                record_of=self._record_of,
                 trace=new_trace_id(),
                 live=live,
             )
@@ -196,6 +197,10 @@ class OpenSession:
         for event in events:
             self._tell(run, event)
         return Recorder(self.writer, run, events=events, bodies=bodies, listen=lambda event: self._tell(run, event))
+
+    def _record_of(self, run_id: str) -> Recorder:
+        run = self.store.run(run_id)
+        return Recorder(None, None, events=self.store.events(run.id), bodies=self.store.bodies(run.id))
 
     def _tell(self, run: RunRecord, event: Event | None) -> None:
         if self.watch is not None:

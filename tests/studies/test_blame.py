@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 import labmates
+from labmates.errors import UsageError
+from labmates.records.bodies import Bodies
+from labmates.records.events import ChargeEvent, LLMCallEvent
+from labmates.workflows.calls.call import recorded_reply
 from tests.support.saboteurs import SEATS, sabotaged
 
 
@@ -37,6 +42,43 @@ def test_a_fault_of_chance_is_told_by_a_second_attempt_of_each_seat(tmp_path: Pa
     with sabotaged(tmp_path, 1, "cho", "waste", once=True) as run:
         found = labmates.blame(run.id, replicates=4, store=run.store)
     assert found.table("blame").rows[0]["seat"] == "cho"
+
+
+def test_a_better_run_of_the_same_data_tells_the_seat_that_did_worse(tmp_path: Path) -> None:
+    with sabotaged(tmp_path, 3, "ben", "drop") as run:
+        same = {name: run.condition[name] for name in ("task", "difficulty", "organisation")}
+        settings = {"sandbox": "unsafe-local"}
+        play = partial(labmates.run, "science", store=run.store, settings=settings, model="scripted:honest", **same)
+        [better], [other] = play(seed=3), play(seed=4)
+        found = labmates.blame(run.id, model=better.id, store=run.store)
+        with labmates.records.store.Store(run.store) as store:
+            model = f"recorded:{better.id}"
+            taken = [each for each in store.runs() if each.condition.get("model_for") == {"ben": model}]
+            own, theirs = (
+                [
+                    recorded_reply(event, Bodies(store.bodies(one.id))).message.tool_calls
+                    for event in store.events(one.id)
+                    if isinstance(event, LLMCallEvent) and event.agent == "ben"
+                ]
+                for one in (taken[0], better)
+            )
+            events = store.events(taken[0].id)
+            charged = {e.amount for e in events if isinstance(e, ChargeEvent) and e.agent == "ben"}
+        with pytest.raises(UsageError, match="name another run of the same data"):
+            labmates.blame(run.id, model=other.id, store=run.store)
+        with pytest.raises(UsageError, match="name another run of the same data"):
+            labmates.blame(run.id, model=run.id, store=run.store)
+        again = labmates.replay(taken[0].id, store=run.store)
+    assert len(taken) == 8
+    assert own == theirs
+    assert charged == {0}
+    assert again.is_same
+    assert [row["seat"] for row in found.table("blame").rows] == ["ben", "cho", "dan", "ana"]
+    assert found.verdict[0].startswith("ben is the first seat whose work in the better run regains credit, +")
+    assert (
+        found.verdict[1]
+        == "Repeating the work of cho, dan regains some, too, but rests on that of earlier seats there."
+    )
 
 
 def test_the_seats_of_a_study_s_runs_are_told_together(tmp_path: Path) -> None:

@@ -7,17 +7,16 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cache, partial
-from itertools import count, takewhile
 from operator import mul
-from typing import Any, Final, TypeVar, Unpack, cast
+from typing import Any, Final, TypeVar, Unpack
 
 from langchain_core.messages import BaseMessage
 
-from labmates.agents.transcript import append_line, compact, message_from_data, shorten, with_limit, with_persona
+from labmates.agents.transcript import append_line, compact, shorten, with_limit, with_persona
 from labmates.budgets.budget import CallMeter, LostAttempt, Money
 from labmates.budgets.ledger import LEAST_OUTPUT_TOKENS, Ledger
 from labmates.budgets.prices import FREE, Price, PriceList
@@ -31,10 +30,10 @@ from labmates.models.names import parse_model
 from labmates.models.objects import UnusableAnswerError
 from labmates.models.reply import Reply
 from labmates.models.settings import Thoughts
-from labmates.records.events import FailedReplyEvent, LLMCallEvent
+from labmates.records.events import FailedReplyEvent
 from labmates.records.recorder import Recorder
 from labmates.util.seeds import derive
-from labmates.workflows.calls.call import Call, CallOptions, CallRecord, Outsider, Speaker, inner_step, recorded_reply
+from labmates.workflows.calls.call import Call, CallOptions, CallRecord, Outsider, Speaker
 from labmates.workflows.calls.remarks import sent_back
 from labmates.workflows.calls.stop_signal import Steps
 
@@ -502,28 +501,3 @@ def reply_limit(wanted: int, prompt: int, window: int | None, model: str) -> int
         error.limit, error.requested = window, prompt
         raise error
     return min(wanted, left)
-
-
-@dataclass(frozen=True)
-class RecordedOutsider:
-    """Recorded answers of a person or an external agent, whose model calls are replayed, for reruns."""
-
-    caller: Caller
-    past: Recorder
-
-    async def reply(self, call: Call) -> Reply:
-        """The recorded reply.
-
-        Raises
-        ------
-        NewStepError
-            If it is not recorded.
-        """
-        numbered = (self.past.done("llm_call", inner_step(call.step, number)) for number in count())
-        for event in cast(Iterator[LLMCallEvent], takewhile(lambda event: event is not None, numbered)):
-            sent = [message_from_data(self.past.bodies[number]) for number in event.messages]
-            speaker = replace(call.speaker, model=event.model)
-            limit = event.output_limit or 0
-            await self.caller.call(event.step, speaker, sent, call.purse, name=event.step, limit=limit)
-        event = cast(LLMCallEvent, self.past.recorded("llm_call", call.step))
-        return replace(recorded_reply(event, self.past.bodies), bill=0)

@@ -17,11 +17,12 @@ from pydantic import FiniteFloat, TypeAdapter, ValidationError
 
 from labmates.agents.transcript import message_to_data
 from labmates.errors import UsageError
-from labmates.models.names import HUMAN, parse_model
+from labmates.models.names import HUMAN, RECORDED, is_outside, parse_model
 from labmates.models.reply import Reply, ToolCall
 from labmates.records.recorder import Recorder
 from labmates.workflows.calls.call import Call, Outsider, outside_reply
-from labmates.workflows.calls.caller import Caller, RecordedOutsider
+from labmates.workflows.calls.caller import Caller
+from labmates.workflows.calls.recorded import RecordedOutsider, from_run
 from labmates.workflows.people.live import Live
 
 SECONDS: Final = 3600.0
@@ -73,8 +74,10 @@ def people_of(models: Iterable[str]) -> list[str]:
     return sorted(model for model in models if model.startswith(f"{HUMAN}:"))
 
 
-def people(caller: Caller, past: Recorder | None, live: Live | None) -> Callable[[str], Outsider | None]:
-    """Find who answers in place of a model: a person at the page of a run, or its record in a rerun.
+def people(
+    caller: Caller, past: Recorder | None, live: Live | None, record_of: Callable[[str], Recorder] | None
+) -> Callable[[str], Outsider | None]:
+    """Find who answers in place of a model: a person at the page of a run, another run, or its record in a rerun.
 
     Raises
     ------
@@ -83,10 +86,12 @@ def people(caller: Caller, past: Recorder | None, live: Live | None) -> Callable
     """
 
     def find(model: str) -> Outsider | None:
-        if not people_of([model]):
+        if not is_outside(model):
             return None
         if past is not None:
             return RecordedOutsider(caller, past)
+        if model.startswith(f"{RECORDED}:"):
+            return from_run(caller, model, record_of)
         if live is None:
             raise UsageError(f"model '{model}': a person can't be asked here")
         return Person(live, seconds_of(model))

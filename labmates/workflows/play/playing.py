@@ -56,7 +56,7 @@ class Table:
             # Players know nothing of the bound, and play the same until it is reached.
             lowers_limit=False,
         )
-        self.caller.outsiders = people(self.caller, services.past, services.live)
+        self.caller.outsiders = people(self.caller, services.past, services.live, services.record_of)
 
     async def decide(
         self,

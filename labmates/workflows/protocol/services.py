@@ -70,6 +70,8 @@ class Services(SessionServices):
     repeated
         In a replay, gets each call that was executed again, as recorded and as it ended now. The run goes on as
         recorded; the bodies of `past` are the recorder's, too.
+    record_of
+        Reads the record of another run, whose replies a seat repeats; None where there is no store.
     trace
         Id of the run's trace; None if nothing is traced.
     live
@@ -86,5 +88,6 @@ class Services(SessionServices):
     ledger: Ledger = field(default_factory=lambda: Ledger(UNLIMITED))
     past: Recorder | None = None
     repeated: Callable[[ToolCallEvent, ToolCallEvent], None] | None = None
+    record_of: Callable[[str], Recorder] | None = None
     trace: UUID | None = None
     live: Live | None = None

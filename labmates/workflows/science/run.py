@@ -146,9 +146,8 @@ async def opened(condition: ScienceCondition, services: Services) -> AsyncIterat
         await mcp.open(condition.crew.tools)
         async with following as live:
             caller = _caller(condition, services, live)
-            agents = SeatAgents(
-                condition.crew.seats, condition.model_of, condition.visibility, caller, services.past, live
-            )
+            crew = condition.crew
+            agents = SeatAgents(crew.seats, condition.model_of, condition.visibility, caller, services, live)
             yield LabContext(
                 condition,
                 task,

@@ -14,15 +14,16 @@ from labmates.agents.organisation_parts import Seat
 from labmates.budgets.money import show_dollars
 from labmates.budgets.visibility import Visibility
 from labmates.errors import UsageError
-from labmates.models.names import HUMAN, SEAT
+from labmates.models.names import RECORDED, SEAT, is_outside
 from labmates.records.events import ChargeEvent, Event, LLMCallEvent
-from labmates.records.recorder import Recorder
 from labmates.registry import Registry
 from labmates.tasks.registry import import_place
 from labmates.workflows.calls.call import UNPAID, Call, Outsider, Speaker, outer_step
-from labmates.workflows.calls.caller import Caller, RecordedOutsider
+from labmates.workflows.calls.caller import Caller
+from labmates.workflows.calls.recorded import RecordedOutsider, from_run
 from labmates.workflows.people.answerers import Person, seconds_of
 from labmates.workflows.people.live import Live
+from labmates.workflows.protocol.services import Services
 
 
 class OutsideAgent(Outsider, Protocol):
@@ -63,8 +64,8 @@ class SeatAgents:
         The model of a seat.
     live
         Link to the page on which people answer; None without a page.
-    past
-        The record of a rerun, which replaces the agents; None otherwise.
+    services
+        The record of a rerun replaces the agents.
     """
 
     def __init__(
@@ -73,9 +74,10 @@ class SeatAgents:
         model_of: Callable[[str], str],
         visibility: Visibility,
         caller: Caller,
-        past: Recorder | None,
+        services: Services,
         live: Live | None,
     ) -> None:
+        past, self._caller, self._record_of = services.past, caller, services.record_of
         self._seats, self._live = seats, live
         self._agents: dict[str, OutsideAgent] = {}
         caller.outsiders = self.of
@@ -92,12 +94,14 @@ class SeatAgents:
                 self._agents[name] = SEATS.get(seat.outside).connect(caller, speaker, seat, budget)
 
     def of(self, model: str) -> Outsider | None:
-        """The external agent or person with a recorded name; None for a model."""
+        """The external agent, person or run with a recorded name; None for a model."""
         provider, _, name = model.partition(":")
-        if provider not in (HUMAN, SEAT):
+        if not is_outside(model):
             return None
         if self._recorded is not None:
             return self._recorded
+        if provider == RECORDED:
+            return from_run(self._caller, model, self._record_of)
         if provider == SEAT:
             return self._agents[name]
         if self._live is None:
