@@ -15,7 +15,7 @@ from labmates.errors import UsageError
 from labmates.judges.panel import Panel, make_panel, partial_judges
 from labmates.models.check import check_capabilities, check_models, check_thinking
 from labmates.models.hub import ModelHub
-from labmates.models.names import is_own_baseline, parse_model
+from labmates.models.names import RECORDED, is_own_baseline, parse_model
 from labmates.models.tracing import traced
 from labmates.records.claims import Claims
 from labmates.records.run import RunRecord
@@ -182,7 +182,7 @@ class Session:
             yield OpenSession(self._store, leases, writer, services, shared, self._watch)
 
     def _answerable(self, conditions: Iterable[Condition]) -> Iterator[Condition]:
-        """Yield the conditions; requests for approval without an approver are an error."""
+        """Yield the conditions; requests for approval without an approver, and unknown runs in them, are an error."""
         told: set[str] = set()
 
         def tell_once(text: str) -> None:
@@ -200,6 +200,9 @@ class Session:
                 tell_once("Approvals wait for you on the runs' pages: labmates view")
             if persons := people_of(condition.models()):
                 tell_once(f"{', '.join(persons)}: answer on the runs' pages: labmates view")
+            for model in map(parse_model, condition.models()):
+                if model.provider == RECORDED:
+                    self._store.run(model.name)
             yield condition
 
 

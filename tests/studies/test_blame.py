@@ -68,6 +68,8 @@ def test_a_better_run_of_the_same_data_tells_the_seat_that_did_worse(tmp_path: P
             labmates.blame(run.id, model=other.id, store=run.store)
         with pytest.raises(UsageError, match="name another run of the same data"):
             labmates.blame(run.id, model=run.id, store=run.store)
+        with pytest.raises(UsageError, match="there is no run 'nobody'"):
+            play(seed=3, model_for={"ben": "recorded:nobody"})
         again = labmates.replay(taken[0].id, store=run.store)
     assert len(taken) == 8
     assert own == theirs
