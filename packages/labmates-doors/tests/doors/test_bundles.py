@@ -427,7 +427,7 @@ def test_runs_of_each_store_and_later_verdicts_are_verified(store_url: str, labm
     [
         (("nothing", "-o", "x.zip"), "unknown study 'nothing'"),
         (("sharing", "-o", "sharing.zip"), "'sharing.zip' exists; give a new file"),
-        (("sharing", "-o", "no/such/x.zip"), "can't write the bundle 'no/such/x.zip'"),
+        (("sharing", "-o", "/dev/null/x.zip"), "can't write the bundle '/dev/null/x.zip'"),
         (("sharing",), "Missing option"),
         (("verify", "nothing.zip"), "can't read the bundle 'nothing.zip'"),
         (("verify", "sharing.zip", "--sandbox", "unsafe-local"), "'unsafe-local' is not one of"),
