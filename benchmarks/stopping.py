@@ -3,8 +3,9 @@
     python -m benchmarks.stopping [--studies 20000]
 
 Prints, for studies of 12, 20 and 40 blocks in a fixed design, the error and power of the verdict of
-``study run --until settled``, its mean blocks under each, and what they save of the fixed design's; with ``--printed``
-by the very p that `labmates compare` prints, else by its form for normal differences.
+``study run --until settled``, its mean blocks under each, what they save of the fixed design's, and how often the
+interval at the stop contains the truth; with ``--printed`` by the very p that `labmates compare` prints, else by its
+form for normal differences.
 """
 
 from __future__ import annotations
@@ -32,18 +33,20 @@ def printed(values: np.ndarray, at: np.ndarray) -> np.ndarray:
     return np.array(p, dtype=float)
 
 
-def simulated(fixed: int, studies: int, p_of: Verdict = p_values) -> tuple[list[float], list[float]]:
-    """The share of studies that tell a difference, and their mean blocks, by effect."""
+def simulated(fixed: int, studies: int, p_of: Verdict = p_values) -> tuple[list[float], list[float], list[float]]:
+    """The share of studies that tell a difference, their mean blocks, and the coverage of intervals, by effect."""
     number, rng = math.ceil(fixed * INFLATION), np.random.default_rng(fixed)
     noise, planned = rng.standard_normal((studies, number)), _planned(fixed, rng)
     low, high = (np.array([getattr(look, name) for look in looks(number)]) for name in ("told", "hopeless"))
-    told, blocks = [], []
+    told, blocks, held = [], [], []
+    of_truth = p_of(noise, np.arange(1, number + 1))  # the interval excludes the truth where this is below the error
     for effect in EFFECTS:
         p = p_of(noise + effect * planned, np.arange(1, number + 1))
-        at = ((p <= low) | (p >= high)).argmax(axis=1)
-        told.append(float((p[np.arange(studies), at] <= ERROR).mean()))
-        blocks.append(float((at + 1).mean()))
-    return told, blocks
+        at = np.arange(studies), ((p <= low) | (p >= high)).argmax(axis=1)
+        told.append(float((p[at] <= ERROR).mean()))
+        blocks.append(float((at[1] + 1).mean()))
+        held.append(float((of_truth[at] > ERROR).mean()))
+    return told, blocks, held
 
 
 def _planned(fixed: int, rng: np.random.Generator) -> float:
@@ -63,11 +66,12 @@ def main() -> None:
     parser.add_argument("--printed", action="store_true")
     given = parser.parse_args()
     for fixed in (12, 20) if given.printed else (12, 20, 40):
-        told, blocks = simulated(fixed, given.studies, printed if given.printed else p_values)
+        told, blocks, held = simulated(fixed, given.studies, printed if given.printed else p_values)
         print(
             f"{fixed} blocks, at most {math.ceil(fixed * INFLATION)}: error {told[0]:.3f}, power {told[2]:.3f}; "
             f"blocks {', '.join(f'{each:.1f}' for each in blocks)}; "
-            f"saved {1 - sum(blocks) / len(blocks) / fixed:.0%} on average"
+            f"saved {1 - sum(blocks) / len(blocks) / fixed:.0%} on average; "
+            f"coverage {', '.join(f'{each:.3f}' for each in held)}"
         )
 
 

@@ -156,7 +156,8 @@ def _report(
         with hiding_secrets():
             main, further = run_parts.results(kind, mine)
         analysed = list(_analyses(kind, store, mine, warnings))
-        answers = [f"{part.title}: {said}" for part, answer in analysed for said in answer]
+        heads = [(part.title + ":" * (not part.title.endswith("?")), answer) for part, answer in analysed]
+        answers = [f"{head} {said}" for head, answer in heads for said in answer]
         parts += [run_parts.section(main.title, *answers, *main.bodies), *(part for part, _ in analysed)]
         parts += [further] if further.bodies else []
     parts += [

@@ -193,6 +193,6 @@ def _pool(run: RunRecord) -> int | None:
 
 
 def _counts(count: Count) -> str:
-    tools = f"{count.tools} tool calls, " if count.tools else ""
-    used = f"{count.calls} calls, {count.tokens:,} tokens, {tools}{show_dollars(count.spent)} spent"
-    return f"{used}, {count.elapsed:.1f} s"
+    tools = f"{count.tools} tool call{'s' * (count.tools > 1)}, " if count.tools else ""
+    calls = f"{count.calls} call{'s' * (count.calls != 1)}"
+    return f"{calls}, {count.tokens:,} tokens, {tools}{show_dollars(count.spent)} spent, {count.elapsed:.1f} s"

@@ -11,11 +11,12 @@ from labmates.stats.stopping import ERROR, looks, p_values
 
 
 @pytest.mark.parametrize("fixed", [12, 30])
-def test_error_and_power_are_those_of_the_fixed_design_with_fewer_blocks(fixed: int) -> None:
-    told, blocks = simulated(fixed, 4000)
+def test_error_power_and_coverage_are_those_of_the_fixed_design_with_fewer_blocks(fixed: int) -> None:
+    told, blocks, held = simulated(fixed, 4000)
     assert told[0] <= ERROR + 0.008  # two standard errors
     assert told[2] == pytest.approx(0.8, abs=0.03)
     assert np.mean(blocks) <= 0.7 * fixed
+    assert min(held) >= 0.93
 
 
 def test_the_last_look_is_the_ordinary_test_and_first_ones_never_stop() -> None:
