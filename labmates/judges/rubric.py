@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from string import Template
 from types import MappingProxyType
@@ -93,7 +93,7 @@ $brief
 $truth
 
 # Its stated findings, one by one
-Meaning and unit, the stated and the true value, and what it earns of 1 by the task's tolerance.
+Meaning and unit, the stated and the true value, the tolerance of a number, and what it earns of 1.
 $findings
 
 # What else there is
@@ -254,14 +254,41 @@ def _findings(report: Report) -> str:
     fields, true = type(stated).model_fields, report.task.oracle(report.truth)
     lines = []
     for credit in report.task.score(stated, report.truth):
+        near = _tolerance(report, true, credit.finding)
         about = fields[credit.finding].description if credit.finding in fields else ""
         values = (getattr(findings, credit.finding, None) for findings in (stated, true))
         said, right = (one_line(json.dumps(to_jsonable_python(value), ensure_ascii=False), 600) for value in values)
         lines.append(
             f"- {credit.finding} (weight {credit.weight:g}): {about}. Stated: {said}. True: {right}. "
-            f"Earns {credit.credit:.2f}."
+            f"{near}Earns {credit.credit:.2f}."
         )
     return "\n".join(lines)
+
+
+def _tolerance(report: Report, true: Any, name: str) -> str:
+    """In words, how far a number above the true one still earns all of its credit, and from where on nothing."""
+    value = getattr(true, name, None)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return ""
+
+    def credit(error: float) -> float:
+        stated = true.model_copy(update={name: value + error})
+        return next(each.credit for each in report.task.score(stated, report.truth) if each.finding == name)
+
+    whole = isinstance(value, int)
+    full, some = _last(lambda error: credit(error) >= 1, whole), _last(lambda error: credit(error) > 0, whole)
+    return f"Full credit up to {full:.3g} off, none beyond {some:.3g}. " if some else "Only this number earns credit. "
+
+
+def _last(holds: Callable[[float], bool], whole: bool) -> float:
+    """The largest error for which something holds that holds for small ones; 0 if for none."""
+    low, high = (0.0, 1.0) if whole else (0.0, 1e-9)
+    while high < 1e12 and holds(high):
+        low, high = high, 2 * high
+    while high - low > (1 if whole else 1e-4 * high):
+        middle = (low + high) // 2 if whole else (low + high) / 2
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low
 
 
 def _work(report: Report) -> str:

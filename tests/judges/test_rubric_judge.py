@@ -38,6 +38,11 @@ async def test_the_request_is_cold_short_and_says_what_is_true(judged: Judged) -
     for part in (report.task.brief, report.task.summary(report.truth), "## Methods", "# Rubrics"):
         assert part in asked.prompt
     assert [message["role"] for message in body["messages"]] == ["system", "user"]
+    share = report.task.oracle(report.truth).model_dump()["anomalous_share"]
+    [line] = [line for line in asked.prompt.splitlines() if line.startswith("- anomalous_share (weight ")]
+    assert f"True: {share}. Full credit up to {0.1 * share:.3g} off, none beyond {0.4 * share:.3g}. Earns 1.00." in line
+    [line] = [line for line in asked.prompt.splitlines() if line.startswith("- n_sensors (weight ")]
+    assert line.endswith("Only this number earns credit. Earns 1.00.")
 
 
 async def test_the_same_report_is_asked_about_in_the_same_words_and_with_the_same_seed(judged: Judged) -> None:
