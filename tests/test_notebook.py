@@ -148,7 +148,7 @@ def test_an_interrupted_cell_is_resumed_without_paying_twice(notebook: Notebook)
             "[run] = labmates.resume(store='sqlite:///cut.db')\nprint(run.status, run.usage.llm_calls)\n"
             "print(labmates.resume(store='sqlite:///cut.db'))"
         )
-        assert cell.printed["stdout"] == "completed 18\n[]\n", cell
+        assert cell.printed["stdout"] == "completed 18\nno runs\n", cell
         assert len(server.requests) == 19  # 18, and the one that was cut off
 
 

@@ -148,7 +148,8 @@ class RunList(list[Run]):
     """Runs, which a notebook shows as a table."""
 
     def __repr__(self) -> str:
-        return "\n".join(f"{run.kind} {run.id} ({run.shown_models}, seed {run.seed}): {run.standing}" for run in self)
+        told = (f"{run.kind} {run.id} ({run.shown_models}, seed {run.seed}): {run.standing}" for run in self)
+        return "\n".join(told) or "no runs"
 
     def _repr_html_(self) -> str:
         """A row per run with its primary outcome, for notebooks."""

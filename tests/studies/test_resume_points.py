@@ -39,7 +39,13 @@ def told(store: Store, run: RunRecord) -> list[str]:
     events = [
         {"type": event.type, "step": event.step, **fields_with_bodies(event, bodies)} for event in store.events(run.id)
     ]
-    return sorted(repr({name: value for name, value in event.items() if name != "seconds"}) for event in events)
+    return sorted(repr(untimed(event)) for event in events)
+
+
+def untimed(data: dict[str, Any]) -> dict[str, Any]:
+    """The same without times, also in the record of how strategies were played."""
+    told = {name: value for name, value in data.items() if name != "seconds"}
+    return {name: untimed(value) if isinstance(value, dict) else value for name, value in told.items()}
 
 
 def outcome(run: RunRecord) -> tuple[Any, ...]:
