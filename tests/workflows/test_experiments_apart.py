@@ -27,6 +27,7 @@ ALLOWED = {
     "mechanisms": "mechanisms are put around dilemmas",
     "tasks": "tasks are of science",
     "cli/catalogue": "tasks are of science",
+    "cli/complete.py": "names of dilemmas are completed",
     "stats": "replicator dynamics are the evolution of populations",
     "workflows/analyses": "an analysis of several experiments says which",
     "records/migrations": "what stores of earlier versions held",

@@ -18,7 +18,7 @@ from labmates.workflows.people.live import ask_run, follow_run, live_run, socket
 
 QUESTION = Question("r1", "authors/0/ben/plan/0", "authors", "ben", "plan", "authors", "Look, then write.")
 YES = {"do": "reply", "step": QUESTION.step, "decision": "yes"}
-NOTHING: dict[str, Any] = {"type": "waiting", "question": None, "agents": []}
+NOTHING: dict[str, Any] = {"type": "waiting", "question": None, "heading": "", "agents": []}
 LATE = {"fault": "This question no longer waits for an answer."}
 
 
