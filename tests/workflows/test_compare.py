@@ -222,10 +222,13 @@ def test_conditions_are_named_by_their_parameters(store: Store) -> None:
 
 def test_two_studies_are_compared_on_the_data_sets_of_both(store: Store) -> None:
     runs = [replace(each, study=each.condition["organisation"]) for each in teams(0.2)] + [run(7, 0.1)]
+    runs += [replace(runs[0], id="played", kind="game", study="games")]
     named = compare(store, runs, conditions=("study=hybrid", "study=pipeline"))
     assert named.verdict[0].startswith("study=hybrid is better than study=pipeline by 0.19 [")
     assert named.verdict[1] == "Confounded, since these differ too: organisation, team_size."
     assert {row["difference_n"] for row in named.json_objects()} == {len(NOISE)}
+    with pytest.raises(UsageError, match="unknown study 'nothing'"):
+        compare(store, runs, conditions=("study=hybrid", "study=nothing"))
 
 
 def test_runs_that_do_not_count_are_named(store: Store) -> None:

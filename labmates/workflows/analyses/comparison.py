@@ -188,7 +188,7 @@ def level_of(number: int) -> float:
 
 def comparison(runs: Runs, params: CompareParams, among: int = 1) -> Comparison:
     """Compare runs, as one of several simultaneous comparisons."""
-    records = runs.records(forks=True)
+    records = _of_studies(runs.records(forks=True), params.conditions)
     kinds = dict.fromkeys(run.kind for run in records)
     if len(kinds) > 1:
         raise UsageError(f"the runs are of several experiments; choose one with --kind: {', '.join(kinds)}")
@@ -231,6 +231,18 @@ def comparison(runs: Runs, params: CompareParams, among: int = 1) -> Comparison:
     if not made.primary:
         raise TooFewRunsError(f"no pair of runs has the metric {outcomes[0].name}")
     return made
+
+
+def _of_studies(records: Sequence[RunRecord], conditions: Sequence[str]) -> Sequence[RunRecord]:
+    """The runs of the studies that conditions name; all of them if a condition names none."""
+    parts = [text.rpartition(":")[2].split(",") for text in conditions]
+    named = [part.partition("=")[2] for some in parts for part in some if part.startswith("study=")]
+    if not conditions or len(named) < len(conditions):
+        return records
+    known = dict.fromkeys(run.study for run in records if run.study)
+    if unknown := [name for name in named if name not in known]:
+        raise unknown_name("study", unknown[0], known)
+    return [run for run in records if run.study in named]
 
 
 def compared(runs: Runs, params: CompareParams) -> Result:
