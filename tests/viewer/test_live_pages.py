@@ -153,7 +153,7 @@ def test_interrupts_of_a_run_are_answered_in_the_browser(
 ) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     (tmp_path / "asking.py").write_text(CODE)
-    settings = RunSettings(sandbox="unsafe-local", approve_in_viewer=True)
+    settings = RunSettings(sandbox="unsafe-local", approve_in_viewer=True, approval_timeout=900)
     with puppet(working) as model, Store(f"sqlite:///{tmp_path}/runs.db") as store:
         values = {"task": "anomaly", "difficulty": "easy", "model": model}
         organisation = f"{tmp_path}/asking.py:{function}"
@@ -168,6 +168,7 @@ def test_interrupts_of_a_run_are_answered_in_the_browser(
             if function == "each":
                 expect(page.get_by_role("heading", name="graph (lab) asks at tools")).to_be_visible(timeout=_STARTED)
                 expect(page.locator("section pre")).to_contain_text("calls write_artifact\nname: final_paper")
+                expect(page.locator("form .quiet")).to_contain_text("Without an answer within 900 s")
                 page.get_by_label("Reason for a refusal (shown to the agent)").fill("Make it better.")
                 press(page.get_by_role("button", name="No, refuse"))
                 page.goto(f"{site.url}/runs/{run.id}/approval")
