@@ -233,7 +233,7 @@ class Organisation(Part):
         return f"{team.artifact}_of_{seat.id}" if self._reports(team) else team.artifact
 
     def _reports(self, team: Team) -> bool:
-        """Whether each member of a team writes a report of its own."""
+        """Whether the members of a team write a report each."""
         steps = (find_step(name) for phase in self.flow if phase.team == team.name for name in phase.names)
         return any(step.does == "write" and step.by_each for step in steps)
 

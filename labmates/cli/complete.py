@@ -87,7 +87,7 @@ def _stored(what: str, ctx: click.Context, incomplete: str) -> Iterator[str]:
 
 
 class _Bash(BashComplete):
-    """Bash takes a colon for the end of a word: it gets and keeps only what stands behind it."""
+    """Bash ends a word at a colon, so it gets, and keeps, only what follows the last one."""
 
     def get_completion_args(self) -> tuple[list[str], str]:
         args, incomplete = super().get_completion_args()

@@ -39,7 +39,7 @@ def out_option(function: F) -> F:
 
 
 def print_tables(tables: Sequence[Table], *, apart: bool = True) -> None:
-    """Print tables with titles and notes, `apart` from what stands above them."""
+    """Print tables with titles and notes; `apart` prints a blank line before the first."""
     for place, table in enumerate(tables):
         say("\n" * (apart or place > 0) + table.title, style="bold")
         headings = [f"{column.group}\n{column.title}" if column.group else column.title for column in table.columns]

@@ -438,7 +438,7 @@ class _Around:
 def _parts(text: str, tokens: Sequence[re.Match[str]]) -> Iterator[tuple[frozenset[str], frozenset[str]]]:
     """The words in each bracket with those that name it, and the words outside of brackets up to each semicolon.
 
-    A text under a key of its own is named by that key too, and not by the others of its bracket.
+    A text under its own key is named by that key as well, but not by the other keys of its bracket.
     """
     stack: list[tuple[list[str], list[str]]] = [([], [])]
     pending: list[str] = []

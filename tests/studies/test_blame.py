@@ -83,6 +83,20 @@ def test_a_better_run_of_the_same_data_tells_the_seat_that_did_worse(tmp_path: P
     )
 
 
+def test_where_the_other_run_has_no_reply_the_model_of_its_seat_is_asked(tmp_path: Path) -> None:
+    values = {"task": "anomaly", "difficulty": "easy", "team_size": 2, "model": "scripted:diligent"}
+    settings = {"sandbox": "unsafe-local"}
+    play = partial(labmates.run, "science", store=f"{tmp_path}/runs.db", settings=settings, seed=1, **values)
+    [short] = play(max_turns=1, deliberation_rounds=0)
+    [run] = play(model_for={"data_lead": f"recorded:{short.id}"})
+    calls = [event for event in run.events if isinstance(event, LLMCallEvent) and event.agent == "data_lead"]
+    asked = {call.step.partition("/model/")[0] for call in calls if call.model == "scripted:diligent"}
+    assert asked
+    assert asked.isdisjoint(call.step for call in short.events if isinstance(call, LLMCallEvent))
+    assert run.usage.llm_calls == sum(not call.is_outside for call in run.events if isinstance(call, LLMCallEvent))
+    assert labmates.replay(run.id, store=f"{tmp_path}/runs.db").is_same
+
+
 def test_the_seats_of_a_study_s_runs_are_told_together(tmp_path: Path) -> None:
     with sabotaged(tmp_path, 3, "ben", "drop") as run, sabotaged(tmp_path, 3, "ben", "drop") as other:
         with closing(sqlite3.connect(tmp_path / "runs.db")) as database, database:

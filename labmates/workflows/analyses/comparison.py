@@ -31,6 +31,7 @@ from labmates.workflows.analyses.matching import (
     Observed,
     balanced,
     chosen,
+    condition_parts,
     factor_of,
     factor_of_conditions,
     observed,
@@ -235,8 +236,8 @@ def comparison(runs: Runs, params: CompareParams, among: int = 1) -> Comparison:
 
 def _of_studies(records: Sequence[RunRecord], conditions: Sequence[str]) -> Sequence[RunRecord]:
     """The runs of the studies that conditions name; all of them if a condition names none."""
-    parts = [text.rpartition(":")[2].split(",") for text in conditions]
-    named = [part.partition("=")[2] for some in parts for part in some if part.startswith("study=")]
+    tests = [test for text in conditions for test in condition_parts(text)[1]]
+    named = [test.removeprefix("study=") for test in tests if test.startswith("study=")]
     if not conditions or len(named) < len(conditions):
         return records
     known = dict.fromkeys(run.study for run in records if run.study)

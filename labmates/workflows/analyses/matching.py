@@ -284,11 +284,9 @@ def factor_of_conditions(conditions: Sequence[str], observations: Sequence[Obser
         raise UsageError("name at least two conditions, or compare the values of a parameter with --by")
     levels, compared, taken = [], set[str](), dict[str, str]()
     for text in conditions:
-        head, equals, value = text.partition("=")
-        label, _, name = head.rpartition(":")
-        rest = f"{name}{equals}{value}"
-        compared |= {name for name, _, _ in _tests(rest.split(","), observations)}
-        some = chosen(rest.split(","), observations)
+        label, tests = condition_parts(text)
+        compared |= {name for name, _, _ in _tests(tests, observations)}
+        some = chosen(tests, observations)
         for each in some:
             if taken.setdefault(each.run.id, text) != text:
                 raise UsageError(f"run {each.run.id} matches '{taken[each.run.id]}' and '{text}'")
@@ -298,6 +296,13 @@ def factor_of_conditions(conditions: Sequence[str], observations: Sequence[Obser
             known = (f"{name}: {', '.join(_values(name, observations))}" for name in sorted(compared))
             raise TooFewRunsError(f"no run matches '{level.name}'; {'; '.join(known)}")
     return Factor("condition", levels, frozenset(compared))
+
+
+def condition_parts(text: str) -> tuple[str, list[str]]:
+    """The label of a condition, which may be empty, and its tests."""
+    head, equals, value = text.partition("=")
+    label, _, name = head.rpartition(":")
+    return label, f"{name}{equals}{value}".split(",")
 
 
 def _values(name: str, observations: Sequence[Observed]) -> Sequence[str]:

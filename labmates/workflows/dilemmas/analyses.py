@@ -64,7 +64,7 @@ _ANSWERS: Final[Mapping[str, tuple[str, Sequence[str], Sequence[str], str]]] = {
     "actions": ("share", ["action"], ["game", "mechanism", "model"], "probability of an action"),
     "adoption": ("wins", ["model"], ["game", "mechanism"], "share of votes won"),
 }
-"""The values of which tables the verdict tells, what names their rows, and the parts that are told apart."""
+"""For each table in the verdict: the value, the columns that name a row, those that divide the table, and words."""
 _ROWS: Final = 16
 """Rows on the screen of each of several tables."""
 

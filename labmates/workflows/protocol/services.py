@@ -71,7 +71,7 @@ class Services(SessionServices):
         In a replay, gets each call that was executed again, as recorded and as it ended now. The run goes on as
         recorded; the bodies of `past` are the recorder's, too.
     record_of
-        Reads the record of another run, whose replies a seat repeats; None where there is no store.
+        Reads another run's record, for a seat that repeats its replies; None without a store.
     trace
         Id of the run's trace; None if nothing is traced.
     live

@@ -26,7 +26,7 @@ if history.round_number == 0: return C
 return C if history.opponent_cooperators[-1] * 2 >= self.game_description.n_players - 1 else D
 """
 _ALONE = "type(self)\n"
-"""It does not fit the compiled subset: it has a process of its own, as an attack."""
+"""Not in the compiled subset: it runs in a separate process, as attacks do."""
 
 
 def main(part: str) -> None:

@@ -22,7 +22,7 @@ def modules(name):
 def here(thing):
     return getattr(thing, '__di' + 'ct__')
 """
-"""What every attack of `AFTER_ESCAPE` and others wants at hand: all modules of its own process."""
+"""What attacks such as `AFTER_ESCAPE` start with: all modules of their process."""
 UNGUARDED_HELP = """
 kinds = ().__class__.__base__.__subclasses__()
 [sys] = [one.__init__.__globals__['sys'] for one in kinds if one.__name__ == '_wrap_close']

@@ -96,7 +96,7 @@ ORDINARY: dict[str, tuple[str, str, str]] = {
         "__all__ = ['a']\n__version__ = '1'", "for __, x in [(1, 2)]:\n    x = __\n"
         "return C if x == 1 and __class__.__name__ == type(self).__name__ else D", "",
     ),
-    "a property of its own": (
+    "its own property": (
         "class Twice:\n    def __set_name__(self, owner, name):\n        self.n = name\n"
         "    def __get__(self, thing, owner=None):\n        return self.n * 2", "return C if self.a == 'aa' else D",
         "a = Twice()",
@@ -110,7 +110,7 @@ ORDINARY: dict[str, tuple[str, str, str]] = {
         "from enum import Flag, StrEnum\nclass F(Flag):\n    A = 1\n    B = 2\nclass S(StrEnum):\n    A = 'a'",
         "return C if F.A in (F.A | F.B) and S('a') is S.A else D", "",
     ),
-    "types of its own": (
+    "its own types": (
         "from typing import Generic, TypeVar\nfrom collections import UserDict\nT = TypeVar('T')\n"
         "class Box(Generic[T]):\n    x = 1\nclass Kept(UserDict):\n    pass",
         "k = Kept(a=1)\nk.data['b'] = 2\nreturn C if Box[int]().x == 1 and len(k) == 2 else D", "",
@@ -140,7 +140,7 @@ DENIED = {
     "the data of an array": "history.my_actions.data\nreturn C",
     "what its history is made of": "history._record\nreturn C",
     "the bases of a class": "class A(Enum): pass\nA.mro()\nreturn C",
-    "the bases of a class by a name of its own": "class A(Enum): pass\nclass B:\n    def mro(self): pass\nA.mro()\n"
+    "the bases of a class under another name": "class A(Enum): pass\nclass B:\n    def mro(self): pass\nA.mro()\n"
     "return C",
     "a frame": "(x for x in [1]).gi_frame\nreturn C",
     "a text's attributes": "return C if str.format('{0.x}', self) else D",
@@ -151,7 +151,7 @@ DENIED = {
     "memory that is not written, by a tuple": "np.add(1, 2, where=False, out=(None,))\nreturn C",
     "memory that is not written, by a dict": "np.add(1, 2, **{'where': False})\nreturn C",
     "memory that is not written, later": "functools.partial(np.add, where=False)(1, 2)\nreturn C",
-    "memory that is not written, by a function of its own": "np.frompyfunc(abs, 1, 1)([1], where=False)\nreturn C",
+    "unwritten memory, by its own function": "np.frompyfunc(abs, 1, 1)([1], where=False)\nreturn C",
     "memory around an array": "np.pad([1], 3, mode='empty')\nreturn C",
     "a note on a polynomial": "np.polynomial.Polynomial.domain[0] = 5\nreturn C",
     "a note on a polynomial made writable": "np.polynomial.Polynomial.domain.flags['WRITEABLE'] = True\nreturn C",
