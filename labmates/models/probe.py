@@ -12,13 +12,14 @@ from langchain_core.messages import HumanMessage, ToolMessage
 
 from labmates.budgets.money import show_dollars
 from labmates.budgets.tokens import read_count
+from labmates.errors import UsageError
 from labmates.models.attached import attached_to
 from labmates.models.check import check_models
 from labmates.models.endpoints import Endpoint, endpoint_of
 from labmates.models.entries import DEFAULT_ACCESS
 from labmates.models.errors import ModelCallError
 from labmates.models.hub import ModelHub
-from labmates.models.names import ModelName, parse_model
+from labmates.models.names import ModelName, is_outside, parse_model
 from labmates.models.options import ModelOptions
 from labmates.models.providers import OPENAI_FAMILY, OWN_CHAT
 from labmates.models.reply import Reply
@@ -52,6 +53,8 @@ async def probe(name: str, options: ModelOptions) -> AsyncIterator[Probe]:
 
     Raises `UsageError` if the model can't be called.
     """
+    if is_outside(name):
+        raise UsageError(f"'{name}' is no model that can be checked: a person, or the record of a run, replies")
     await check_models([name], options)
     model = parse_model(name)
     async with ModelHub(options.model_copy(update={"max_retries": 0})) as hub:

@@ -137,3 +137,10 @@ def test_a_pool_can_charge_what_the_provider_charges(labmates: Labmates) -> None
     assert float(record["bill"]) * 1e6 == calls * (100 * 2 + 900 * 0.2 + 10 * 5)
     assert record["condition"]["prices"]["models"]["openai:m"]["cached"] == "0.2"
     assert (unknown.code, "the price of openai:m is unknown" in unknown.err) == (2, True)
+
+
+@pytest.mark.parametrize("name", ["human:ann", "recorded:3f9a2c41d7"])
+def test_nothing_is_checked_where_no_model_replies(labmates: Labmates, name: str) -> None:
+    done = labmates("models", "check", name)
+    assert done.code == 2
+    assert f"'{name}' is no model that can be checked" in done.err
