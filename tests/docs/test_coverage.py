@@ -12,9 +12,9 @@ import pytest
 from labmates.api import arun
 from labmates_populations.condition import Game
 from sitegen.coverage import coverage_page, papers
+from tests.profiles.published_coopeval import published
 from tests.profiles.simulated_studies import write_prediction, write_proximity
 from tests.support.command_line import Labmates
-from tests.support.coopeval import published
 from tests.support.strategies import library
 
 pytestmark = pytest.mark.xdist_group("coverage")

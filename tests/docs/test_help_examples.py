@@ -75,6 +75,8 @@ ONLY_PARSED = {
     "labmates analyze proximity pilot --spec both --plot forest.pdf": "needs many models' runs",
     "labmates analyze check proximity --data runs.csv --no-left-out": "the page on checks has it",
     "labmates analyze check prediction --outcome quality --spec robust": "the page on checks has it",
+    "labmates analyze coopeval ratings --folder .": "the coverage of the papers has it, with a folder",
+    "labmates analyze coopeval choices --folder . --plots figures": "as above",
     "labmates analyze contrasts --study dilemmas-wordings --where wording=paper": "needs runs with several wordings",
     "labmates compare --by organisation --study science-small": "needs runs of several organisations",
     "labmates analyze compare --by organisation --study science-small": "as above",

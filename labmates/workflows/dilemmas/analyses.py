@@ -9,7 +9,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
-from pydantic import DirectoryPath, Field
+from pydantic import Field
 
 from labmates.errors import UsageError
 from labmates.stats.figures import paged
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from labmates.stats.ratings import Cell, Rated, Summary
     from labmates.stats.tables import Column
-    from labmates.workflows.dilemmas.published import Unread
     from labmates.workflows.dilemmas.records import CrossPlay
 
     _Drawn = tuple[str, Callable[[pd.DataFrame], list[Callable[[], Figure]]]]
@@ -77,11 +76,6 @@ class RatingsParams(Params):
         description="Rate a JSON file of recorded payoffs instead of runs: models, and cells with the payoffs of "
         "matches.",
     )
-    published: DirectoryPath | None = Field(
-        None,
-        description="Rate the published data of CoopEval (a checkout of its repository, or the folder of a run) "
-        "instead of runs, beside the published ratings; with --summary, as your own.",
-    )
     use: Literal["expected", "sampled"] = Field(
         "expected",
         description="Payoffs of runs: expected (from the players' distributions) or sampled (from the drawn actions).",
@@ -106,10 +100,8 @@ def ratings(runs: Runs, params: RatingsParams) -> Result:
     """
     from labmates.workflows.dilemmas.ratings import cells_answer, cells_table, summaries_answer, summaries_table
 
-    if (params.payoffs is not None) + (params.published is not None) + bool(runs.ids or runs.study) > 1:
-        raise UsageError("rate runs, a file of payoffs or published data, only one of these")
-    if params.published is not None:
-        return _of_published(params.published, params)
+    if params.payoffs is not None and (runs.ids or runs.study):
+        raise UsageError("rate runs or a file of payoffs, not both")
     cells, make_summaries = _rated(runs, params)
     summaries = make_summaries() if params.summary else []
     is_rated = any(rated.cell.models for rated in cells) or any(summary.models for summary in summaries)
@@ -120,28 +112,12 @@ def ratings(runs: Runs, params: RatingsParams) -> Result:
         tables = [cells_table(cells, steps=params.steps)]
         verdict = cells_answer(tables[0])
     fault = "no model is rated: too many decisions of each of them failed (see --keep-failed)"
-    figures = _figures(cache(lambda: summaries or make_summaries()), games)
+    figures = rating_figures(cache(lambda: summaries or make_summaries()), games)
     return Result(tables, figures, verdict, fault=None if is_rated else fault)
 
 
-def _of_published(folder: Path, params: RatingsParams) -> Result:
-    from labmates.stats.ratings import Evolution, summarise
-    from labmates.workflows.dilemmas.published import rate_published
-    from labmates.workflows.dilemmas.published_tables import published_tables
-    from labmates.workflows.dilemmas.ratings import summaries_answer, summaries_table
-
-    published, unread = rate_published(folder, Evolution(params.steps, params.rate))
-    summaries = cache(lambda: summarise(each.rated for each in published))
-    tables = [summaries_table(summaries(), steps=params.steps)] if params.summary else published_tables(published)
-    games = dict.fromkeys(each.rated.cell.game for each in published)
-    return Result(tables, _figures(summaries, games), summaries_answer(summaries()), fault=_left_out(unread))
-
-
-def _left_out(unread: Sequence[Unread]) -> str | None:
-    return "\n".join(f"{each.path} is left out: {each.reason}" for each in unread) or None
-
-
-def _figures(summarised: Callable[[], Sequence[Summary]], games: Iterable[str]) -> list[Drawing]:
+def rating_figures(summarised: Callable[[], Sequence[Summary]], games: Iterable[str]) -> list[Drawing]:
+    """The figures of ratings over runs, one for each game and one for all."""
     from labmates.stats.ratings import ALL_GAMES
     from labmates.workflows.dilemmas.dot_figures import ALL
 
@@ -219,11 +195,6 @@ class ChoicesParams(Params):
     """Parameters of the analysis of choices."""
 
     tables: tuple[TableName, ...] = Field((), description="Print only this table; repeatable.")
-    published: DirectoryPath | None = Field(
-        None,
-        description="Show the published records of CoopEval (a checkout of its repository, or the folder of a run) "
-        "instead of runs.",
-    )
 
 
 def choices(runs: Runs, params: ChoicesParams) -> Result:
@@ -237,19 +208,17 @@ def choices(runs: Runs, params: ChoicesParams) -> Result:
 
     --table matches prints every play of every match, and --out writes them.
     """
+    from labmates.workflows.dilemmas.records import cross_plays
+
+    return choices_in(cross_plays(runs), params)
+
+
+def choices_in(plays: Sequence[CrossPlay], params: ChoicesParams) -> Result:
+    """The tables and figures of choices in cross-plays."""
     from labmates.stats.answers import highest
     from labmates.stats.tables import Table
     from labmates.workflows.dilemmas import frames
-    from labmates.workflows.dilemmas.published import published_plays
-    from labmates.workflows.dilemmas.records import cross_plays
 
-    unread: Sequence[Unread] = ()
-    if params.published is None:
-        plays = cross_plays(runs)
-    elif runs.ids or runs.study:
-        raise UsageError("show runs or published records, not both")
-    else:
-        plays, unread = published_plays(params.published)
     computed: dict[str, pd.DataFrame] = {
         name: getattr(frames, f"{name}_frame")(plays)
         for name in params.tables or (name for name in TABLES if name not in _ON_REQUEST)
@@ -265,7 +234,6 @@ def choices(runs: Runs, params: ChoicesParams) -> Result:
         figures=[*_drawings_of_tables(filled, plays), *_drawings_of_metagames(plays)],
         verdict=next(answers, []),
         objects=[{"table": table.name, **row} for table in tables for row in table.rows],
-        fault=_left_out(unread),
     )
 
 

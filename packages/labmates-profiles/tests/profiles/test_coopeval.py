@@ -10,10 +10,10 @@ import pytest
 
 from labmates.stats.ratings import Evolution, rate
 from labmates.workflows.dilemmas.frames import outcomes_frame, responses_frame
-from labmates.workflows.dilemmas.published import published_plays, rate_published
-from labmates.workflows.dilemmas.published_tables import published_tables
+from labmates_profiles.coopeval.records import published_plays, rate_published
+from labmates_profiles.coopeval.tables import published_tables
+from tests.profiles.published_coopeval import AGENTS, NAMES, PAYOFFS, SEATS, moves, published
 from tests.support.command_line import Labmates
-from tests.support.coopeval import AGENTS, NAMES, PAYOFFS, SEATS, moves, published
 
 
 def test_published_data_are_rated_beside_the_published_ratings(tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_unreadable_folders_are_named_and_left_out(labmates: Labmates, tmp_path:
     published(tmp_path, "odd", matchup_payoffs={"discount": 1.0, "profile": [{"players": 3}]}, records="[{}]")
     published(tmp_path, "other", "Voting")
     published(tmp_path, "partial", deviation_ratings={"lab/dove(CoT)": 0.0})
-    rated = labmates("analyze", "ratings", "--published", str(tmp_path), "--summary")
+    rated = labmates("analyze", "coopeval", "ratings", "--folder", str(tmp_path), "--summary")
     assert rated.code == 1
     assert "lab/dove(CoT)" in rated.out
     for said in (
@@ -76,10 +76,10 @@ def test_unreadable_folders_are_named_and_left_out(labmates: Labmates, tmp_path:
         "partial/NoMechanism_prisoners is left out: deviation_ratings.json has no number for each of",
     ):
         assert said in rated.err
-    none = labmates("analyze", "ratings", "--published", str(tmp_path / "lfs"))
+    none = labmates("analyze", "coopeval", "ratings", "--folder", str(tmp_path / "lfs"))
     assert none.code == 2
     assert "that can be read; the first of 1 unreadable ones" in none.err
-    shown = labmates("analyze", "dilemmas", "--published", str(tmp_path), "--table", "pooled", "--json")
+    shown = labmates("analyze", "coopeval", "choices", "--folder", str(tmp_path), "--table", "pooled", "--json")
     assert shown.code == 1
     assert "odd/NoMechanism_prisoners is left out: records.jsonl does not have the published form" in shown.err
 
@@ -90,7 +90,7 @@ def test_actions_of_published_records_are_those_that_were_played(labmates: Labma
     [play], unread = published_plays(tmp_path)
     assert not unread
     assert rate(play.cell()).mean == pytest.approx(rate_published(tmp_path, Evolution())[0][0].rated.mean)
-    rows = labmates("analyze", "dilemmas", "--published", str(tmp_path), "--table", "actions", "--json").records
+    rows = labmates("analyze", "coopeval", "choices", "--folder", str(tmp_path), "--table", "actions", "--json").records
     shares = {(row["model"], row["action"]): (row["share"], row["choices"]) for row in rows}
     assert shares == {
         (model, action): (float((action == "A0") == (model == NAMES[0])), 4)

@@ -11,7 +11,7 @@ from labmates.stats.intervals import Estimate, mean
 from labmates.stats.metagame import Array
 from labmates.stats.tables import Column, Table
 from labmates.util.grouping import grouped
-from labmates.workflows.dilemmas.published import DILEMMAS, RATINGS, Published
+from labmates_profiles.coopeval.records import DILEMMAS, RATINGS, Published
 
 
 def published_tables(rated: Sequence[Published]) -> list[Table]:
