@@ -64,8 +64,8 @@ def _group(known: str, number: int) -> str:
 
 
 def mixtures_of(runs: Iterable[RunRecord]) -> list[str]:
-    """One text for each part that differs between runs."""
-    return mixtures((run.kind, run.made, 1) for run in runs)
+    """One text for each part that differs between runs that have begun."""
+    return mixtures((run.kind, run.made, 1) for run in runs if run.chain)
 
 
 def study_mixtures(database: Database, study: str) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import labmates
-from labmates.records.made import MixedRunsError, joined
+from labmates.records.made import MixedRunsError, joined, mixtures_of
 from labmates.records.store import Store
 from labmates.studies import fork, made
 from labmates.studies.audit import audit
@@ -126,6 +126,15 @@ def test_a_study_goes_on_with_other_rules_only_if_told_and_everything_says_so(
         allowed = labmates(*command, "--allow-mixed")
         told = (tmp_path / "r.html").read_text() if name == "report" else allowed.out + allowed.err
         assert (allowed.code, "made with different game o-ring" in told) == (0, True), (name, allowed)
+
+
+def test_a_run_that_has_not_begun_is_made_with_nothing_yet(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/runs.db"
+    [run] = labmates.run("game", store=url, **GAME)
+    with Store(url) as store:
+        begun = store.run(run.id)
+        assert not mixtures_of([begun, replace(begun, status="running", made=None, chain="")])
+        assert mixtures_of([begun, replace(begun, made=None)])
 
 
 def test_a_begun_run_is_resumed_with_other_rules_only_if_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

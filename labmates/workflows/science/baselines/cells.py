@@ -15,6 +15,7 @@ from labmates.errors import LabmatesError
 from labmates.tasks.analysis import Analysis
 from labmates.tasks.registry import TASKS, get_task
 from labmates.tasks.schema import findings_fields_text
+from labmates.util.python_text import parsed
 from labmates.workflows.science.baselines.stated import read_fields
 
 LOOK = "look"
@@ -121,7 +122,7 @@ def guarded(code: str) -> str:
 def restoring() -> Cell:
     """The cell with the functions that restore divided evidence: `labmates.tasks.restoring`."""
     # A block can't import from __future__, and needs no docstring.
-    tree = ast.parse(files("labmates.tasks").joinpath("restoring.py").read_text(encoding="utf-8"))
+    tree = parsed(files("labmates.tasks").joinpath("restoring.py").read_text(encoding="utf-8"))
     return Cell("learn how parts fit together", "\n".join(map(ast.unparse, filter(_is_run, tree.body))) + "\n")
 
 
@@ -135,7 +136,7 @@ def _is_run(statement: ast.stmt) -> bool:
 def _statements(code: str) -> list[str]:
     """Top-level statements of `code`, each with the comment before it."""
     lines = code.splitlines(keepends=True)
-    ends = [node.end_lineno or node.lineno for node in ast.parse(code).body]
+    ends = [node.end_lineno or node.lineno for node in parsed(code).body]
     starts = [0, *ends[:-1]]
     return ["".join(lines[a:b]) for a, b in zip(starts, ends, strict=True)]
 

@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 
 from labmates.errors import UsageError, reason
 from labmates.util.display_names import labels_apart
+from labmates.util.python_text import parsed
 from labmates_populations.engine.attitudes import falls_back_to_cooperation
 from labmates_populations.engine.checks import Checked
 from labmates_populations.engine.kernel.source import Found
@@ -454,7 +455,7 @@ def _descriptions_of(file: StrategyFile) -> dict[str, str]:
     if not file.descriptions.exists():
         return {}
     try:
-        tree = ast.parse(read_text(file.descriptions))
+        tree = parsed(read_text(file.descriptions))
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise UsageError(f"{file.descriptions} can't be read as Python: {error}") from error
     descriptions = {}
