@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from html import unescape
+
 import pytest
 
 from tests.support.command_line import Labmates
@@ -26,6 +28,11 @@ def test_teams_and_solo_runs_are_paired(labmates: Labmates) -> None:
     assert "This holds for new data sets of this task and this model; 3 of 3 pairs have an unreadable result" in told
     assert (labmates.folder / "t.csv").exists()
     assert "Without a partner (1)" in told
+
+    assert labmates("report", "--all", "--out", "r.html").code == 0
+    report = unescape((labmates.folder / "r.html").read_text())
+    assert told.startswith("Can't tell a team from one agent: 0.00")
+    assert "Teams against one agent alone: Can't tell a team from one agent: 0.00" in report
 
     [first] = [record["id"] for record in solo.records if record["seed"] == 3]
     story = labmates("show", first).out

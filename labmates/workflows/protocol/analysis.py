@@ -347,7 +347,9 @@ ANALYSES: Registry[Analysis[Any]] = Registry("analysis", "labmates.analyses")
 
 
 def shown_analyses(kind: str) -> tuple[list[Analysis[Any]], list[PluginError]]:
-    """The analyses that reports and pages of an experiment show, its own first; and why plug-ins can't be asked.
+    """The analyses that reports and pages of an experiment show, and why plug-ins can't be asked.
+
+    Its own come first, and of these, those that answer what a study asks.
 
     A broken plug-in must not take an experiment's report with it.
     """
@@ -361,4 +363,4 @@ def shown_analyses(kind: str) -> tuple[list[Analysis[Any]], list[PluginError]]:
             continue
         if analysis.is_shown_for(kind):
             shown.append(analysis)
-    return sorted(shown, key=lambda analysis: analysis.kind != kind), errors
+    return sorted(shown, key=lambda analysis: (analysis.kind != kind, not analysis.answers)), errors

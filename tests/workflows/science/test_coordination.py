@@ -297,6 +297,19 @@ def test_an_analysis_averages_by_condition_and_measures_runs_of_earlier_versions
     assert (alone["organisation"], alone["runs"], alone["coordination_tokens"]) == ("solo", 1, 1.0)
 
 
+def test_the_answer_compares_organisations_where_all_else_is_equal(store: Store, story: Story) -> None:
+    kept = {**story.measured().metrics, "coordination_tokens": 0.5}
+    for task in ("anomaly", "ecology"):
+        for name, share in (("solo", 0.1), ("pipeline", 0.5)):
+            for number in range(2):
+                values = {**kept, "coordination_tokens": share}
+                where = {"task": task, "budget": "1", "organisation": name}
+                add(store, "science", [], Bodies(), metrics=values, key=task + name, replicate=number, condition=where)
+    verdict = COORDINATION.compute(Runs.given(store, list(store.runs())), CoordinationParams()).verdict
+    assert [sentence.partition(":")[0] for sentence in verdict] == ["In anomaly", "In ecology"]
+    assert all("Highest coordination tokens: pipeline" in sentence for sentence in verdict)
+
+
 def test_findings_that_no_judge_has_scored_are_not_followed(store: Store, story: Story) -> None:
     add(store, "science", story.events, story.bodies)
     with pytest.raises(TooFewRunsError, match="verified judge has scored none"):

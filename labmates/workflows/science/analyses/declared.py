@@ -56,6 +56,10 @@ class CoordinationParams(Params):
     )
 
 
+_TEAM = ("organisation", "team_size")
+"""The settings of which the measures tell."""
+
+
 def coordination(runs: Runs, params: CoordinationParams) -> Result:
     """Average the coordination measures by organisation.
 
@@ -79,7 +83,9 @@ def coordination(runs: Runs, params: CoordinationParams) -> Result:
             )
         tables.append(fates_table(followed))
     conditions = [column.key for column in table.columns if column.once]
-    return Result(tables, verdict=highest(table, table.columns[len(conditions) + 1].key, conditions))
+    teams = [name for name in conditions if name in _TEAM] or conditions
+    elsewhere = [name for name in conditions if name not in teams]
+    return Result(tables, verdict=highest(table, table.columns[len(conditions) + 1].key, teams, elsewhere))
 
 
 def _fates_of(runs: Runs, run: RunRecord) -> Mapping[str, float]:
@@ -120,6 +126,7 @@ TEAMWORK = preset(
     "Compare teams with a single agent of the same seed and an otherwise equal condition; see labmates compare.",
     "labmates analyze teamwork --task ecology",
     "science",
+    is_shown=True,
     conditions=("a team:organisation!=solo", "one agent:organisation=solo"),
 )
 
