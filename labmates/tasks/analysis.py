@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     import pandas as pd
 
-PIECES: Final = ("prepare", "clean", "patterns", "model", "future", "compare", "errors", "check")
-"""Pieces of work: learn the layout, repair, describe, estimate, predict, vary, find failures, test claims anew."""
+PIECES: Final = ("prepare", "clean", "model", "future", "check")
+"""Pieces of work: learn the layout, repair, estimate, predict, test claims anew."""
 
 
 @dataclass(frozen=True)

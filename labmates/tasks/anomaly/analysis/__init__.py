@@ -7,10 +7,7 @@ ANOMALY_ANALYSIS = Analysis(
     titles={
         "prepare": "see the layout of the readings",
         "clean": "repair readings and take out the normal course",
-        "patterns": "look for common movement",
         "model": "detect events",
-        "compare": "vary the thresholds",
-        "errors": "look where the detector fails",
         "check": "check the claimed events",
     },
     methods=(

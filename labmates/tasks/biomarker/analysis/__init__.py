@@ -7,11 +7,8 @@ BIOMARKER_ANALYSIS = Analysis(
     titles={
         "prepare": "see the layout of the trial",
         "clean": "read numbers, units, batches and gaps",
-        "patterns": "look for common movement and for who is missing",
         "model": "fit markers and their interactions with the arm",
         "future": "look for hidden subtypes",
-        "compare": "build the model up part by part",
-        "errors": "look where the model fails",
         "check": "check the claims in both halves",
     },
     methods=(

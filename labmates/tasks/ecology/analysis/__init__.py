@@ -7,11 +7,8 @@ ECOLOGY_ANALYSIS = Analysis(
     titles={
         "prepare": "see the layout of the surveys",
         "clean": "repair names, units and slips",
-        "patterns": "look for common movement",
         "model": "fit the growth model",
         "future": "forecast with a held-out year",
-        "compare": "leave parts of the model out",
-        "errors": "look where the model fails",
         "check": "check the claims in both halves",
     },
     methods=(

@@ -7,11 +7,8 @@ GEOSPATIAL_ANALYSIS = Analysis(
     titles={
         "prepare": "see the layout of the map",
         "clean": "repair coordinates, units and gaps",
-        "patterns": "map the grade",
         "model": "fit trend, hot spots and variogram",
         "future": "cross-validate in space",
-        "compare": "leave parts of the model out",
-        "errors": "look where the map fails",
         "check": "check the claims in parts of the map",
     },
     methods=(

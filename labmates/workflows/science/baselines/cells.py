@@ -24,32 +24,26 @@ LOOK = "look"
 WORK = {
     "data_lead": (LOOK, "clean"),
     "data_engineer": ("clean",),
-    "domain_expert": ("clean", "patterns"),
+    "domain_expert": (LOOK, "clean"),
     "ml_engineer": ("clean", "model"),
     "statistician": ("clean", "future"),
-    "experimentalist": ("clean", "model", "compare"),
+    "experimentalist": ("clean", "model", "future"),
     "eval_lead": ("clean", "check"),
     "validation_analyst": ("clean", "model", "future"),
-    "error_analyst": ("clean", "model", "errors"),
-    "researcher": (LOOK, "clean", "patterns", "model", "compare", "errors", "future", "check"),
+    "error_analyst": ("clean", "model", "check"),
+    "researcher": (LOOK, "clean", "model", "future", "check"),
 }
 """The pieces of work of each role; `labmates.tasks.analysis.PIECES` says what they are."""
 
 ASKED = {
-    "patterns": r"pattern|explor|describ",
     "model": r"model|fit\b|estimat",
-    "compare": r"compar|simpler",
     "future": r"forecast|held[- ]out|not fitted",
     "check": r"check|test|confirm",
-    "errors": r"errors|fails?\b",
 }
 """Patterns of an agent's task that request a piece of work."""
 
 WHOLE = "answer the questions of the project"
 """The task of an agent that requests every piece of work."""
-
-OPTIONAL = frozenset({LOOK, "patterns", "compare", "errors"})
-"""Pieces of work skipped when the pool runs low."""
 
 
 @dataclass(frozen=True)

@@ -46,13 +46,13 @@ OTHER_POINTS = (
 TASKS = {
     "data_lead": "Describe every column, clean the table, and report its size and what is in it.",
     "data_engineer": "Find and repair duplicates, spellings, units, gaps and outliers, and count each repair.",
-    "domain_expert": "Find out which variables move together and which patterns in time matter for the questions.",
+    "domain_expert": "Describe every column and clean the table, and report what matters for the questions.",
     "ml_engineer": "Fit the main model on the cleaned data and report its estimates with tests.",
     "statistician": "Estimate the other quantities the paper has to state, with errors on a held-out stretch.",
-    "experimentalist": "Compare the main model with simpler ones and write the table into `experiment_results`.",
+    "experimentalist": "Fit the main model, forecast what was not fitted, and write both into `experiment_results`.",
     "eval_lead": "Test every claim of the model team's artifact again and report which hold.",
     "validation_analyst": "Reproduce the main findings independently and measure the error on held-out data.",
-    "error_analyst": "Find where the models fail: places, times and series with large errors.",
+    "error_analyst": "Fit the main model and test its claims in parts of the data.",
     "lead_author": "Read all artifacts, collect the confirmed findings with their numbers, and plan the paper.",
     "methods_writer": "Collect what was done to the data, the methods and the checks, with numbers and sources.",
     "results_writer": "Collect the findings that the eval team confirmed, what they mean and where they end.",
@@ -67,8 +67,8 @@ def points_for(team: str) -> tuple[str, ...]:
 
 OTHER_TASKS = (
     "Repair the data, fit the main model and report its estimates with tests.",
-    "Fit the model, forecast a held-out stretch, and look where the model fails.",
-    "Describe the patterns of the cleaned data, fit the model, and compare it with simpler ones.",
+    "Fit the model, and forecast a held-out stretch.",
+    "Repair the data, fit the model, and report what it leaves unexplained.",
     "Fit the model and check its claims in both halves of the data.",
 )
 """The tasks of members of unknown roles, in turn."""

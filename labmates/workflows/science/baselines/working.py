@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from labmates.models.scripted.base import DraftCall, Heard, call, call_tokens
 from labmates.tasks.analysis import printed_findings
-from labmates.workflows.science.baselines.cells import LOOK, OPTIONAL, Cell, is_finished, look, parts_of, work_of
+from labmates.workflows.science.baselines.cells import LOOK, Cell, is_finished, look, parts_of, work_of
 from labmates.workflows.science.baselines.material import NO_ANALYSIS, TEST
 from labmates.workflows.science.baselines.prompt import Step, Use
 from labmates.workflows.science.baselines.stated import (
@@ -183,7 +183,7 @@ def _cells(step: Step, heard: Heard) -> Iterator[list[Cell]]:
         yield parts_of(look(), {}, fits)
         return
     for piece in work_of(step.agent, step.task, analysis):
-        if step.hurry == "concise" and piece in OPTIONAL:
+        if step.hurry == "concise" and piece == LOOK:
             continue
         cell = look() if piece == LOOK else Cell(analysis.titles[piece], analysis.code[piece])
         # Without others' claims, the agent checks its own.
@@ -208,16 +208,11 @@ def _extra(step: Step, held: Sequence[str]) -> tuple[DraftCall, ...]:
     written = {use.arguments.get("name") for use in step.uses if use.name == "write_artifact"}
     for name in asked:
         if "write_artifact" in held and name not in owners and name not in written:
-            return (call("write_artifact", name=name, content=_comparison(step), description="table of comparisons"),)
+            return (call("write_artifact", name=name, content=_results(step), description="what the code gave"),)
     return ()
 
 
-def _comparison(step: Step) -> str:
-    lines = [line for use in step.uses if use.name == "run_code" for line in use.result.splitlines()]
-    rows = [f"| {line.strip()} |" for line in lines if " | " in line]
-    rule = [f"|{' --- |' * (rows[0].count('|') - 1)}"] if rows else []
-    table = "\n".join([*rows[:1], *rule, *rows[1:]]) or "No comparison could be computed."
+def _results(step: Step) -> str:
     printed = [line for use in step.uses if use.name == "run_code" for line in printed_lines(use.result, 20)]
-    rest = "\n".join(f"- {line}" for line in printed if " | " not in line)
-    told = " ".join(sentences(found_in(step), step.fields)[:3])
-    return f"# Comparison of settings\n{told}\n\n{table}\n\n## What the code printed\n{rest}"
+    listed = "\n".join(f"- {line}" for line in printed) or "- nothing with numbers"
+    return f"{' '.join(sentences(found_in(step), step.fields)[:3])}\n\n## What the code printed\n{listed}".strip()

@@ -130,7 +130,7 @@ WRITERS: Mapping[str, Callable[[Material, int], str]] = {
     ),
     "patterns": lambda m, most: (
         _say(m, most, "What the cleaned data show, before any model:")
-        + _lines(m, most, r"correlation|quarter|drift|share of variance")
+        + _lines(m, most, r"correlation|drift|share of variance")
     ),
     "advice": lambda _, most: _first(
         max(1, most),
@@ -161,11 +161,7 @@ WRITERS: Mapping[str, Callable[[Material, int], str]] = {
     "checks": _checks,
     "errors": lambda m, most: (
         "Where the models fail:"
-        + (
-            _lines(m, most, r"residual|units of the normal|beyond three|by half|missing after|distance")
-            or _lines(m, most, r"relative error|not confirmed|\d \| ")
-            or " this was not looked into in this phase."
-        )
+        + (_lines(m, most, r"relative error|not confirmed|\d \| ") or " this was not looked into in this phase.")
     ),
     "verdict": lambda m, most: _say(m, most + 2, "The paper may state the following."),
     "abstract": _abstract,
