@@ -10,7 +10,7 @@ IMAGE_REQUIREMENTS := labmates/sandboxes/image/requirements.txt
 # Where Python was told to keep no compiled modules (many images do), each process would compile ours and the tests anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: setup develop demo test test-all tests test-oldest test-newest lint format docs sample bench results constraints image-requirements clean
+.PHONY: setup develop demo test test-all tests test-oldest test-newest lint format docs sample results constraints image-requirements clean
 
 setup: .venv/.ready
 
@@ -111,9 +111,6 @@ sample: develop
 	rm -rf build/sample && mkdir -p build/sample
 	for study in games science; do $(BIN)/labmates study run docs/gallery/$$study.yaml --store sqlite:///build/sample/runs.db; done
 	rm -f labmates/viewer/sample.sqlite && $(BIN)/labmates store copy build/sample/runs.db labmates/viewer/sample.sqlite
-
-bench: develop
-	$(BIN)/python -m benchmarks
 
 # The page of results; repeat it to complete an interrupted one. Model files: make results MODELS="gguf:smollm2 gguf:/path/qwen.gguf"
 MODELS ?= gguf:smollm2

@@ -1,7 +1,7 @@
-"""How many model calls a second a study makes, beside what latency and runs at once, or the client alone, allow.
+"""How many model calls a second the behavioural games make, beside what latency and cap, or the client alone, allow.
 
-Once with a model in the process that takes 100 ms, which no cap holds, and once over HTTP with a server of this machine
-that does; the server takes a part of the machine's processors too.
+Six games of 10 players, at most 64 calls at a time: with a model in the process that takes 100 ms, and over HTTP with a
+server of this machine that does; the server takes a part of the machine's processors too.
 """
 
 from __future__ import annotations
@@ -11,32 +11,62 @@ import asyncio
 import json
 import multiprocessing
 import os
-import subprocess
-import sys
+import re
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
 from multiprocessing.connection import Connection
+from typing import Any, ClassVar
 
-from langchain_core.messages import HumanMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.messages.ai import UsageMetadata
+from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_openai import ChatOpenAI
 
-from benchmarks.duels import LATENCY_SECONDS, a_study
+from labmates.budgets.tokens import text_of
+from labmates.games.registry import own_games
 from labmates.models.hub import ModelHub
 from labmates.models.options import ModelOptions
+from labmates.models.scripted import BASELINES
+from labmates.models.scripted.base import Draft, Heard, ScriptedModel
 from labmates.records.store import Store
-from labmates.records.studies import study_counts
-from labmates.studies.study import enter, stored_spec, work_on
+from labmates.studies.runs import new_runs
+from labmates.studies.session import Session
+from labmates.studies.settings import RunSettings
+from labmates.workflows.protocol.experiment import make_condition
 
-CAP = 64
-AT_ONCE = 128
-"""Runs at once, each with one call in flight: more than the cap, which holds for calls over HTTP."""
-ROUNDS = 10
-CALLS_PER_RUN = 2 * ROUNDS
+CAP, AT_ONCE = 64, 32
+"""Calls and runs at once."""
+LATENCY_SECONDS = 0.1
+_KEY = re.compile(r'"(\w+)": …')
+_MOST = re.compile(r'^- "(\w+)": \d+ to (\d+)', re.MULTILINE)
+_USED = UsageMetadata(input_tokens=400, output_tokens=10, total_tokens=410)
 _MESSAGE = {"role": "assistant", "content": "I cooperate."}
 _USAGE = {"prompt_tokens": 20, "completion_tokens": 4, "total_tokens": 24}
 _CHOICE = {"index": 0, "message": _MESSAGE, "finish_reason": "stop"}
 _REPLY = {"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": [_CHOICE], "usage": _USAGE}
+
+
+class Deciding(ScriptedModel):
+    """Takes 100 ms for a decision: all it has on the first thing, nothing on the others.
+
+    It takes no processor time to speak of, as a server far away does not: neither counts tokens nor cuts its reply.
+    """
+
+    baseline: ClassVar[str] = "deciding"
+
+    async def _agenerate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
+        await asyncio.sleep(LATENCY_SECONDS)
+        text = str(self.compose(Heard(tuple(messages))).content)
+        message = AIMessage(text, usage_metadata=_USED, response_metadata={"finish_reason": "stop"})
+        return ChatResult(generations=[ChatGeneration(message=message)])
+
+    def compose(self, heard: Heard) -> Draft:
+        """Decide by the keys alone."""
+        rules, order = (text_of(message.content) for message in heard.messages)
+        most = dict(_MOST.findall(rules))
+        keys = _KEY.findall(order)
+        return Draft(json.dumps({name: int(most.get(name, 0)) * (name == keys[0]) for name in keys}))
 
 
 class Answering(asyncio.Protocol):
@@ -73,27 +103,23 @@ def serve(tell: Connection) -> None:
     asyncio.run(forever())
 
 
-def work(url: str) -> None:
-    """Be a worker."""
-    store = Store(url)
-    asyncio.run(work_on(store, stored_spec(store, None)))
-    store.close()
-
-
-def rate(model: str, runs: int, processes: int, base_url: str | None = None) -> float:
-    """Return the calls a second of a study, from its first recorded call to its last."""
+def rate(model: str, simulations: int, base_url: str | None = None) -> tuple[float, float]:
+    """Return calls a second, and seconds of processor time a call, of the simulations of all games."""
+    settings = RunSettings(
+        models=ModelOptions(base_url=base_url, max_concurrent_calls=CAP), max_concurrent_runs=AT_ONCE
+    )
+    conditions = [make_condition("game", {"game": name, "model": model}) for name in own_games()]
+    # Long games first, as a profile has them: what is left at the end is short.
+    runs = [run for one in conditions for run in new_runs(one, seed=0, replicates=simulations, settings=settings)]
     with tempfile.TemporaryDirectory() as folder:
         store = Store(f"sqlite:///{folder}/runs.db")
-        more = {"connection": {"base_url": base_url}} if base_url else {}
-        enter(store, a_study(runs, rounds=ROUNDS, models=[model], at_once=AT_ONCE, **more))
-        command = [sys.executable, "-m", "benchmarks.call_rate", "--work", store.url]
-        workers = [subprocess.Popen(command) for _ in range(processes)]
-        assert [worker.wait() for worker in workers] == [0] * processes
-        assert study_counts(store.database, "duels").runs == {"completed": runs}
-        first = min(run.started for run in store.runs())
-        last = max(run.started + run.seconds for run in store.runs())
+        started, used = time.perf_counter(), time.process_time()
+        ended = asyncio.run(Session(store, settings).execute(runs))
+        seconds, cpu = time.perf_counter() - started, time.process_time() - used
         store.close()
-    return runs * CALLS_PER_RUN / (last - first)
+    assert all(run.status == "completed" for run in ended)
+    calls = sum(run.usage.llm_calls for run in ended)
+    return calls / seconds, cpu / calls
 
 
 async def clients(base_url: str, calls: int) -> list[float]:
@@ -126,28 +152,25 @@ async def _rate_of(ask: Callable[[int], Awaitable[None]], calls: int) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--work", metavar="URL", help="be a worker")
-    parser.add_argument("--runs", type=int, default=500)
+    parser.add_argument("--simulations", type=int, default=50)
     chosen = parser.parse_args()
-    if chosen.work:
-        return work(chosen.work)
     os.environ["OPENAI_API_KEY"] = "none"
-    most = AT_ONCE / LATENCY_SECONDS
-    got = rate("scripted:waiting", chosen.runs, 1)
-    print(f"a model in the process: {got:.0f} calls/s, {got / most:.2f} of runs at once / latency = {most:.0f} calls/s")
+    BASELINES.register("deciding", Deciding)
+    most = CAP / LATENCY_SECONDS
+    got, cpu = rate("scripted:deciding", chosen.simulations)
+    # No cap holds for a model in the process.
+    print(f"a model in the process: {got:.0f} calls/s; {cpu * 1000:.2f} ms of processor time a call")
     here, there = multiprocessing.Pipe()
     server = multiprocessing.Process(target=serve, args=(there,), daemon=True)
     server.start()
     base_url = f"http://127.0.0.1:{here.recv()}/v1"
-    calls = chosen.runs * CALLS_PER_RUN // 3
-    alone, hub = asyncio.run(clients(base_url, calls))
-    one, two = (rate("openai:m", chosen.runs, processes, base_url) for processes in (1, 2))
+    alone, hub = asyncio.run(clients(base_url, 2000))
+    got, _ = rate("openai:m", max(1, chosen.simulations // 5), base_url)
     print(
-        f"over HTTP: {alone:.0f} calls/s by ChatOpenAI alone, {hub:.0f} by the hub, a study {one:.0f} in one process "
-        f"({one / alone:.2f} of the client alone) and {two:.0f} in two"
+        f"over HTTP: at most cap / latency = {most:.0f} calls/s, {alone:.0f} by ChatOpenAI alone, {hub:.0f} by the "
+        f"hub, the games {got:.0f} ({got / alone:.2f} of the client alone)"
     )
     server.terminate()
-    return None
 
 
 if __name__ == "__main__":

@@ -2,13 +2,10 @@
 
     python -m benchmarks.small_models games --model openai:qwen --base-url http://127.0.0.1:8080/v1 --store first.db
     python -m benchmarks.small_models counts --store sqlite:///build/results.db
-    python -m benchmarks.small_models repairs --base-url http://127.0.0.1:8080/v1 --store first.db
     python -m benchmarks.small_models tools --model gguf:/models/qwen05.gguf
 
 ``games`` plays the behavioural games and prints decisions, failed decisions, unusable replies by kind of fault, and how
-many of them the next reply mended; ``counts`` prints the same of a store's games, by model. ``repairs`` takes the first
-unusable reply of each decision in that store and asks the same model again with the present repair text, so that two
-texts are compared on the same contexts and seeds.
+many of them the next reply mended; ``counts`` prints the same of a store's games, by model.
 ``tools`` asks for the first reply of the lab's work step, in contexts of the diligent baseline, and after a
 reply without a tool call once more with the reminder. A model behind a server needs its ``--base-url``; a
 ``gguf:`` file needs none.
@@ -26,26 +23,18 @@ from typing import Any, ClassVar
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
-from labmates.agents.transcript import message_from_data
 from labmates.api import arun
 from labmates.budgets.tokens import text_of
 from labmates.games.registry import GAMES
 from labmates.models.catalog import Catalog
 from labmates.models.hub import ModelHub
 from labmates.models.names import SCRIPTED
-from labmates.models.objects import UnusableAnswerError, find_objects
+from labmates.models.objects import find_objects
 from labmates.models.options import ModelOptions
 from labmates.models.scripted import BASELINES
 from labmates.records.events import DecisionEvent, FailedReplyEvent, LLMCallEvent
 from labmates.records.store import Store
 from labmates.studies.result import Run
-from labmates.util.seeds import derive
-from labmates.workflows.calls.call import recorded_reply
-from labmates.workflows.calls.remarks import sent_back
-from labmates.workflows.games.condition import GameCondition
-from labmates.workflows.games.graph import NO_TOKENS, decision_form, default_words, sanction_form
-from labmates.workflows.play.playing import decision_of
-from labmates.workflows.protocol.experiment import condition_of
 from labmates.workflows.science.baselines.diligent import Diligent
 from labmates.workflows.science.steps.member import reminder
 
@@ -135,52 +124,6 @@ def count(url: str) -> None:
             print_faults(f"{model} {game}", cell)
 
 
-async def repair(url: str, base_url: str) -> None:
-    """Print how many first unusable replies in a store are mended by one repair turn: as recorded, and now."""
-    kinds, before, now = Counter[str](), Counter[str](), Counter[str]()
-    with Store(url, must_exist=True) as store:
-        runs = [Run.of(record, store) for record in store.runs(kind="game")]
-    async with ModelHub(reaching(base_url).options()) as hub:
-        for run in runs:
-            calls = {event.step: event for event in run.events if isinstance(event, LLMCallEvent)}
-            failed = {event.step: event.reason for event in run.events if isinstance(event, FailedReplyEvent)}
-            for step in (step for step in failed if step.endswith("/0") and step in calls):
-                again = step.removesuffix("0") + "1"
-                kind = (
-                    f"{run.condition['game']}: {kind_of(str(run.bodies[calls[step].reply]['content']), failed[step])}"
-                )
-                kinds[kind] += 1
-                before[kind] += again in calls and again not in failed
-                now[kind] += await is_mended(hub, run, calls[step], derive(run.seed, again))
-    for kind in sorted(kinds):
-        print(
-            f"{kind}: {kinds[kind]}, mended by the recorded repair turn {before[kind]}, by the present one {now[kind]}"
-        )
-
-
-async def is_mended(hub: ModelHub, run: Run, call: LLMCallEvent, seed: int) -> bool:
-    """Whether the model's next reply to an unusable one is a decision, with the present repair text."""
-    condition = condition_of(run)
-    assert isinstance(condition, GameCondition)
-    game, reasoned = condition.make_game(), condition.reasoning != "none"
-    group = [player for team, player in condition.seats() if team == call.team and player != call.agent]
-    is_sanction = "/sanction/" in call.step
-    form = sanction_form(game, call.agent, group) if is_sanction else decision_form(game)
-    otherwise = NO_TOKENS if is_sanction else default_words(game)
-    messages = [message_from_data(run.bodies[number]) for number in call.messages]
-    reply = recorded_reply(call, run.bodies)
-    try:
-        decision_of(reply, form, otherwise=otherwise, reasoned=reasoned)
-    except UnusableAnswerError as error:
-        limit = call.output_limit or condition.max_output_tokens
-        reply = await hub.call(call.model, sent_back(messages, reply, error), seed=seed, max_output_tokens=limit)
-    try:
-        decision_of(reply, form, otherwise=otherwise, reasoned=reasoned)
-    except UnusableAnswerError:
-        return False
-    return True
-
-
 class Watched(Diligent):
     """Diligent, whose calls of the work step are kept."""
 
@@ -241,7 +184,7 @@ async def first_call(
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Faults of small models, and what repair turns mend.")
-    parser.add_argument("what", choices=["games", "counts", "repairs", "tools"])
+    parser.add_argument("what", choices=["games", "counts", "tools"])
     parser.add_argument("--model", help="The model, openai:NAME or gguf:PATH.")
     parser.add_argument("--base-url", default="", help="Address of the model's server, if it has one.")
     parser.add_argument("--store", default="sqlite:///small_models.db")
@@ -252,8 +195,6 @@ if __name__ == "__main__":
     asked = parser.parse_args()
     if asked.what == "counts":
         count(asked.store)
-    elif asked.what == "repairs":
-        asyncio.run(repair(asked.store, asked.base_url))
     elif asked.what == "games":
         condition = {
             "groups": 2,

@@ -7,7 +7,7 @@
 Kinds: ``prior`` (the best without data), ``alien`` (the truth of another seed), ``empty`` (no findings), ``oracle``,
 and, because it takes seconds a data set, only on demand ``diligent`` (the cells of ``scripted:diligent``, run
 here without a lab around them), ``ideal`` (`Dataset.ideal`), and ``competent``, ``lazy`` and ``hasty``: analyses by
-somebody who has read the prompts only (`benchmarks.analysts`). ``--findings`` prints the credit of the latter four and
+somebody who has read the prompts only (`tests.tasks.analysts`). ``--findings`` prints the credit of the latter four and
 of the prior by finding. ``--search`` prints the guesses that earn most, one field at a time, to be written into
 a task's `prior`.
 """
@@ -60,7 +60,7 @@ def analysed(task: Task[Any, Any], data: Dataset[Any], kind: str) -> BaseModel:
         return findings
     frame = pd.read_csv(io.BytesIO(data.csv()))
     place, name = (task.name, "analyse") if kind == "competent" else (kind, task.name)
-    analyse = getattr(import_module(f"benchmarks.analysts.{place}"), name)
+    analyse = getattr(import_module(f"tests.tasks.analysts.{place}"), name)
     stated = json.loads(json.dumps(analyse(frame), default=float))
     found: BaseModel = check_findings(stated, task.findings).findings or task.findings()
     return found

@@ -6,7 +6,7 @@ with the runs' covariance and Student's degrees of freedom; an interval is the u
 reflection at the estimate, which reaches the unbiased side. A rank's interval follows from the models that are
 significantly better or worse (Mogstad et al. 2024, "Inference for ranks").
 
-Measured coverage: ``python -m benchmarks.ratings --coverage``.
+Measured coverage: ``python -m benchmarks.ratings``.
 """
 
 from __future__ import annotations

@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.hostile_strategies import processor_seconds
 from labmates_populations.engine.kernel.interface import BaseStrategy, C, PlayerHistory
 from labmates_populations.engine.kernel.names import interfaces
 from labmates_populations.engine.kernel.players import describe
@@ -26,6 +25,7 @@ from labmates_populations.engine.workers import Batch, Cost, Workers, total_cost
 from labmates_populations.repeated import RepeatedGame, make_repeated
 
 _SIZE, _GROUPS, _ROUNDS = 4, 200, 20
+_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def main(name: str, path: Path) -> None:
@@ -80,6 +80,13 @@ def _plain(
             counts[t] = row.sum() - row
             stock = game.next_stock(stock, payoffs[t : t + 1])
     return time.process_time() - began, played[:, :, : len(groups[0])]
+
+
+def processor_seconds(pid: int) -> float:
+    """Processor time of a process and of all below it, those that have ended included."""
+    fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+    below = Path(f"/proc/{pid}/task/{pid}/children").read_bytes().split()
+    return sum(map(int, fields[11:15])) / _TICKS + sum(processor_seconds(int(child)) for child in below)
 
 
 if __name__ == "__main__":

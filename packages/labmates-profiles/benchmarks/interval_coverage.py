@@ -1,10 +1,8 @@
-"""How often 95 % intervals of means and of agreement hold the truth: the engine of every table, beside what was there.
+"""How often 95 % intervals of means and of agreement hold the truth: the engine of every table, beside plain t.
 
     make -C packages/labmates-profiles bench NAME=fits ARGS="--experiment intervals --studies 2000"
 
-*Before* are the percentile bootstrap over runs (ratings), plain t (reports, self-play with 1.96 for t), and the
-percentile bootstrap over runs or models (agreement). Where values are all equal there is no interval, which counts in
-*none* and not as a miss.
+Where values are all equal there is no interval, which counts in *none* and not as a miss.
 """
 
 from __future__ import annotations
@@ -81,7 +79,6 @@ def of_means(studies: int, seed: int) -> Iterator[dict[str, Any]]:
             yield {
                 "outcome": outcome,
                 "n": n,
-                "bootstrap": _share([_percentiles(one, rng) for one in values], truth),
                 "t": _share([_plain(one) for one in values], truth),
                 "now": _share([(one.low, one.high) for one in found], truth),
                 "none": sum(one.low is None for one in found) / studies,
@@ -93,7 +90,9 @@ def _width(found: Sequence[Estimate], values: Sequence[Floats]) -> float:
     """Return the median ratio of the widths of intervals to those of plain t."""
     plain = [high - low for low, high in map(_plain, values)]
     ends = [(one.low, one.high, width) for one, width in zip(found, plain, strict=True)]
-    return float(np.median([(high - low) / width for low, high, width in ends if low is not None and high is not None]))
+    return float(
+        np.median([(high - low) / width for low, high, width in ends if low is not None and high is not None and width])
+    )
 
 
 def of_cells(studies: int, seed: int) -> Iterator[dict[str, Any]]:
@@ -129,24 +128,20 @@ def of_agreement(studies: int, seed: int) -> Iterator[dict[str, Any]]:
         truths = np.mean([[_value(name, a, b) for name in _COEFFICIENTS] for a, b, _ in many], axis=0)
         for models in MODELS:
             rng = np.random.default_rng([seed, models])
-            held = np.zeros((2, len(_COEFFICIENTS)))
-            given = np.zeros(len(_COEFFICIENTS))
+            held, given = np.zeros(len(_COEFFICIENTS)), np.zeros(len(_COEFFICIENTS))
             for _ in range(studies):
                 a, b, names = _judged(rng, models, spreads)
                 found = coefficients_over_models(a, b, names)
-                before = _resampled(a, b, names, rng)
                 for place, (name, truth) in enumerate(zip(_COEFFICIENTS, truths, strict=True)):
                     low, high = found[name].low, found[name].high
-                    held[0, place] += before[place][0] <= truth <= before[place][1]
                     if low is not None and high is not None:
                         given[place] += 1
-                        held[1, place] += low <= truth <= high
+                        held[place] += low <= truth <= high
             for place, name in enumerate(_COEFFICIENTS):
                 yield {
                     "outcome": f"{name}, {world}",
                     "n": models,
-                    "bootstrap": held[0, place] / studies,
-                    "now": held[1, place] / max(1.0, given[place]),
+                    "now": held[place] / max(1.0, given[place]),
                     "none": 1 - given[place] / studies,
                 }
 
@@ -173,22 +168,6 @@ def _value(name: str, a: Floats, b: Floats) -> float:
     return {"pearson": pearson, "concordance": concordance, "mean_difference": mean_difference}[name](a, b)
 
 
-def _resampled(a: Floats, b: Floats, names: Any, rng: np.random.Generator) -> list[tuple[float, float]]:
-    """Return percentile intervals as they were: over models from ten on, else over runs."""
-    models, place = np.unique(names, return_inverse=True)
-    units = len(models) if len(models) >= 10 else len(a)
-    drawn = rng.multinomial(units, np.full(units, 1 / units), size=400)
-    times = drawn[:, place] if units == len(models) else drawn
-    each = [[_value(name, np.repeat(a, often), np.repeat(b, often)) for name in _COEFFICIENTS] for often in times]
-    return [tuple(np.nanquantile(one, [0.025, 0.975])) for one in zip(*each, strict=True)]
-
-
-def _percentiles(values: Floats, rng: np.random.Generator) -> tuple[float, float]:
-    n = len(values)
-    low, high = np.quantile(values[rng.integers(n, size=(500, n))].mean(axis=1), [0.025, 0.975])
-    return float(low), float(high)
-
-
 def _plain(values: Floats) -> tuple[float, float]:
     half = float(stats.t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / math.sqrt(len(values)))
     return float(values.mean()) - half, float(values.mean()) + half
@@ -200,7 +179,7 @@ def _share(found: Sequence[tuple[float | None, float | None]], truth: float) -> 
 
 
 def show(title: str, rows: Sequence[dict[str, Any]]) -> None:
-    """Print coverage before and now, a row for each outcome and number of runs or models."""
+    """Print coverage, a row for each outcome and number of runs or models."""
     names = list(dict.fromkeys(name for row in rows for name in row if name not in ("outcome", "n")))
     print(f"\n{title}\n{'':58s}   n  {'  '.join(f'{name:>9s}' for name in names)}")
     for row in rows:

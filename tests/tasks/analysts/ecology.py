@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchmarks.analysts.words import names
+from tests.tasks.analysts.words import names
 
 YEAR = 26
 

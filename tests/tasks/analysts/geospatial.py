@@ -10,7 +10,7 @@ from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 from scipy.optimize import minimize
 from scipy.spatial.distance import cdist
 
-from benchmarks.analysts.words import names
+from tests.tasks.analysts.words import names
 
 FEW = 450
 """Samples of the fit of the covariance."""
