@@ -1,29 +1,23 @@
-"""The rules on a task's truth and its scoring of reports, including odd but valid findings."""
+"""The rules on a task's truth and its scoring of reports."""
 
 from __future__ import annotations
 
 import io
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 from pydantic import BaseModel
 
 from labmates.tasks.analysis import run_cells
-from labmates.tasks.base import Check, Credit, Difficulty, FindingsT, Task, accuracy
+from labmates.tasks.base import Check, Credit, Task, accuracy
 from labmates.tasks.conformance.cases import Case
-from labmates.tasks.conformance.data_rules import global_random
 from labmates.tasks.conformance.trial import Mild
 from labmates.tasks.fences import split_blocks
 from labmates.tasks.findings import check_findings, read_findings
 from labmates.tasks.report import findings_report, oracle_report
-from labmates.util.relaxed_json import MOST_DIGITS
 
-NUMBERS = (0, -1, 10**MOST_DIGITS - 1, 0.5, -1e-12, 1e300)
-TEXTS = ("", " ", "\x00", "nobody", "x" * 90, "\N{GREEK SMALL LETTER MU}\N{COMBINING ACUTE ACCENT}")
 ORACLE_LEAST = 0.95
 PRINTED_MOST = 8_000
 """Most characters that the cells of a task print in all."""
@@ -47,68 +41,13 @@ def analysis(case: Case) -> Iterator[str]:
         yield f"its cells print {len(printed):,} characters; at most {PRINTED_MOST:,} are read"
 
 
-def odd_findings(right: FindingsT) -> Iterator[FindingsT]:
-    """Odd variants of the `right` findings that the schema allows.
-
-    All numbers, texts or lists are replaced at once, lists are repeated, and parts are omitted; parts that the schema
-    forbids are omitted too, as in reading a report.
-    """
-    block = right.model_dump(mode="json", exclude_none=True)
-    for odd in _blocks(block):
-        read = check_findings(odd, type(right))
-        if read.findings is not None:
-            yield read.findings
-
-
-def _blocks(block: dict[str, Any]) -> Iterator[Any]:
-    for number in NUMBERS:
-        yield _changed(block, partial(_replaced, (int, float), number))
-    for text in TEXTS:
-        yield _changed(block, partial(_replaced, str, text))
-    yield _changed(block, partial(_replaced, list, []))
-    yield _changed(block, lambda value: value * 2 if isinstance(value, list) else value)
-    for name in block:
-        yield {name: block[name]}
-    for name in sorted(set(_inner_names(block)) - set(block)):
-        yield _changed(block, partial(_without, name))
-
-
-def _changed(value: Any, change: Callable[[Any], Any]) -> Any:
-    """A JSON value with `change` applied to every part except booleans."""
-    if isinstance(value, Mapping):
-        value = {name: _changed(inner, change) for name, inner in value.items()}
-    elif isinstance(value, list):
-        value = [_changed(inner, change) for inner in value]
-    return value if isinstance(value, bool) else change(value)
-
-
-def _inner_names(value: Any) -> Iterator[str]:
-    if isinstance(value, Mapping):
-        yield from value
-    for inner in value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ():
-        yield from _inner_names(inner)
-
-
-def _replaced(kind: type | tuple[type, ...], by: object, value: object) -> object:
-    return by if isinstance(value, kind) else value
-
-
-def _without(name: str, value: Any) -> Any:
-    return {key: inner for key, inner in value.items() if key != name} if isinstance(value, Mapping) else value
-
-
 def truth(case: Case) -> Iterator[str]:
     """Check that JSON and scoring preserve the truth."""
     known = case.data.truth
     text = known.model_dump_json()
     if type(known).model_validate_json(text) != known:
         yield "the truth does not survive being written as JSON and read again"
-    with global_random(2) as changed:
-        case.task.score(case.task.oracle(known), known)
-        for check in case.task.checks(known):
-            check.holds(case.task.summary(known))
-        if changed():
-            yield "scoring changes the state of the global random numbers of random or numpy"
+    case.task.score(case.task.oracle(known), known)
     if known.model_dump_json() != text:
         yield "scoring changes the truth"
 
@@ -150,13 +89,6 @@ def faults(credits: Sequence[Credit]) -> Iterator[str]:
             yield f"'{credit.finding}' needs a credit in [0, 1] and a positive weight, not {given}"
 
 
-def odd(case: Case) -> Iterator[str]:
-    """Check the scoring of odd findings that the schema allows."""
-    for findings in odd_findings(case.task.oracle(case.data.truth)):
-        for wrong in faults(case.task.score(findings, case.data.truth)):
-            yield f"{wrong}; the findings were {findings!r:.200}"
-
-
 def checks(case: Case) -> Iterator[str]:
     """Check the rules on a report's words."""
     prose = split_blocks(oracle_report(case.task, case.data.truth)).prose
@@ -175,44 +107,21 @@ def checks(case: Case) -> Iterator[str]:
             check.holds(text)
 
 
-@dataclass(frozen=True)
-class Prior:
-    """The prior's findings on one data set, as JSON text, and their accuracy."""
-
-    where: str
-    columns: tuple[str, ...]
-    difficulty: Difficulty
-    stated: str
-    earned: float
-
-
-def prior(case: Case, priors: list[Prior]) -> Iterator[str]:
-    """Add the prior of a data set to `priors`; yield its problems."""
+def prior(case: Case, earned: list[float]) -> Iterator[str]:
+    """Add the accuracy of a data set's prior to `earned`; yield its problems."""
     task, columns = case.task, tuple(str(column) for column in case.data.frame.columns)
-    with global_random(3) as changed:
-        stated = task.prior(columns, case.difficulty)
-        if changed():
-            yield "prior changes the state of the global random numbers of random or numpy"
+    stated = task.prior(columns, case.difficulty)
     if not isinstance(stated, task.findings):
         yield f"prior must return {task.findings.__name__}, not {type(stated).__name__}"
         return
     read = read_findings(findings_report(task, stated), task.findings)
     yield from (f"the prior's findings can't be read back: {problem}" for problem in read.problems)
-    text = stated.model_dump_json()
-    with global_random(4):
-        others = (task.prior(columns, case.difficulty), type(task)().prior(list(columns), case.difficulty))
-    if any(other.model_dump_json() != text for other in others):
+    others = (task.prior(columns, case.difficulty), type(task)().prior(list(columns), case.difficulty))
+    if any(other.model_dump_json() != stated.model_dump_json() for other in others):
         yield "prior returns different findings on a second call, or on a new instance of the task"
     credits = task.score(stated, case.data.truth)
     if not list(faults(credits)):
-        priors.append(Prior(case.where, columns, case.difficulty, text, accuracy(credits)))
-
-
-def lasting_priors(task: Task[Any, Any], priors: Sequence[Prior]) -> Iterator[str]:
-    """Check that the prior is independent of the data generated before it."""
-    for prior in priors:
-        if task.prior(prior.columns, prior.difficulty).model_dump_json() != prior.stated:
-            yield f"the prior for {prior.where} changed after other data were generated; it must not depend on any data"
+        earned.append(accuracy(credits))
 
 
 def prior_floor(task: Task[Any, Any], earned: Mapping[str, Sequence[float]]) -> Iterator[str | Mild]:
