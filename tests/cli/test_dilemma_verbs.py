@@ -153,7 +153,6 @@ def test_a_run_whose_server_dies_goes_on_with_the_calls_that_are_missing(labmate
         (("run", "dilemma", "--game", "chess", "--models", "scripted:grim"), "unknown dilemma 'chess'"),
         (("run", "dilemma", "--game", "prisoners", "--models", "scripted:grim?heat=1"), "heat"),
         (("analyze", "ratings"), "does not exist yet"),
-        (("analyze", "reasons", "--judge", "nobody"), "nobody"),
     ],
 )
 def test_wrong_input_exits_with_2(labmates: Labmates, arguments: tuple[str, ...], said: str) -> None:

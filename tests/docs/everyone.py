@@ -13,8 +13,8 @@ from labmates.judges.base import METRICS
 from labmates.judges.rubric import SYSTEM as RATING
 from labmates.judges.rubric import Flags
 from labmates.models.scripted import make_baseline
-from labmates.workflows.dilemmas.reason_judge import SYSTEM as REASONS
 from labmates.workflows.science.baselines.prompt import read_step
+from labmates_profiles.reasons.judge import SYSTEM as REASONS
 from tests.support.form_filler import FormFiller
 from tests.support.lab_orders import with_facts
 from tests.support.openai_server import Answer, Behaviour, Json, answer_of, read_messages

@@ -21,7 +21,6 @@ from labmates.models.structured import format_of
 from labmates.records.store import Store
 from labmates.tasks.registry import TASKS, get_task
 from labmates.workflows.calls.assessing import JudgeCall
-from labmates.workflows.dilemmas.reason_judge import CATEGORIES, OTHER, ReasonsJudge
 from tests.judges.conftest import MODEL, answer, interviewing, plant, report_of
 from tests.support.openai_server import Answer, OpenAIServer
 
@@ -55,16 +54,6 @@ async def test_a_rubric_judge_sends_a_strict_schema_where_it_is_asked_to() -> No
         assert set(part["required"]) == set(part["properties"])
     assert "minLength" not in json.dumps(told), "OpenAI's strict mode refuses it"
     assert {score.judge for score in scores} == {f"rubric:{HELD}"}
-
-
-async def test_labels_of_reasons_are_held_to_the_known_kinds() -> None:
-    log: list[JudgeCall] = []
-    with OpenAIServer(Answer(text='{"labels": ["reciprocity"]}')) as server:
-        async with interviewing(server, log) as interviewer:
-            found = await ReasonsJudge(HELD, *interviewer).label("Choose.", "The other has cooperated, so I do, too.")
-    assert found.labels == ("reciprocity",)
-    schema = server.requests[0].body["response_format"]["json_schema"]["schema"]
-    assert schema["properties"]["labels"]["items"]["enum"] == [*CATEGORIES, OTHER]
 
 
 async def test_extracted_findings_are_held_to_the_tasks_schema() -> None:

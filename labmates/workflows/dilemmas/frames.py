@@ -18,7 +18,6 @@ from labmates.stats.metagame import Array
 from labmates.stats.replicator import replicator_dynamics
 from labmates.stats.validity import invalid
 from labmates.util.grouping import grouped
-from labmates.workflows.dilemmas.reason_judge import CATEGORIES, OTHER
 from labmates.workflows.dilemmas.records import CrossPlay, places
 
 if TYPE_CHECKING:
@@ -309,7 +308,8 @@ def agreement_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
     Columns: ``first``, ``second`` (the judges), ``label``, ``same`` (share of choices with agreement on the label, with
     its interval over runs), ``kappa`` (Cohen's; missing if neither judge varies) and ``choices`` (labelled by both).
     """
-    rows = []
+    plays, rows = list(plays), []
+    given = dict.fromkeys(sorted({label for play in plays for reasons in play.labels for label in reasons.labels}))
     for play in plays:
         by_choice: dict[str, dict[str, set[str]]] = {}
         for reasons in play.labels:
@@ -319,7 +319,7 @@ def agreement_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
                 rows += [
                     {"first": first, "second": second, "label": label, "run": play.run}
                     | {"a": label in ours, "b": label in theirs, "same": float((label in ours) == (label in theirs))}
-                    for label in (*CATEGORIES, OTHER)
+                    for label in given
                 ]
     keys = ["first", "second", "label"]
     frame = _frame(rows, [*keys, "run", "a", "b", "same"])

@@ -1,4 +1,4 @@
-"""``labmates mechanisms``, ``labmates dilemmas`` and ``labmates analyze reasons``."""
+"""``labmates mechanisms`` and ``labmates dilemmas``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,3 @@ MECHANISMS = Verb(
     lazy("labmates.workflows.dilemmas.catalog:MECHANISMS_COMMAND"),
 )
 DILEMMAS = Verb("List the social dilemmas, or show one.", lazy("labmates.workflows.dilemmas.catalog:DILEMMAS_COMMAND"))
-REASONS = Verb(
-    "Have a model label the reasons that players give for their choices.",
-    lazy("labmates.workflows.dilemmas.reasons_command:REASONS"),
-)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,15 +14,9 @@ import pytest
 from matplotlib.container import ErrorbarContainer
 
 from labmates.api import arun
-from labmates.budgets.tokens import text_of
 from labmates.errors import UsageError
 from labmates.games.dilemmas import get_dilemma
-from labmates.models.objects import UnusableAnswerError, read_object
-from labmates.models.options import ModelOptions
-from labmates.models.scripted import BASELINES
-from labmates.models.scripted.base import Draft, Heard, ScriptedModel
-from labmates.records.events import DecisionEvent, Event, LabelEvent, PayoffEvent
-from labmates.records.store import Store
+from labmates.records.events import DecisionEvent, Event, PayoffEvent
 from labmates.stats.domains import SHARE
 from labmates.stats.figures import new_figure, save_figure, svg_text, write_numbers
 from labmates.stats.intervals import mean
@@ -33,8 +25,6 @@ from labmates.stats.replicator import replicator_dynamics
 from labmates.workflows.dilemmas import dot_figures
 from labmates.workflows.dilemmas import figures as dilemma_figures
 from labmates.workflows.dilemmas import frames as dilemma_frames
-from labmates.workflows.dilemmas.reason_judge import CATEGORIES, Labels, has_reasons
-from labmates.workflows.dilemmas.reasons import label_reasons
 from labmates.workflows.dilemmas.records import CrossPlay, Reasons, cross_plays, mechanism_labels, read_cross_play
 from labmates.workflows.protocol.analysis import Runs
 
@@ -375,59 +365,6 @@ def test_runs_of_other_kinds_have_no_cross_play(url: str) -> None:
         cross_plays(Runs(url, study="nothing"))
 
 
-@contextmanager
-def scripted(name: str, compose: Callable[[Heard], str]) -> Iterator[str]:
-    class Puppet(ScriptedModel):
-        baseline = name
-        description = "Says what a test says."
-
-        def compose(self, heard: Heard) -> Draft:
-            return Draft(compose(heard))
-
-    BASELINES.register(name, Puppet)
-    try:
-        yield f"scripted:{name}"
-    finally:
-        BASELINES._loaded.pop(name)
-
-
-def test_reasons_are_labelled_once_and_counted(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path}/runs.db"
-    asked: list[str] = []
-
-    def player(heard: Heard) -> str:
-        return 'Whatever the other does, A1 brings me one point more.\n{"A0": 0, "A1": 100}'
-
-    def judge(heard: Heard) -> str:
-        asked.append(text_of(heard.messages[-1].content))
-        if len(asked) == 1:
-            return '{"labels": ["greed"]}'
-        sure = 0.5 + len(asked) / 10
-        return json.dumps({"labels": ["equilibrium focus", "utility maximisation"], "confidence": sure})
-
-    with scripted("talker", player) as talker, scripted("sorter", judge) as sorter:
-        [run] = asyncio.run(arun("dilemma", store=url, game="prisoners", entrants=f"{talker},scripted:defect"))
-        store = Store(url)
-        options = ModelOptions(max_concurrent_calls=1)
-        assert asyncio.run(label_reasons(store, [run], sorter, options)) == 8
-        assert asyncio.run(label_reasons(store, [run], sorter, options)) == 0
-    assert "brings me one point more" in asked[0]
-    assert "your points" in asked[0]
-    assert len(asked) == 5  # four explained choices, one asked again; bare decisions cost nothing
-    events = store.events(run.id)
-    labels = [event for event in events if isinstance(event, LabelEvent)]
-    assert {event.reason for event in labels if event.labels is None} == {"the reply gives no reasons"}
-    assert sum(event.type == "judge_call" for event in events) == 5
-    frame = dilemma_frames.reasons_frame(cross_plays(Runs(url)))
-    assert set(frame["label"]) == {"equilibrium focus", "utility maximisation"}
-    assert set(frame["model"]) == {talker}
-    assert set(frame["share"]) == {1.0}
-    assert set(frame["labelled"]) == {4}
-    assert frame["confidence"].tolist() == pytest.approx([0.85] * 2)
-    whole = dilemma_frames.reasons_frame(cross_plays(Runs(url)), by_game=False)
-    save_figure(dilemma_figures.reasons_figure(whole), tmp_path / "reasons.png")
-
-
 def test_reasons_are_shares_of_all_labelled_choices_by_judge(tmp_path: Path) -> None:
     def labelled(game: str, judge: str, *labels: tuple[str, ...]) -> CrossPlay:
         table = get_dilemma("prisoners")
@@ -467,29 +404,3 @@ def test_judges_agree_on_reasons_by_label_beyond_chance() -> None:
     assert rows["reciprocity"]["choices"] == 5
     assert rows["norm conformity"]["kappa"] == pytest.approx(0)
     assert not len(dilemma_frames.agreement_frame([replace(play, labels=given[:5])]))
-
-
-def test_labels_are_known_kinds_of_reasons() -> None:
-    assert len(CATEGORIES) == 15
-    assert read_object('{"labels": ["Reciprocity", "social welfare"]}', Labels).labels == [
-        "social welfare",
-        "reciprocity",
-    ]
-    assert read_object('{"labels": ["exploration-exploitation"]}', Labels).labels == ["exploration–exploitation"]
-    assert read_object('{"labels": ["other"]}', Labels).labels == ["other"]
-    assert read_object('{"labels": ["other"], "confidence": 1}', Labels).confidence == 1
-    sure = '{"labels": ["other"], "confidence": 1.2}'
-    for wrong in (
-        sure,
-        '{"labels": []}',
-        '{"labels": ["other", "reciprocity"]}',
-        '{"labels": ["magic"]}',
-        '{"labels": 3}',
-    ):
-        with pytest.raises(UnusableAnswerError):
-            read_object(wrong, Labels)
-
-
-def test_a_bare_decision_gives_no_reasons() -> None:
-    assert not has_reasons('```json\n{"A0": 0, "A1": 100}\n```')
-    assert has_reasons('The other will most likely choose A1 as well. {"A0": 0, "A1": 100}')

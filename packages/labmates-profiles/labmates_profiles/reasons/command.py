@@ -31,7 +31,7 @@ def reasons(lab: Lab, params: ReasonsParams) -> Iterator[Result]:
     are added to the runs, and labelled choices are skipped. See the result with: labmates analyze dilemmas --table
     reasons
     """
-    from labmates.workflows.dilemmas.reasons import label_reasons
+    from labmates_profiles.reasons.labelling import label_reasons
 
     model = str(parse_model(lab.catalog.name_of(params.judge)))
     options = lab.catalog.options()

@@ -24,8 +24,8 @@ from labmates.records.run import RunRecord
 from labmates.records.store import Store
 from labmates.util.seeds import derive
 from labmates.workflows.calls.assessing import JudgeCall, JudgeCaller, add_events, judge_call_event, money_left
-from labmates.workflows.dilemmas.reason_judge import PREFIX, VERSION, Labelled, ReasonsJudge
 from labmates.workflows.protocol.experiment import condition_of
+from labmates_profiles.reasons.judge import PREFIX, VERSION, Labelled, ReasonsJudge
 
 _TOGETHER = 32
 """Choices whose labels are written together."""

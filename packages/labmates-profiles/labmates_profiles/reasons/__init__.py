@@ -1,0 +1,1 @@
+"""The reasons that players give for their choices in social dilemmas, labelled by a model."""
