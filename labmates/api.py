@@ -723,8 +723,8 @@ def judge(
     runs
         Ids.
     judges
-        Models as ``provider:name`` (they judge by rubrics; ``paper:provider:name`` by the paper's), names of
-        registered judges, and your own judges as ``path/to/file.py:Class``.
+        Models as ``provider:name`` (they judge by rubrics), names of registered judges, and your own judges as
+        ``path/to/file.py:Class``.
     extractor
         Model that extracts findings from a report without a findings block; by default the first judge model.
     again

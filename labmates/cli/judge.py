@@ -26,8 +26,8 @@ class JudgeParams(Params):
 
     judges: tuple[str, ...] = Field(
         (),
-        description="A model as provider:name (judges by rubrics; paper:provider:name by the paper's), a registered "
-        "judge, or your own judge as path/to/file.py:Class; repeatable. [default: heuristic, verified]",
+        description="A model as provider:name (judges by rubrics), a registered judge (see: labmates judges), or your "
+        "own judge as path/to/file.py:Class; repeatable. [default: heuristic, verified]",
     )
     extractor: str | None = Field(
         None,

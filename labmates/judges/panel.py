@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from labmates.errors import LabmatesError, UsageError, unknown_name
 from labmates.judges.base import Judge, Report, Score
 from labmates.judges.extraction import Extractor
 from labmates.judges.interview import JudgeCalls
-from labmates.judges.paper_rubric import PaperJudge
-from labmates.judges.promises import PromisesJudge
-from labmates.judges.registry import JUDGES, get_judge
-from labmates.judges.rubric import PREFIX, RubricJudge
+from labmates.judges.registry import JUDGES, MODEL_JUDGES, get_judge
+from labmates.judges.rubric import PREFIX
 from labmates.judges.verified import VerifiedJudge
 from labmates.models.error_bodies import one_line
 from labmates.models.names import parse_model
@@ -32,10 +30,6 @@ ALWAYS: Final = ("heuristic", "verified")
 """The judges that score every run at its end; others can judge it then or later."""
 MEAN: Final = PREFIX.removesuffix(":")
 """The name of the mean of two or more model judges."""
-MODEL_JUDGES: Final[Mapping[str, type[RubricJudge | PromisesJudge]]] = {
-    judge.prefix: judge for judge in (RubricJudge, PaperJudge, PromisesJudge)
-}
-"""The judges that ask a model, by the prefix of its name."""
 EVERY_METRIC: Final = "all"
 """The metric of a judge that failed before it named any."""
 UNKNOWN_VERSION: Final = "?"
@@ -71,7 +65,8 @@ DEFAULT_PANEL: Final = Panel()
 
 def _model_of(judge: str) -> str:
     """The model of a judge; empty for a judge that is not a model."""
-    return next((judge.removeprefix(prefix) for prefix in MODEL_JUDGES if judge.startswith(prefix)), "")
+    kind, _, model = judge.partition(":")
+    return model if kind in MODEL_JUDGES else ""
 
 
 def partial_judges(panel: Panel, models: Collection[str]) -> str | None:
@@ -86,8 +81,8 @@ def make_panel(judges: Sequence[str], extractor: str | None = None, *, always: S
     Parameters
     ----------
     judges
-        Names of registered judges, and models: ``provider:name`` to judge by rubrics, ``paper:provider:name`` by the
-        paper's, ``promises:provider:name`` to judge promises.
+        Names of registered judges, and models: ``provider:name`` to judge by rubrics, ``promises:provider:name`` to
+        judge promises, and so on for each of `MODEL_JUDGES`.
     extractor
         A model; by default the first model among the `judges`.
 
@@ -103,7 +98,8 @@ def make_panel(judges: Sequence[str], extractor: str | None = None, *, always: S
 
 def _full_name(text: str) -> str:
     name = text.strip()
-    prefix, model = next(((each, _model_of(name)) for each in MODEL_JUDGES if name.startswith(each)), (PREFIX, name))
+    kind, colon, rest = name.partition(":")
+    prefix, model = (f"{kind}:", rest) if colon and kind in MODEL_JUDGES else (PREFIX, name)
     if ":" in model or prefix != PREFIX:
         return f"{prefix}{parse_model(model)}"
     if model == MEAN:
@@ -159,7 +155,7 @@ def open_judge(name: str, panel: Panel, call: JudgeCalls, thinkers: set[str] | N
 
     def make() -> Judge:
         if model := _model_of(name):
-            return next(kind for prefix, kind in MODEL_JUDGES.items() if name.startswith(prefix))(model, call, thinkers)
+            return cast(Judge, MODEL_JUDGES.get(name.partition(":")[0])(model, call, thinkers))
         if name == VerifiedJudge.name and JUDGES.is_own(name) and panel.extractor:
             return VerifiedJudge(Extractor(panel.extractor, call, thinkers))
         return get_judge(name)

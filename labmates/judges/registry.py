@@ -1,4 +1,7 @@
-"""Judges by name; other packages add theirs through the entry-point group ``labmates.judges``."""
+"""Judges by name; other packages add theirs through the entry-point group ``labmates.judges``.
+
+Judges that ask a model are in the group ``labmates.model_judges``: ``rubric`` judges as ``rubric:provider:name``.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,12 @@ from collections.abc import Callable
 
 from labmates.errors import LabmatesError, UsageError
 from labmates.judges.base import Judge
+from labmates.judges.interview import ModelJudge
 from labmates.registry import Registry
 from labmates.tasks.registry import find_class, resolve_reference
 
 JUDGES: Registry[Callable[[], Judge]] = Registry("judge", "labmates.judges")
+MODEL_JUDGES: Registry[type[ModelJudge]] = Registry("judge model", "labmates.model_judges")
 
 
 def get_judge(name: str) -> Judge:

@@ -28,9 +28,10 @@ if TYPE_CHECKING:
 
 def _model_judges() -> Mapping[str, type[Any]]:
     """Judge models by name, with MODEL in place of ``provider:name``."""
-    from labmates.judges.panel import MEAN, MODEL_JUDGES
+    from labmates.judges.panel import MEAN
+    from labmates.judges.registry import MODEL_JUDGES
 
-    return {f"{prefix}MODEL".removeprefix(f"{MEAN}:"): judge for prefix, judge in MODEL_JUDGES.items()}
+    return {f"{name}:MODEL".removeprefix(f"{MEAN}:"): MODEL_JUDGES.get(name) for name in MODEL_JUDGES.names()}
 
 
 def _facts(judge: Any) -> dict[str, Any]:
@@ -44,7 +45,7 @@ def _facts(judge: Any) -> dict[str, Any]:
 def show(_lab: Lab, params: Named) -> Iterator[Result]:
     """Show a judge: metrics, rules, version, and the prompts of a judge model.
 
-    NAME is a registered judge, provider:name, paper:provider:name, promises:provider:name, or the literal word MODEL.
+    NAME is a registered judge, provider:name, promises:provider:name, or the literal word MODEL.
     """
     judge = _judge_named(params.name)
     with JUDGES.guarded(params.name, "can't be shown"):
@@ -64,10 +65,12 @@ def show(_lab: Lab, params: Named) -> Iterator[Result]:
 
 
 def _judge_named(name: str) -> Any:
-    from labmates.judges.panel import MEAN, MODEL_JUDGES
+    from labmates.judges.panel import MEAN
+    from labmates.judges.registry import MODEL_JUDGES
 
     if name in (MEAN, "MODEL") or ":" in name:
-        return MODEL_JUDGES.get(f"{name.partition(':')[0]}:", MODEL_JUDGES[f"{MEAN}:"])
+        kind = name.partition(":")[0]
+        return MODEL_JUDGES.get(kind if kind in MODEL_JUDGES else MEAN)
     return get_judge(name)
 
 
@@ -91,9 +94,10 @@ def check(lab: Lab, params: CheckParams) -> Iterator[Result]:
     there are errors, else 0.
     """
     from labmates.judges.conformance import sample_cases, try_judge
-    from labmates.judges.panel import MODEL_JUDGES
+    from labmates.judges.registry import MODEL_JUDGES
 
-    if f"{params.judge.partition(':')[0]}:" in (*(f"{name}:" for name in (*PROVIDERS, SCRIPTED)), *MODEL_JUDGES):
+    kind, colon, _ = params.judge.partition(":")
+    if colon and kind in (*PROVIDERS, SCRIPTED, *MODEL_JUDGES.names()):
         raise UsageError(f"'{params.judge}' is a model; try: labmates judge RUN --judge {params.judge}")
     with using_task(params.task) as task:
         cases = sample_cases(task, params.seed, params.difficulty)
