@@ -16,7 +16,7 @@ from labmates.agents.steps import STEPS
 from labmates.errors import UsageError
 from labmates.games.dilemmas import DILEMMAS
 from labmates.games.registry import GAMES
-from labmates.judges.registry import JUDGES
+from labmates.judges.registry import JUDGES, MODEL_JUDGES
 from labmates.mechanisms.registry import MECHANISMS
 from labmates.models.scripted import BASELINES
 from labmates.registry import CORE, PluginError, Registry, entry_points, look_up_plugins
@@ -36,6 +36,7 @@ REGISTRIES: list[Registry[Any]] = [
     EXPERIMENTS,
     GAMES,
     JUDGES,
+    MODEL_JUDGES,
     MECHANISMS,
     ORGANISATIONS,
     PLAYERS,
