@@ -18,7 +18,7 @@ from typing import Any, Final
 from langchain_core.messages import AIMessage, BaseMessage
 
 from labmates.budgets.tokens import ATTACHED, CALL_BLOCKS, TEXT_BLOCKS, text_of
-from labmates.models.completions import WIRE, Json, attached_in_stream
+from labmates.models.completions import WIRE, Json
 from labmates.models.names import parse_model
 from labmates.models.settings import Thoughts
 from labmates.util.grouping import grouped
@@ -51,7 +51,7 @@ def attachment(
     raw
         The text with its marked reasoning; empty without marks.
     """
-    wire = on_wire(message)
+    wire: Json = message.additional_kwargs.get(WIRE) or {}
     # Reasoning on the wire is a field of the message, under the server's name.
     given = without(message.additional_kwargs, {*_OURS, "reasoning_content"} if wire else _OURS)
     fields = {name: value for name, value in given.items() if value and _is_safe(value)}
@@ -80,12 +80,6 @@ def attachment(
     if size > LEAST_BYTES + BYTES_PER_TOKEN * limit:
         return None, f"what the provider attached to the reply can't be sent back: it has {size:,} bytes"
     return {"source": source, **safe}, ""
-
-
-def on_wire(message: AIMessage) -> Json:
-    """What a server of OpenAI's protocol attached to a message, whole or streamed."""
-    wire: Json = message.additional_kwargs.get(WIRE) or {}
-    return attached_in_stream(wire["deltas"]) if "deltas" in wire else wire
 
 
 def source_of(model: str) -> str:

@@ -220,14 +220,6 @@ def clean_completion(completion: Json) -> tuple[Json, str, list[Json]]:
     return cleaned, reasoning_in(message), [_call(call) for call in calls]
 
 
-def attached_in_stream(deltas: Sequence[Json]) -> Json:
-    """What a server attached to a streamed reply."""
-    reply = StreamedReply()
-    for delta in deltas:
-        reply._take_delta(delta)
-    return attached_by_server({"choices": [{"message": reply._message()}]})
-
-
 def attached_by_server(completion: Json) -> Json:
     """What a server attached to its reply: unknown fields of the ``message``, and of ``calls``, each with its id."""
     message = _dict((_dicts(completion.get("choices")) or [{}])[0].get("message"))

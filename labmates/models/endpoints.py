@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from string import Template
 from urllib.parse import urlsplit
 
 from labmates.budgets.prices import FREE, Listed, Price, listed_model
@@ -62,12 +63,23 @@ def endpoint_of(model: ModelName, options: ModelOptions, environment: Mapping[st
             )
         known = PROVIDERS.get(model.provider)
         name = access.api_key_env or (known.key_name if known else "")
-        return Endpoint(model.provider, hosted=True, key_name=name, key=_key(environment, name))
+        address = _address(model, known.url, environment) if known and known.url else model.provider
+        return Endpoint(address, hosted=True, key_name=name, key=_key(environment, name))
     url = options.base_url or environment.get("OPENAI_API_BASE") or environment.get("OPENAI_BASE_URL") or OPENAI_URL
     check_base_url(url)
     name = access.api_key_env or options.api_key_env
     hosted = urlsplit(url).hostname == OPENAI_HOST
     return Endpoint(url.rstrip("/"), hosted=hosted, key_name=name, key=_key(environment, name))
+
+
+def _address(model: ModelName, url: str, environment: Mapping[str, str]) -> str:
+    """The base URL of a provider, with the variables that it names."""
+    try:
+        address = Template(url).substitute({name: value.rstrip("/") for name, value in environment.items() if value})
+    except KeyError as error:
+        raise UsageError(f"model '{model}' needs an address: set the environment variable {error.args[0]}") from None
+    check_base_url(address)
+    return address
 
 
 def _key(environment: Mapping[str, str], name: str) -> str:

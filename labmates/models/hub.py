@@ -27,15 +27,13 @@ from labmates.models.endpoints import Endpoint, endpoint_of, listed, price_of
 from labmates.models.entries import DEFAULT_ACCESS
 from labmates.models.errors import EndpointError
 from labmates.models.gguf import Weights
-from labmates.models.names import GIVEN, ModelName, given_chat, parse_model
+from labmates.models.names import GIVEN, OWN_CHAT, ModelName, given_chat, parse_model
 from labmates.models.normalise import normalise, safe_message
 from labmates.models.options import ModelOptions
 from labmates.models.prefix import cache_marks
 from labmates.models.provider_words import cost_of
 from labmates.models.providers import (
     LIMIT_FIELDS,
-    OPENAI_FAMILY,
-    OWN_CHAT,
     provider_chat,
     request_body,
     takes_tool_choice,
@@ -246,16 +244,13 @@ class ModelHub:
         )
 
     def _sender(self, name: ModelName, endpoint: Endpoint, redact: Redactor) -> tuple[Send, Dialect]:
-        if name.provider == "openai":
+        if endpoint.weights is not None:
+            return self._served(name, endpoint, endpoint.weights, redact)
+        if name.provider in OWN_CHAT:
             from labmates.models.openai_chat import openai_chat
 
             chat = openai_chat(name, endpoint, self._http_client(), self.options, redact, request_body(name))
-            return per_call(chat), Dialect(LIMITS[endpoint.hosted])
-        if endpoint.weights is not None:
-            return self._served(name, endpoint, endpoint.weights, redact)
-        if name.provider in OPENAI_FAMILY:
-            family = provider_chat(name, endpoint, self.options, redact, client=self._http_client())
-            return per_call(family, request_body(name), may_stream=True), Dialect("max_tokens")
+            return per_call(chat), Dialect(LIMITS[endpoint.hosted and name.provider == "openai"])
         limit = LIMIT_FIELDS.get(name.provider, "max_tokens")
         if name.provider == GIVEN:
             from labmates.models.providers import prepared

@@ -42,18 +42,19 @@ class Provider(NamedTuple):
     package: str
     key_name: str = ""  # environment variable of its key; others use other credentials (cloud profiles) or none
     extra: str = ""  # our extra that installs the package
+    url: str = ""  # base URL, with variables, of an API in OpenAI's protocol, which labmates calls without the package
 
 
 PROVIDERS: Final[Mapping[str, Provider]] = {
     "anthropic": Provider("langchain_anthropic", "ANTHROPIC_API_KEY", "anthropic"),
     "anthropic_bedrock": Provider("langchain_aws", extra="bedrock"),
     "azure_ai": Provider("langchain_azure_ai"),
-    "azure_openai": Provider("langchain_openai", "AZURE_OPENAI_API_KEY"),
+    "azure_openai": Provider("langchain_openai", "AZURE_OPENAI_API_KEY", url="$AZURE_OPENAI_ENDPOINT/openai/v1"),
     "baseten": Provider("langchain_baseten", "BASETEN_API_KEY"),
     "bedrock": Provider("langchain_aws", extra="bedrock"),
     "bedrock_converse": Provider("langchain_aws", extra="bedrock"),
     "cohere": Provider("langchain_cohere", "COHERE_API_KEY"),
-    "deepseek": Provider("langchain_deepseek", "DEEPSEEK_API_KEY"),
+    "deepseek": Provider("langchain_deepseek", "DEEPSEEK_API_KEY", url="https://api.deepseek.com/v1"),
     "fireworks": Provider("langchain_fireworks", "FIREWORKS_API_KEY"),
     "google_anthropic_vertex": Provider("langchain_google_vertexai"),
     "google_genai": Provider("langchain_google_genai", "GOOGLE_API_KEY", "google"),
@@ -68,12 +69,14 @@ PROVIDERS: Final[Mapping[str, Provider]] = {
     "openai": Provider("langchain_openai"),
     "openrouter": Provider("langchain_openrouter", "OPENROUTER_API_KEY"),
     "perplexity": Provider("langchain_perplexity", "PPLX_API_KEY"),
-    "together": Provider("langchain_together", "TOGETHER_API_KEY"),
-    "upstage": Provider("langchain_upstage", "UPSTAGE_API_KEY"),
-    "xai": Provider("langchain_xai", "XAI_API_KEY"),
+    "together": Provider("langchain_together", "TOGETHER_API_KEY", url="https://api.together.xyz/v1"),
+    "upstage": Provider("langchain_upstage", "UPSTAGE_API_KEY", url="https://api.upstage.ai/v1"),
+    "xai": Provider("langchain_xai", "XAI_API_KEY", url="https://api.x.ai/v1"),
 }
 """Source: LangChain's table (a test compares them), whose import takes over a second, too long for commands that list
 or check names."""
+OWN_CHAT: Final = ("openai", GGUF, *(name for name, provider in PROVIDERS.items() if provider.url))
+"""Providers that labmates calls by its own chat model."""
 
 PLUGINS: Registry[Callable[..., BaseChatModel]] = Registry("model provider", "labmates.providers")
 """Providers of other packages (entry point ``labmates.providers``): classes of chat models, or functions that make one.
@@ -128,7 +131,7 @@ def parse_model(text: str) -> ModelName:
         given_chat(name)
     elif provider == GGUF and not _is_installed(SERVER_PACKAGE):
         raise MissingExtraError(f"model '{text}'", GGUF)
-    elif provider in PROVIDERS and not _is_installed(PROVIDERS[provider].package):
+    elif provider in PROVIDERS and not (PROVIDERS[provider].url or _is_installed(PROVIDERS[provider].package)):
         if extra := PROVIDERS[provider].extra:
             raise MissingExtraError(f"model '{text}'", extra)
         package = PROVIDERS[provider].package.replace("_", "-")

@@ -25,9 +25,8 @@ from labmates.budgets.tokens import (
     text_of,
     token_bound,
 )
-from labmates.models.attached import attachment, on_wire
+from labmates.models.attached import attachment
 from labmates.models.calls_in_text import written_calls
-from labmates.models.completions import reasoning_in
 from labmates.models.marks import meant_tool, split_channels, split_thinking
 from labmates.models.provider_words import FILTERED, FinishMeaning, meaning_of_finish
 from labmates.models.reply import Fault, Finish, Reply, ToolCall
@@ -179,7 +178,7 @@ def _finish(meaning: FinishMeaning | None) -> Finish:
 
 
 def _reasoning(message: AIMessage) -> str:
-    field = message.additional_kwargs.get("reasoning_content") or reasoning_in(on_wire(message).get("message", {}))
+    field = message.additional_kwargs.get("reasoning_content")
     parts = [field] if isinstance(field, str) and field else []
     for block in message.content if isinstance(message.content, list) else ():
         if isinstance(block, dict) and block.get("type") in ("thinking", "reasoning"):

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from functools import cache
 from typing import Any, cast
 
 import httpx2
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun
 from langchain_core.language_models import LanguageModelInput
-from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, InvalidToolCall, ToolCall
-from langchain_core.outputs import ChatGenerationChunk, ChatResult
+from langchain_core.messages import AIMessage, BaseMessage, InvalidToolCall, ToolCall
+from langchain_core.outputs import ChatResult
 from langchain_openai import ChatOpenAI
-from langchain_openai.chat_models.base import BaseChatOpenAI
 from pydantic import Field, PrivateAttr, SecretStr
 
 from labmates.models.clients import patience, pieces, synchronous_client
@@ -35,55 +33,17 @@ from labmates.models.redact import Redactor
 from labmates.models.reply import LISTENER
 from labmates.models.sending import DirectChat
 
-
-class KeepsFields(BaseChatOpenAI):
-    """A chat model that sends back what its server attached to a message or a tool call."""
-
-    def _get_request_payload(
-        self, input_: LanguageModelInput, *, stop: list[str] | None = None, **kwargs: Any
-    ) -> dict[str, Any]:
-        payload = super()._get_request_payload(input_, stop=stop, **kwargs)
-        given = self._convert_input(input_).to_messages()
-        for message, sent in zip(given, payload.get("messages", ()), strict=False):
-            if isinstance(message, AIMessage) and (attached := message.additional_kwargs.get(WIRE)):
-                sent.update(attached["message"])
-                for call in sent.get("tool_calls", ()):
-                    call.update(attached["calls"].get(call["id"], {}))
-        return cast(dict[str, Any], payload)
-
-    def _create_chat_result(self, response: Any, generation_info: dict[str, Any] | None = None) -> ChatResult:
-        result = super()._create_chat_result(response, generation_info)
-        completion = response if isinstance(response, dict) else response.model_dump()
-        for generation in result.generations:
-            generation.message.additional_kwargs[WIRE] = attached_by_server(completion)
-        return result
-
-    def _convert_chunk_to_generation_chunk(
-        self, chunk: dict[str, Any], default_chunk_class: type, base_generation_info: dict[str, Any] | None
-    ) -> ChatGenerationChunk | None:
-        made = super()._convert_chunk_to_generation_chunk(chunk, default_chunk_class, base_generation_info)
-        choices = chunk.get("choices") or []
-        if made is not None and choices and isinstance(made.message, AIMessageChunk):
-            made.message.additional_kwargs[WIRE] = {"deltas": [choices[0].get("delta") or {}]}
-        return made
-
-
-@cache
-def keeping_fields(kind: type[BaseChatOpenAI]) -> type[BaseChatOpenAI]:
-    """A provider's class that keeps fields."""
-    return cast(type[BaseChatOpenAI], type(kind.__name__, (KeepsFields, kind), {"__module__": kind.__module__}))
-
-
 _BIG_BYTES = 131_072
 
 
-class OpenAIChat(DirectChat, KeepsFields, ChatOpenAI):
+class OpenAIChat(DirectChat, ChatOpenAI):
     """`ChatOpenAI` for servers that follow the protocol only roughly.
 
     Replies are parsed from the received bytes, so malformed ones raise no foreign errors, and reasoning text is kept
-    (in ``additional_kwargs["reasoning_content"]``; unknown fields in ``additional_kwargs["wire"]``). A streamed reply
-    gives the same message as an unstreamed one. Errors are `AttemptError`, free of secrets before a tracer sees them.
-    The output limit keeps its name. Use only ``ainvoke``.
+    (in ``additional_kwargs["reasoning_content"]``). What the server attached to a message or a call
+    (``additional_kwargs["wire"]``) goes back to it. A streamed reply gives the same message as an unstreamed one.
+    Errors are `AttemptError`, free of secrets before a tracer sees them. The output limit keeps its name. Use only
+    ``ainvoke``.
     """
 
     ask_stream: bool = False
@@ -135,7 +95,13 @@ class OpenAIChat(DirectChat, KeepsFields, ChatOpenAI):
         self, input_: LanguageModelInput, *, stop: list[str] | None = None, **kwargs: Any
     ) -> dict[str, Any]:
         limit = kwargs.pop("max_tokens", None)  # ChatOpenAI would rename it.
-        payload = super()._get_request_payload(input_, stop=stop, **kwargs)
+        payload = cast(dict[str, Any], super()._get_request_payload(input_, stop=stop, **kwargs))
+        given = self._convert_input(input_).to_messages()
+        for message, sent in zip(given, payload.get("messages", ()), strict=False):
+            if isinstance(message, AIMessage) and (attached := message.additional_kwargs.get(WIRE)):
+                sent.update(attached["message"])
+                for call in sent.get("tool_calls", ()):
+                    call.update(attached["calls"].get(call["id"], {}))
         return payload if limit is None else {**payload, "max_tokens": limit}
 
     def _result(self, completion: Json) -> ChatResult:

@@ -16,8 +16,7 @@ from labmates.budgets.tokens import MOST_TOKENS, limited
 from labmates.errors import UsageError
 from labmates.models.endpoints import NO_KEY, Endpoint
 from labmates.models.error_bodies import one_line
-from labmates.models.gguf import GGUF
-from labmates.models.names import GIVEN, PLUGINS, PROVIDERS, ModelName
+from labmates.models.names import GIVEN, OWN_CHAT, PLUGINS, PROVIDERS, ModelName
 from labmates.models.options import ModelOptions
 from labmates.models.redact import Redactor
 from labmates.models.settings import NO_SETTINGS
@@ -25,10 +24,6 @@ from labmates.models.settings import NO_SETTINGS
 if TYPE_CHECKING:
     import httpx2
 
-OPENAI_FAMILY = {"azure_openai", "deepseek", "together", "upstage", "xai"}
-"""Providers whose classes derive from ChatOpenAI: they take OpenAI's parameters with each call, and our HTTP client."""
-OWN_CHAT = ("openai", GGUF)
-"""Providers that labmates calls by its own chat model."""
 BEDROCK = ("bedrock", "bedrock_converse")
 
 _FREE_OF_CHOICE = ("ollama",)
@@ -63,27 +58,15 @@ def request_body(model: ModelName) -> dict[str, Any]:
 
 
 def provider_chat(
-    model: ModelName,
-    endpoint: Endpoint,
-    options: ModelOptions,
-    redact: Redactor,
-    *,
-    client: httpx2.AsyncClient | None = None,
-    **more: Any,
+    model: ModelName, endpoint: Endpoint, options: ModelOptions, redact: Redactor, **more: Any
 ) -> BaseChatModel:
-    """Build a provider's chat model, without its own retries; any provider except openai, object and scripted.
+    """Build the chat model of a provider with a class of its own, without its own retries.
 
-    `client` is our HTTP client for the OpenAI family, bound to the running event loop; settings then go with each call.
-    `more` are further settings of the provider's class. Raises `UsageError` if the provider's class rejects the
-    settings (most likely a missing key or region).
+    `more` are further settings of the class. Raises `UsageError` if the class rejects the settings (most likely a
+    missing key or region).
     """
     make, takes = _maker(model)
     wanted: dict[str, Any] = {"timeout": options.call_timeout, "max_retries": 0, "disable_streaming": True}
-    if client is not None:
-        from labmates.models.clients import patience, synchronous_client
-
-        clients = {"http_async_client": client, "http_client": synchronous_client()}
-        wanted |= {"timeout": patience(options), **clients}
     if model.provider not in PROVIDERS:
         if not takes("max_tokens"):
             more.pop("max_tokens", None)  # A plug-in may lack output limits.
@@ -98,8 +81,7 @@ def provider_chat(
         values |= _required(access, takes, model)
     elif endpoint.key and takes("api_key"):
         values["api_key"] = endpoint.key
-    if client is None:
-        values |= _required(_settings(model, more), takes, model)
+    values |= _required(_settings(model, more), takes, model)
     try:
         return make(**values)
     except ValidationError as error:  # Its own text quotes the settings.
@@ -121,7 +103,7 @@ def use_client(chat: Any, client: httpx2.AsyncClient, options: ModelOptions) -> 
 
 def check_settings(model: ModelName, endpoint: Endpoint, options: ModelOptions) -> None:
     """Check that a model's provider takes its settings. Raises `UsageError` if it rejects one."""
-    if model.provider in (*OWN_CHAT, *OPENAI_FAMILY):
+    if model.provider in OWN_CHAT:
         request_body(model)
     elif model.provider != GIVEN and (model.settings != NO_SETTINGS or not endpoint.hosted):
         provider_chat(model, endpoint, options, Redactor.from_environment(os.environ, endpoint.key))
@@ -136,10 +118,6 @@ def _maker(model: ModelName) -> tuple[Callable[..., BaseChatModel], Callable[[st
         module, name, _ = _BUILTIN_PROVIDERS[model.provider]
         kind = getattr(import_module(module), name)
         known = {*kind.model_fields, *(field.alias for field in kind.model_fields.values())}
-        if model.provider in OPENAI_FAMILY:
-            from labmates.models.openai_chat import keeping_fields
-
-            return partial(keeping_fields(kind), model=model.name), known.__contains__
         return partial(init_chat_model, model.name, model_provider=model.provider), known.__contains__
     made: Any = PLUGINS.get(model.provider)
     if isinstance(made, type) and issubclass(made, BaseChatModel):

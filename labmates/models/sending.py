@@ -117,12 +117,8 @@ def on_the_wire() -> None:
         attempt.is_sent = True
 
 
-def per_call(chat: BaseChatModel, body: Mapping[str, Any] | None = None, *, may_stream: bool = False) -> Send:
-    """The sender for a chat model that takes all parameters with each call; `body` is added to every request.
-
-    With `may_stream`, a watched reply is streamed; see `labmates.models.reply`.
-    """
-    streaming = chat.model_copy(update={"disable_streaming": False}) if may_stream else chat
+def per_call(chat: BaseChatModel) -> Send:
+    """The sender for a chat model that takes all parameters with each call."""
 
     async def send(request: Request, arguments: dict[str, Any]) -> BaseMessage:
         if request.tools:
@@ -131,15 +127,8 @@ def per_call(chat: BaseChatModel, body: Mapping[str, Any] | None = None, *, may_
             named = {"type": "function", "function": {"name": choice}}
             arguments = {**arguments, "tool_choice": choice if choice == ANY_TOOL else named}
         if request.response_format is not None:
-            held = {"response_format": dict(request.response_format)}
-            # LangChain's classes would parse the reply by it and raise if it doesn't fit.
-            arguments = {**arguments, **held} if body is None else {**arguments, "extra_body": {**body, **held}}
-        elif body:
-            arguments = {**arguments, "extra_body": dict(body)}
-        messages = list(request.messages)
-        if may_stream and (listener := LISTENER.get()) is not None:
-            return await _watched(streaming, messages, request.config, listener, stream_usage=True, **arguments)
-        return await chat.ainvoke(messages, request.config, **arguments)
+            arguments = {**arguments, "response_format": dict(request.response_format)}
+        return await chat.ainvoke(list(request.messages), request.config, **arguments)
 
     return send
 
@@ -181,16 +170,12 @@ def per_instance(
 
 
 async def _watched(
-    asked: Runnable[Any, Any],
-    messages: list[BaseMessage],
-    config: RunnableConfig,
-    listener: Listener,
-    **arguments: Any,
+    asked: Runnable[Any, Any], messages: list[BaseMessage], config: RunnableConfig, listener: Listener
 ) -> BaseMessage:
     listener(None)
     whole: AIMessageChunk | None = None
     calls: dict[Any, int] = {}
-    async for chunk in asked.astream(messages, config, **arguments):
+    async for chunk in asked.astream(messages, config):
         whole = chunk if whole is None else whole + chunk
         if text := text_of(chunk.content):
             listener(Piece(text))

@@ -97,15 +97,15 @@ async def test_a_malformed_base_url_is_told(url: str, told: str) -> None:
 
 async def test_a_missing_key_of_a_hosted_service_names_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY")
-    monkeypatch.delenv("AZURE_OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("XAI_API_KEY", raising=False)
     with pytest.raises(
         UsageError, match="needs a key: set the environment variable OPENAI_API_KEY; for a server of your"
     ):
         await check_models(["openai:gpt-4o"], ModelOptions())
     with pytest.raises(UsageError, match="set the environment variable TEAM_KEY"):
         await check_models(["openai:gpt-4o"], ModelOptions(api_key_env="TEAM_KEY"))
-    with pytest.raises(UsageError, match="set the environment variable AZURE_OPENAI_API_KEY"):
-        await check_models(["azure_openai:gpt-4o"], ModelOptions())
+    with pytest.raises(UsageError, match="set the environment variable XAI_API_KEY"):
+        await check_models(["xai:grok-5"], ModelOptions())
 
 
 @pytest.mark.parametrize("key", ["schlüssel-geheim", "geheim\x00", "first\ngeheim"])

@@ -306,9 +306,7 @@ async def twice(hub: ModelHub, model: str) -> tuple[Reply, Reply, list[Piece | N
 @pytest.mark.parametrize("model", ["openai:m", "azure_openai:m"])
 async def test_a_watched_reply_is_streamed_and_stays_the_same(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AZURE_OPENAI_API_KEY", "azure-key-0123456789")
-    monkeypatch.setenv("OPENAI_API_VERSION", "2024-10-21")
-    reasoning = "hm" if model == "openai:m" else None  # LangChain's classes for others leave it out
-    answer = Answer(text="Hello there", reasoning=reasoning, calls=(Call("run_code", {"code": "print(1)"}),))
+    answer = Answer(text="Hello there", reasoning="hm", calls=(Call("run_code", {"code": "print(1)"}),))
     with OpenAIServer(lambda request, n: answer) as server:
         monkeypatch.setenv("AZURE_OPENAI_ENDPOINT", server.base_url.removesuffix("/v1"))
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
@@ -318,7 +316,7 @@ async def test_a_watched_reply_is_streamed_and_stays_the_same(model: str, monkey
     assert watched == whole
     assert heard[0] is None
     text = "".join(map(str, heard[1:]))
-    assert text.startswith(f"{reasoning or ''}Hello there\nrun_code: ")
+    assert text.startswith("hmHello there\nrun_code: ")
     assert json.loads(text.partition("run_code: ")[2]) == {"code": "print(1)"}
 
 
@@ -333,9 +331,7 @@ async def test_a_chat_model_of_a_program_streams_a_watched_reply_unless_it_refus
 
 
 async def test_another_provider_goes_the_same_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Azure's class comes with LangChain's OpenAI package: retries, parameters and normalising are ours here too."""
     monkeypatch.setenv("AZURE_OPENAI_API_KEY", "azure-key-0123456789")
-    monkeypatch.setenv("OPENAI_API_VERSION", "2024-10-21")
     answers = [
         fault(503),
         fault(400, {"error": {"message": "seed is not supported"}}),
@@ -352,15 +348,16 @@ async def test_another_provider_goes_the_same_way(monkeypatch: pytest.MonkeyPatc
             reply = await asyncio.to_thread(asyncio.run, once())
         assert (reply.text, reply.reasoning, reply.attempts) == ("Hi", "hm", 3)
         assert isinstance(reply.usage, Usage)
-        assert server.requests[0].path.startswith("/openai/deployments/gpt/chat/completions")
+        assert server.requests[0].path.startswith("/openai/v1/chat/completions")
+        assert server.requests[0].headers["authorization"] == "Bearer azure-key-0123456789"
         assert server.requests[0].body["seed"] == 4
         assert "seed" not in server.requests[2].body
 
 
-async def test_a_provider_that_can_not_be_set_up_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AZURE_OPENAI_API_KEY", "azure-key-0123456789")
+async def test_a_provider_without_its_address_names_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AZURE_OPENAI_ENDPOINT", "")
     async with ModelHub(ModelOptions()) as hub:
-        with pytest.raises(UsageError, match=r"'azure_openai:gpt' can't be set up: .*API_VERSION"):
+        with pytest.raises(UsageError, match=r"'azure_openai:gpt' needs an address: set .* AZURE_OPENAI_ENDPOINT"):
             await hub.call("azure_openai:gpt", HI, seed=1, max_output_tokens=5)
 
 

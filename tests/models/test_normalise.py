@@ -18,7 +18,6 @@ from labmates.models.completions import (
     WIRE,
     StreamedReply,
     attached_by_server,
-    attached_in_stream,
     clean_completion,
     read_completion,
 )
@@ -302,11 +301,20 @@ def some_value(chance: random.Random, depth: int = 0) -> Any:
     return {chance.choice(FIELDS): value for value in inner} if kind < 5 else inner
 
 
+def in_stream(deltas: list[dict[str, Any]]) -> dict[str, Any]:
+    """What a server attached to a reply that it streamed in these pieces."""
+    reply = StreamedReply()
+    for delta in deltas:
+        reply.add(b"data: " + json.dumps({"choices": [{"delta": delta}]}).encode())
+    reply.add(b'data: {"choices": [{"finish_reason": "stop"}]}')
+    return attached_by_server(reply.whole())
+
+
 @pytest.mark.parametrize("seed", range(300))
 def test_whatever_a_server_attaches_can_be_stored_and_sent_back(seed: int) -> None:
     chance = random.Random(seed)
     deltas = [{chance.choice(FIELDS): some_value(chance) for _ in range(3)} for _ in range(chance.randrange(5))]
-    for attached in ({"deltas": deltas}, attached_by_server({"choices": [{"message": delta} for delta in deltas]})):
+    for attached in (in_stream(deltas), attached_by_server({"choices": [{"message": delta} for delta in deltas]})):
         message = AIMessage("Yes.", additional_kwargs={WIRE: attached})
         reply = normalise(message, sent=SENT, source="m")
         json.dumps(reply.message.additional_kwargs, ensure_ascii=False, allow_nan=False).encode()
@@ -321,7 +329,7 @@ def test_pieces_of_what_is_attached_are_put_together() -> None:
         {"type": "reasoning.text", "index": 0, "signature": "s", "format": "f"},
         {"type": "reasoning.encrypted", "index": 1, "data": "d", "id": "r"},
     ]
-    found = attached_in_stream([{"reasoning_details": [detail], "extra": n} for n, detail in enumerate(details)])
+    found = in_stream([{"reasoning_details": [detail], "extra": n} for n, detail in enumerate(details)])
     assert found["message"] == {
         "reasoning_details": [
             {"type": "reasoning.text", "index": 0, "text": "one two", "format": "f", "signature": "s"},

@@ -33,7 +33,6 @@ def keys(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in names:
         monkeypatch.setenv(name, "key-of-the-lab")
     monkeypatch.setenv("AWS_REGION", "eu-west-1")
-    monkeypatch.setenv("OPENAI_API_VERSION", "2026-01-01")
     monkeypatch.setenv("AZURE_OPENAI_ENDPOINT", "")
 
 
