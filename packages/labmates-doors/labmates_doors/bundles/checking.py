@@ -30,7 +30,6 @@ from labmates.workflows.protocol.analysis import ANALYSES
 from labmates.workflows.protocol.experiment import EXPERIMENTS, Condition, condition_of
 from labmates_doors.bundles.container import Bundle, BundleError, opened
 from labmates_doors.bundles.making import FORMAT, faults_of
-from labmates_doors.bundles.parameters import neighbours
 from labmates_doors.bundles.rows import Part, enter_lines
 from labmates_doors.bundles.tables import REPLAY, REPORT, code_of, libraries, table_fault, tables_of
 
@@ -40,7 +39,7 @@ RESTS: Final = (
     "ids of runs, times, durations, numbers of attempts, bounds, and reasons of failures",
     "runs that did not end, labels of texts, metrics before later verdicts, and texts that no event refers to",
     "the study's plan, settings of connections, versions, hashes of code, and the environment",
-    "parameters of conditions that change nothing in a replay, such as a temperature (--parameters lists them)",
+    "parameters of conditions that change nothing in a replay, such as a temperature",
 )
 """What no computation proves: of this, a published digest alone shows that it is unchanged."""
 Watch = Callable[[str], None]
@@ -92,8 +91,6 @@ class Checked:
         What could not be checked here, and why.
     notes
         What rests on the published digest in this bundle beside `RESTS`.
-    unshown
-        Parameters that could have another value, since no replay depends on it, with the number of such runs.
     replayed, events, tables
         Numbers of replayed runs, of their compared events, and of tables computed anew.
     store
@@ -110,7 +107,6 @@ class Checked:
     faults: list[str] = field(default_factory=list)
     unchecked: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    unshown: Counter[str] = field(default_factory=Counter)
     store: Store | None = None
 
     @property
@@ -126,7 +122,6 @@ async def checking(
     published: str | None = None,
     sandbox: str = "auto",
     first_only: bool = False,
-    parameters: bool = False,
     watch: Watch = lambda _: None,
 ) -> AsyncIterator[Checked]:
     """Check a bundle, and keep its runs in a temporary store until the context ends.
@@ -139,8 +134,6 @@ async def checking(
         Where agents' code runs again, one of `SANDBOXES`.
     first_only
         Stop at the first fault.
-    parameters
-        Replay each run also with other values of each parameter, and list those that follow as well.
     watch
         Receives what is being done.
 
@@ -166,8 +159,7 @@ async def checking(
                     f"check it with labmates {checked.version}"
                 )
             elif not (first_only and checked.faults):
-                check = _Check(bundle, manifest, checked, checked.store, sandbox, watch, parameters)
-                async for fault in check.faults():
+                async for fault in _Check(bundle, manifest, checked, checked.store, sandbox, watch).faults():
                     checked.faults.append(fault)
                     if first_only:
                         break
@@ -188,16 +180,8 @@ def _manifest(bundle: Bundle) -> _Manifest | None:
 
 class _Check:
     def __init__(
-        self,
-        bundle: Bundle,
-        manifest: _Manifest,
-        checked: Checked,
-        store: Store,
-        sandbox: str,
-        watch: Watch,
-        parameters: bool,
+        self, bundle: Bundle, manifest: _Manifest, checked: Checked, store: Store, sandbox: str, watch: Watch
     ) -> None:
-        self._parameters = parameters
         self._bundle, self._manifest, self._checked, self._store = bundle, manifest, checked, store
         self._sandbox, self._watch = sandbox, watch
         self._study = checked.study = manifest.study.name
@@ -313,27 +297,7 @@ class _Check:
         self._checked.events += sum(replayed.compared.values())
         left["results of code that prints something else now"] += len(replayed.cells)
         left["events that no replay repeats (labels, failed attempts)"] += sum(replayed.left_out.values())
-        if self._parameters:
-            self._checked.unshown.update([name async for name in self._unshown(run, condition)])
         return "", False
-
-    async def _unshown(self, run: RunRecord, condition: Condition) -> AsyncIterator[str]:
-        """The parameters of a run of which another value gives the same replay."""
-        found = set[str]()
-        for name, changed in neighbours(condition):
-            if name in found or changed.models() != run.models or made_of(changed) != made_of(condition):
-                continue
-            other = replace(run, condition=changed.model_dump(mode="json"), key=changed.key)
-            self._watch(f"replaying run {self._checked.replayed} with another {name}")
-            try:
-                replayed = await replay(
-                    self._store, _confined(other, self._sandbox), sandbox=self._sandbox, trusted=False
-                )
-            except Exception:  # noqa: S112 - a value that no run can have
-                continue
-            if replayed.follows:
-                found.add(name)
-                yield name
 
     async def _obstacle(self, run: RunRecord, condition: Condition) -> str:
         """Why a run can't be replayed here; empty if it can."""

@@ -78,16 +78,15 @@ def make(study: str, path: Path, as_json: bool, store: str | None) -> None:
 @click.argument("path", metavar="FILE", type=click.Path(path_type=Path))
 @click.option("--digest", metavar="SHA256", help="The digest that the maker has published.")
 @click.option("--save", metavar="STORE", help="Write its runs into this new store, to browse them.")
-@click.option("--parameters", is_flag=True, help="List parameters that no replay depends on; takes many replays.")
 @_sandbox
 @json_option()
-def verify(path: Path, digest: str | None, save: str | None, parameters: bool, sandbox: str, as_json: bool) -> int:
+def verify(path: Path, digest: str | None, save: str | None, sandbox: str, as_json: bool) -> int:
     """Check a bundle offline, without keys: digests, every table recomputed, every run replayed.
 
     The exit code is 0 if everything was checked and matches, 1 if the bundle is refused, and 3 if nothing is wrong, but
     something can't be checked here, such as runs made with other code that replay otherwise.
     """
-    result = run_until_stopped(_checked(path, digest, sandbox, save, parameters=parameters))
+    result = run_until_stopped(_checked(path, digest, sandbox, save))
     if result is None:
         return 130
     if as_json:
@@ -97,15 +96,14 @@ def verify(path: Path, digest: str | None, save: str | None, parameters: bool, s
     return _code(result)
 
 
-async def _checked(path: Path, digest: str | None, sandbox: str, save: str | None, *, parameters: bool) -> Checked:
+async def _checked(path: Path, digest: str | None, sandbox: str, save: str | None) -> Checked:
     from labmates.records.copying import copy_store
     from labmates.records.database import store_url
     from labmates_doors.bundles.checking import checking
 
     with err().status("checking …") as status:
         watch = lambda text: status.update(f"{text} …")  # noqa: E731
-        asked = checking(path, published=digest, sandbox=sandbox, parameters=parameters, watch=watch)
-        async with asked as checked:
+        async with checking(path, published=digest, sandbox=sandbox, watch=watch) as checked:
             if save is not None and checked.store is not None and not checked.faults:
                 copy_store(checked.store.url, store_url(save))
     return checked
@@ -126,8 +124,6 @@ def _print(checked: Checked, *, with_digest: bool) -> None:
         told.print(f"{what}, {checked.tables} tables recomputed; nothing differs.", soft_wrap=True)
         _list("Could not be checked here:", checked.unchecked)
         _list("Noticed:", checked.notes)
-        unshown = sorted(checked.unshown.items())
-        _list("No replay depends on:", [f"{name} (in {number:,} runs)" for name, number in unshown])
         if with_digest:
             told.print("Its digest is the published one: every byte is as its maker published it.")
         else:
