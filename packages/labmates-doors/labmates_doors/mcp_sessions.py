@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
-from collections import deque
-from collections.abc import Mapping, Sequence
-from contextlib import AsyncExitStack, suppress
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from tempfile import TemporaryFile
+from typing import TYPE_CHECKING, Any, TextIO
 
 from labmates.agents.mcp_servers import McpServer
 from labmates.agents.tools import ToolError
@@ -16,10 +15,8 @@ from labmates.agents.tools import ToolError
 if TYPE_CHECKING:
     from mcp import Client
 
-_log = logging.getLogger(__name__)
-_LAST_LINES, _LINE_BYTES, _MOST_LOGGED = 3, 300, 500
-"""Limits of a program's standard error: lines in an error, bytes of a line, and lines in the log."""
-_LAST_SECONDS = 1.0
+_LAST_LINES, _LAST_BYTES = 3, 1_000
+"""The end of a program's standard error in an error."""
 
 
 class McpSession:
@@ -35,7 +32,7 @@ class McpSession:
 
     def __init__(self, name: str, server: McpServer, seconds: float) -> None:
         self._name, self._server, self._seconds = name, server, seconds
-        self._wrote = _ErrorOutput(name, [os.environ[variable] for variable in server.env if variable in os.environ])
+        self._errors = TemporaryFile("w")  # noqa: SIM115 - closed with the session
         self._connection: _Connection | None = None
         self._lock = asyncio.Lock()
 
@@ -86,6 +83,7 @@ class McpSession:
         """End the session, and with it the server's program."""
         if self._connection is not None:
             await self._connection.close()
+        self._errors.close()
 
     async def _connect(self) -> _Connection:
         async with self._lock:
@@ -93,7 +91,7 @@ class McpSession:
                 await self._connection.close()
                 self._connection = None
             if self._connection is None:
-                self._connection = _Connection(self._server, self._seconds, self._wrote)
+                self._connection = _Connection(self._server, self._seconds, self._errors)
             connection = self._connection
         try:
             await asyncio.shield(connection.opened)
@@ -114,8 +112,18 @@ class McpSession:
             reason = error.message
             if error.code == CONNECTION_CLOSED:
                 connection.closing.set()
-        wrote = f"; it wrote: {self._wrote.end}" if self._wrote.end else ""
-        return ToolError(f"the MCP server {self._name} failed: {reason}{wrote}")
+        wrote = self._last_lines()
+        return ToolError(f"the MCP server {self._name} failed: {reason}{f'; it wrote: {wrote}' if wrote else ''}")
+
+    def _last_lines(self) -> str:
+        """The end of the standard error of the server's program, without the values of its variables."""
+        start = max(0, os.fstat(self._errors.fileno()).st_size - _LAST_BYTES)
+        text = os.pread(self._errors.fileno(), _LAST_BYTES, start).decode(errors="replace")  # the program's place stays
+        if start:  # the first line may begin within a secret
+            text = text.partition("\n")[2]
+        for secret in filter(None, map(os.environ.get, self._server.env)):
+            text = text.replace(secret, "[secret]")
+        return " / ".join(line.strip() for line in text.splitlines()[-_LAST_LINES:])
 
 
 class _Connection:
@@ -123,20 +131,20 @@ class _Connection:
 
     client: Client
 
-    def __init__(self, server: McpServer, seconds: float, wrote: _ErrorOutput) -> None:
+    def __init__(self, server: McpServer, seconds: float, errors: TextIO) -> None:
         self.closing = asyncio.Event()
         self.opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._task = asyncio.create_task(self._serve(server, seconds, wrote))
+        self._task = asyncio.create_task(self._serve(server, seconds, errors))
 
     async def close(self) -> None:
         self.closing.set()
         await asyncio.wait([self._task])
 
-    async def _serve(self, server: McpServer, seconds: float, wrote: _ErrorOutput) -> None:
+    async def _serve(self, server: McpServer, seconds: float, errors: TextIO) -> None:
         try:
             async with AsyncExitStack() as stack:
                 async with asyncio.timeout(seconds):
-                    self.client = await _open(server, stack, wrote)
+                    self.client = await _open(server, stack, errors)
                 self.opened.set_result(None)
                 await self.closing.wait()
         except BaseException as error:
@@ -147,62 +155,7 @@ class _Connection:
                 raise
 
 
-class _ErrorOutput(asyncio.Protocol):
-    """The standard error of a server's program, written to the log; the last lines go into errors.
-
-    Parameters
-    ----------
-    secrets
-        Values of the program's variables, which are redacted.
-    """
-
-    def __init__(self, name: str, secrets: Sequence[str]) -> None:
-        self._name, self._secrets = name, secrets
-        self._begun = b""
-        self._last: deque[str] = deque(maxlen=_LAST_LINES)
-        self._logged = 0
-        self._ended = asyncio.Event()
-
-    @property
-    def end(self) -> str:
-        """The last lines."""
-        return " / ".join(self._last)
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Note the start of a program."""
-        self._ended.clear()
-
-    async def read_to_its_end(self) -> None:
-        """Wait for the last line of an ended program, up to a time limit: child processes may keep the pipe open."""
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._ended.wait(), _LAST_SECONDS)
-
-    def data_received(self, data: bytes) -> None:
-        """Read the next bytes; incomplete lines are cut."""
-        *lines, begun = (self._begun + data).split(b"\n")
-        self._begun = begun[:_LINE_BYTES]
-        for line in lines:
-            self._take(line)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Take the rest, which has no end of line."""
-        self._take(self._begun)
-        self._begun = b""
-        self._ended.set()
-
-    def _take(self, line: bytes) -> None:
-        text = line[:_LINE_BYTES].decode(errors="replace").strip()
-        for secret in filter(None, self._secrets):
-            text = text.replace(secret, "[secret]")
-        if not text:
-            return
-        self._last.append(text)
-        self._logged += 1
-        if self._logged <= _MOST_LOGGED:
-            _log.info("the MCP server %s: %s", self._name, text)
-
-
-async def _open(server: McpServer, stack: AsyncExitStack, wrote: _ErrorOutput) -> Client:
+async def _open(server: McpServer, stack: AsyncExitStack, errors: TextIO) -> Client:
     from mcp import Client, StdioServerParameters, stdio_client
 
     if server.url:
@@ -216,15 +169,10 @@ async def _open(server: McpServer, stack: AsyncExitStack, wrote: _ErrorOutput) -
         client = httpx2.AsyncClient(headers=values, timeout=None, transport=transport())
         http = await stack.enter_async_context(client)
         return await stack.enter_async_context(Client(streamable_http_client(server.url, http_client=http)))
-    reading, writing = os.pipe()
-    with os.fdopen(writing, "w") as log:
-        read_end, _ = await asyncio.get_running_loop().connect_read_pipe(lambda: wrote, os.fdopen(reading, "rb"))
-        stack.callback(read_end.close)
-        stack.push_async_callback(wrote.read_to_its_end)
-        program, *arguments = server.command
-        given = {variable: os.environ[variable] for variable in server.env if variable in os.environ}
-        parameters = StdioServerParameters(command=program, args=arguments, env=given)
-        return await stack.enter_async_context(Client(stdio_client(parameters, errlog=log)))
+    program, *arguments = server.command
+    given = {variable: os.environ[variable] for variable in server.env if variable in os.environ}
+    parameters = StdioServerParameters(command=program, args=arguments, env=given)
+    return await stack.enter_async_context(Client(stdio_client(parameters, errlog=errors)))
 
 
 def _text(part: Any) -> str:

@@ -125,18 +125,15 @@ async def test_a_program_has_the_named_variables_alone(tmp_path: Path, monkeypat
     assert set(names) <= {"PAPERS_KEY", "HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LC_CTYPE"}
 
 
-async def test_what_a_program_writes_to_its_standard_error_is_bounded_and_holds_no_secret(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+async def test_the_end_of_what_a_program_writes_to_its_standard_error_is_told_without_its_secrets(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("PAPERS_KEY", "1234-key")
-    caplog.set_level("INFO", "labmates_doors.mcp_sessions")
     code = "import os, sys; sys.stderr.write('x' * 10**6 + '\\n' + 'again\\n' * 10**4 + os.environ['PAPERS_KEY'])"
     session = McpSession("papers", McpServer(command=(sys.executable, "-c", code), env=("PAPERS_KEY",)), MANY_SECONDS)
     with pytest.raises(ToolError, match=r"Connection closed; it wrote: again / again / \[secret\]$"):
         await session.tools()
     await session.close()
-    assert caplog.messages[:2] == [f"the MCP server papers: {'x' * 300}", "the MCP server papers: again"]
-    assert len(caplog.messages) == 500
     assert capfd.readouterr().err == ""
 
 
