@@ -92,3 +92,6 @@ def test_the_core_alone_says_which_package_to_install(wheels: Path, libraries: P
                 assert f"pip install {source.name}" in done.stderr
         for ending in declared(source, "labmates.exports"):
             assert f"pip install {source.name}" in told(command, "export", "--out", f"runs.{ending}").stderr
+        for cluster in declared(source, "labmates.executors"):
+            asked = told(command, "study", "run", "games-small", "--executor", cluster)
+            assert f"pip install {source.name}" in asked.stderr

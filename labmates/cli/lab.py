@@ -170,7 +170,7 @@ def useless(kind: str) -> list[str]:
     """The settings without effect on runs of a kind."""
     experiment = EXPERIMENTS.get(kind)
     code = [] if experiment.needs_sandbox else ["max_sandboxes"] if experiment.shared else ["sandbox", "max_sandboxes"]
-    code += [] if experiment.shared else ["processes", "executor", "ray_address"]
+    code += [] if experiment.shared else ["processes", "executor"]
     judges = [] if experiment.report else ["judges", "extractor"]
     asks = experiment.condition.approvals is not Condition.approvals
     approval = [] if asks else ["approve_all", "approve_in_viewer", "approval_timeout"]

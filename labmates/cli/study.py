@@ -10,11 +10,13 @@ from labmates.cli.common import SuggestingGroup, choosing, json_option, store_op
 from labmates.cli.console import complain, err, print_json, say
 from labmates.cli.tables import print_grid
 from labmates.errors import LabmatesError, UsageError
+from labmates.studies.executor import EXECUTORS, LOCAL, executor_at
 
 if TYPE_CHECKING:
     from labmates.records.database import Database
     from labmates.records.store import Store
     from labmates.records.studies import Counts, StudyRecord
+    from labmates.studies.executor import Executor
     from labmates.studies.plan import Plan
     from labmates.studies.spec import StudySpec
 
@@ -99,12 +101,11 @@ def plan(study: str, compared: str | None, difference: float | None, store: str 
 @click.option("--workers", type=click.IntRange(1, 256), help="Worker processes; by default as in the study.")
 @click.option(
     "--executor",
-    type=click.Choice(["local", "ray"]),
-    default="local",
+    metavar="NAME[:ADDRESS]",
+    default=LOCAL,
     show_default=True,
-    help="Where workers run: on this machine, or on a Ray cluster.",
+    help=f"Where workers run: on this machine, or on a cluster ({', '.join(EXECUTORS) or 'none installed'}).",
 )
-@click.option("--ray-address", metavar="ADDRESS", help="Address of a Ray cluster; by default a local one is started.")
 @click.option(
     "--until",
     type=click.Choice(["settled"]),
@@ -117,7 +118,6 @@ def run(
     store: str | None,
     workers: int | None,
     executor: str,
-    ray_address: str | None,
     until: str | None,
     allow_mixed: bool,
     as_json: bool,
@@ -133,9 +133,8 @@ def run(
     from labmates.studies.spec import mixing, read_spec
     from labmates.studies.study import enter
     from labmates.studies.until import growing, settled
-    from labmates.util.ray_cluster import check_executor
 
-    check_executor(executor, ray_address)
+    cluster = None if executor == LOCAL else executor_at(executor)
     source = find_study(study)
     source = mixing(source) if allow_mixed else source
     spec = read_spec(source)
@@ -150,7 +149,7 @@ def run(
             err().print(f"Study {spec.name}: {conditions}: {entered.runs} runs{old}.")
             stopped = False
             if study_counts(database.database, spec.name).of("planned", "interrupted", "running"):
-                stopped = _execute(database, part, workers or spec.concurrency.workers, executor, ray_address)
+                stopped = _execute(database, part, workers or spec.concurrency.workers, cluster)
             if stopped:
                 break
             if until and (end := settled(database, part, spec.replicates)):
@@ -200,7 +199,7 @@ def stored_study(database: Database, study: str | None) -> StudyRecord:
     return study_record(database, study)
 
 
-def _execute(database: Store, spec: StudySpec, workers: int, executor: str, ray_address: str | None) -> bool:
+def _execute(database: Store, spec: StudySpec, workers: int, cluster: tuple[Executor, str | None] | None) -> bool:
     from labmates.cli.interrupt import run_until_stopped
     from labmates.cli.progress import following
     from labmates.studies.processes import work_in_processes
@@ -211,11 +210,10 @@ def _execute(database: Store, spec: StudySpec, workers: int, executor: str, ray_
 
     async def work() -> bool:
         async with following(database, spec) as notify:
-            if executor == "ray":
-                from labmates.studies.ray_executor import work_on_ray
-
-                await work_on_ray(
-                    database.url, spec, workers=workers, address=ray_address, stop_signal=stop_signal, notify=notify
+            if cluster is not None:
+                executor, address = cluster
+                await executor.work_on(
+                    database.url, spec, workers=workers, address=address, stop_signal=stop_signal, notify=notify
                 )
             elif workers > 1:
                 await work_in_processes(database.url, spec.name, workers, stop_signal)

@@ -116,7 +116,7 @@ class SharedResources:
     """Shared resources of a session's runs by experiment, opened at first use."""
 
     def __init__(self, settings: RunSettings, stack: ExitStack) -> None:
-        self._settings = SessionSettings(settings.processes, settings.sandbox, settings.executor, settings.ray_address)
+        self._settings = SessionSettings(settings.processes, settings.sandbox, settings.executor)
         self._stack = stack
         self._opened: dict[str, Any] = {}
 

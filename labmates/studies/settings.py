@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -11,7 +11,6 @@ from labmates.judges.registry import JUDGES
 from labmates.models.catalog import Catalog
 from labmates.models.options import ModelOptions
 from labmates.sandboxes.choose import SANDBOXES
-from labmates.util.ray_cluster import check_executor
 
 APPROVAL: Final = {"approve_all": False, "approve_in_viewer": False}
 """The settings that choose who approves, without a choice; in old records with both, `approve_all` applies."""
@@ -55,13 +54,8 @@ class RunSettings(BaseModel):
     processes: int | None = Field(
         None, ge=1, le=256, description="Worker processes for players' code; by default one per processor."
     )
-    executor: Literal["local", "ray"] = Field(
-        "local",
-        description="Where workers run: on this machine, or on a Ray cluster.",
-    )
-    ray_address: str | None = Field(
-        None,
-        description="Address of a Ray cluster; by default a local one is started.",
+    executor: str = Field(
+        "local", description="Where workers run: on this machine, or on a cluster, as NAME or NAME:ADDRESS."
     )
     max_concurrent_runs: int = Field(8, ge=1, le=1024, description="Maximum number of concurrent runs.")
     approve_all: bool = Field(
@@ -87,10 +81,14 @@ class RunSettings(BaseModel):
         json_schema_extra={"recorded": True},
     )
 
-    @model_validator(mode="after")
-    def _address_of_ray(self) -> RunSettings:
-        check_executor(self.executor, self.ray_address)
-        return self
+    @model_validator(mode="before")
+    @classmethod
+    def _of_older_runs(cls, given: Any) -> Any:
+        """Settings that were recorded with the address of a cluster beside its name."""
+        if not isinstance(given, dict) or "ray_address" not in given:
+            return given
+        address, settings = given["ray_address"], {name: each for name, each in given.items() if name != "ray_address"}
+        return settings | ({"executor": f"{given['executor']}:{address}"} if address else {})
 
     def resolved(self, catalog: Catalog) -> RunSettings:
         """The settings with judges by full name, and with the connections of `catalog`.

@@ -62,8 +62,6 @@ NOT_RUN: dict[str, list[str]] = {
     "docs/studies/clusters.md": [
         "needs other machines",
         "needs a Slurm cluster",
-        "Ray is slow to start; tests/studies/test_ray_executor.py starts one and executes the command for a cluster",
-        "needs other machines",
         "needs a Kubernetes cluster",
     ],
     "packages/labmates-doors/README.md": ["it installs the package"],
@@ -73,6 +71,12 @@ NOT_RUN: dict[str, list[str]] = {
     ],
     "packages/labmates-populations/README.md": ["it installs the package"],
     "packages/labmates-profiles/README.md": ["it installs the package"],
+    "packages/labmates-ray/README.md": ["it installs the package"],
+    "packages/labmates-ray/docs/studies/ray.md": [
+        "Ray is slow to start; packages/labmates-ray/tests/clusters/test_ray_executor.py starts one and executes the "
+        "command for a cluster",
+        "needs other machines",
+    ],
     "docs/viewer/README.md": [
         "it serves until it is stopped; tests/cli/test_view_verb.py starts and stops what stands here",
     ],

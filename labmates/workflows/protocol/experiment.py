@@ -164,15 +164,12 @@ class SessionSettings:
     sandbox
         Where code runs.
     executor
-        Where worker processes are: ``local`` or ``ray``.
-    ray_address
-        Address of a Ray cluster; None for a Ray on this machine.
+        Where worker processes are: on this machine, or on a cluster, as NAME or NAME:ADDRESS.
     """
 
     processes: int | None = None
     sandbox: str = "auto"
     executor: str = "local"
-    ray_address: str | None = None
 
 
 C = TypeVar("C", bound=Condition)

@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, get_args
 
 from pydantic import Field
 
 from labmates.errors import UsageError
+from labmates.studies.executor import LOCAL
 from labmates.workflows.protocol.analysis import Params, Result, Runs
 from labmates.workflows.protocol.command import Command
 from labmates.workflows.protocol.experiment import SessionSettings, condition_of
@@ -134,10 +135,7 @@ class EstimateParams(SandboxParams):
     seconds: float = Field(10.0, gt=0, le=3600, description="Time for the measurement, in seconds.")
     seed: int = Field(0, ge=0, description="Seed of the run.")
     processes: Processes = None
-    executor: Literal["local", "ray"] = Field(
-        "local", description="Where workers run: on this machine, or on a Ray cluster."
-    )
-    ray_address: str | None = Field(None, description="Address of a Ray cluster; by default a local one is started.")
+    executor: str = Field(LOCAL, description="Where workers run: on this machine, or ray, or ray:ADDRESS of a cluster.")
 
 
 def estimate(lab: Lab, params: EstimateParams) -> Iterator[Result]:
@@ -153,7 +151,7 @@ def estimate(lab: Lab, params: EstimateParams) -> Iterator[Result]:
     condition = EvolutionCondition.model_validate(lab.condition(EvolutionCondition.kind, {}).model_dump())
     assert condition.digest is not None
     params.warn(lab)
-    settings = SessionSettings(params.processes, params.sandbox, params.executor, params.ray_address)
+    settings = SessionSettings(params.processes, params.sandbox, params.executor)
     with open_crew(settings) as crew:
         strategies = crew.open((condition.strategies, condition.game, *condition.chosen), condition.digest)
         rules = rules_of(condition, params.seed)

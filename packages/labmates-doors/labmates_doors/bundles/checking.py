@@ -327,5 +327,5 @@ def _named(tables: list[_Table]) -> dict[tuple[str, str], _Table]:
 
 def _confined(run: RunRecord, sandbox: str) -> RunRecord:
     """A run whose settings choose nothing about this machine."""
-    here = {"sandbox": sandbox, "executor": "local", "ray_address": None, "processes": None, "max_sandboxes": None}
+    here = {"sandbox": sandbox, "executor": "local", "processes": None, "max_sandboxes": None}
     return replace(run, settings={**run.settings, **here})

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 
 from labmates.errors import UsageError
-from labmates.util.ray_cluster import check_executor, connected
+from labmates.studies.executor import LOCAL, executor_at
 from labmates.workflows.protocol.experiment import SessionSettings
 from labmates_populations.engine.library import Population, library_digest, load_population
 from labmates_populations.engine.workers import Batch, Result, Workers
@@ -33,9 +33,7 @@ class Crew:
     unsafe
         Play without confinement.
     executor
-        Execution of strategies: ``local`` or ``ray``. Connects to Ray at first use.
-    ray_address
-        Address of a Ray cluster; by default a local cluster is started.
+        Execution of strategies: ``local``, or ``ray`` with an address of a cluster or none. Connects at first use.
     """
 
     def __init__(
@@ -43,14 +41,11 @@ class Crew:
         *,
         processes: int | None = None,
         unsafe: bool = False,
-        executor: str = "local",
-        ray_address: str | None = None,
+        executor: str = LOCAL,
     ) -> None:
-        check_executor(executor, ray_address)
         self._processes = processes
         self._unsafe = unsafe
         self._executor = executor
-        self._ray_address = ray_address
         self._connection = ExitStack()
         self._ray: ModuleType | None = None
         self._lock = threading.Lock()
@@ -96,19 +91,20 @@ class Crew:
             del self._users[key]
 
     def _shared_workers(self) -> Workers:
-        if self._executor == "local":
+        if self._executor == LOCAL:
             return self.workers()
         from labmates_populations.engine.ray_workers import RayWorkers
 
         if self._ray is None:
             processors = self._processes or len(os.sched_getaffinity(0))
-            self._ray = self._connection.enter_context(connected(self._ray_address, cpus=processors))
+            executor, address = executor_at(self._executor)
+            self._ray = self._connection.enter_context(executor.connected(address, cpus=processors))
         return RayWorkers(self._ray, processes=self._processes, unsafe=self._unsafe)
 
     def workers(self) -> Workers:
         """Unshared workers on this machine, closed by the caller; UsageError with another executor."""
-        if self._executor != "local":
-            raise UsageError("--executor ray: strategies are checked on this machine")
+        if self._executor != LOCAL:
+            raise UsageError(f"--executor {self._executor}: strategies are checked on this machine")
         return Workers(processes=self._processes, unsafe=self._unsafe)
 
     def close(self) -> None:
@@ -129,7 +125,6 @@ def open_crew(settings: SessionSettings) -> Iterator[Crew]:
             processes=settings.processes,
             unsafe=settings.sandbox == "unsafe-local",
             executor=settings.executor,
-            ray_address=settings.ray_address,
         )
     ) as crew:
         yield crew

@@ -72,7 +72,7 @@ async def test_a_lost_node_changes_nothing_and_an_interrupted_evolution_resumes(
     cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     strategies = str(library(tmp_path / "library", "public-goods", one=BODIES, two=BODIES))
-    settings = RunSettings(executor="ray", ray_address=cluster.address)
+    settings = RunSettings(executor=f"ray:{cluster.address}")
     with Store(f"sqlite:///{tmp_path}/local.db") as here, Store(f"sqlite:///{tmp_path}/ray.db") as there:
         [local] = await arun("evolution", store=here.url, settings={"processes": 1}, strategies=strategies, **EVOLUTION)
         removed, cancelled = threading.Event(), threading.Event()
@@ -121,8 +121,3 @@ def test_without_a_free_processor_the_reason_is_said(cluster: Any, monkeypatch: 
 def test_strategies_are_checked_on_this_machine() -> None:
     with pytest.raises(UsageError, match="checked on this machine"):
         Crew(executor="ray").workers()
-
-
-def test_an_address_goes_with_ray() -> None:
-    with pytest.raises(ValueError, match="--ray-address goes with --executor ray"):
-        RunSettings(ray_address="auto")

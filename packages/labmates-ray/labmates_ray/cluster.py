@@ -12,11 +12,10 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from labmates.errors import MissingExtraError, UsageError
+from labmates.errors import UsageError
 
 CONNECT_SECONDS = 30.0
 """Time limit for a cluster's answer."""
@@ -26,30 +25,17 @@ _log = logging.getLogger(__name__)
 _TRY = "import sys, ray; ray.init(address=sys.argv[1], log_to_driver=False, logging_level='CRITICAL')"
 
 
-def import_ray() -> ModuleType:
-    """The module ``ray``. Raises `MissingExtraError` if it is not installed."""
-    try:
-        return import_module("ray")
-    except ImportError as error:
-        raise MissingExtraError("a Ray cluster", "ray") from error
-
-
-def check_executor(executor: str, ray_address: str | None) -> None:
-    """Check that an address comes with the Ray executor. Raises `UsageError` if not."""
-    if ray_address is not None and executor != "ray":
-        raise UsageError("--ray-address goes with --executor ray")
-
-
 @contextmanager
 def connected(address: str | None, *, cpus: int, resources: Mapping[str, int] | None = None) -> Iterator[ModuleType]:
     """Connect this process to Ray and yield the module; blocks for seconds.
 
     Without an address, an existing connection is used, else a local Ray is started and ends with the connection.
     `address` is ``HOST:PORT`` of a cluster with this machine as a node, or ``auto`` for the cluster on this machine.
-    `cpus` and `resources` (by name) configure a local Ray. Raises `MissingExtraError` if Ray is not installed;
-    `UsageError` if the cluster is unreachable, or another one is connected.
+    `cpus` and `resources` (by name) configure a local Ray. Raises `UsageError` if the cluster is unreachable, or
+    another one is connected.
     """
-    ray = import_ray()
+    import ray
+
     if ray.is_initialized():
         if address not in (None, ray.get_runtime_context().gcs_address):
             raise UsageError(f"this process is connected to Ray already, so it can't connect to '{address}'")

@@ -17,21 +17,22 @@ from typing import Any
 
 import pytest
 
-from labmates.errors import MissingExtraError, UsageError
+from labmates.errors import UsageError
 from labmates.records.store import Store
 from labmates.records.studies import study_counts
-from labmates.studies.ray_executor import SANDBOX, share_of_sandboxes, work_on_ray
+from labmates.studies.settings import RunSettings
 from labmates.studies.source import read_study
 from labmates.studies.spec import StudySpec, read_spec
 from labmates.studies.study import enter, stored_spec
-from labmates.util import ray_cluster
-from labmates.util.ray_cluster import connected
 from labmates.workflows.calls.stop_signal import StopSignal
+from labmates_ray import cluster
+from labmates_ray.cluster import connected
+from labmates_ray.executor import SANDBOX, share_of_sandboxes, work_on_ray
 from tests.docs.pages import SHELL, blocks_of
 from tests.support.plugins import ROOT
 
 pytestmark = [pytest.mark.needs("ray"), pytest.mark.xdist_group("ray")]
-SLOW = pytest.mark.slow("tests/studies/test_study.py")
+SLOW = pytest.mark.slow("packages/labmates-ray/labmates_ray")
 
 WORKERS = 2
 STUDY = """
@@ -158,12 +159,13 @@ async def test_a_second_connection_is_refused(ray: Any, store: Store) -> None:
 
 def shown_on_the_page(**options: str) -> list[str]:
     """Return the arguments of the command for a cluster, as the page on clusters has it, with other values."""
-    blocks = [one for one in blocks_of(ROOT / "docs" / "studies" / "clusters.md") if one.language in SHELL]
-    [line] = [line for block in blocks for line in block.text.splitlines() if "--ray-address" in line]
+    page = ROOT / "packages" / "labmates-ray" / "docs" / "studies" / "ray.md"
+    lines = [line for block in blocks_of(page) if block.language in SHELL for line in block.text.splitlines()]
+    [line] = [line for line in lines if "ray:auto" in line]
     name, *arguments = shlex.split(line)
     assert name == "labmates"
     for option, value in options.items():
-        arguments[arguments.index(f"--{option.replace('_', '-')}") + 1] = value
+        arguments[arguments.index(f"--{option}") + 1] = value
     return arguments
 
 
@@ -172,7 +174,7 @@ def shown_on_the_page(**options: str) -> list[str]:
 async def test_a_cluster_that_runs_is_used_and_goes_on(ray: Any, store: Store, tmp_path: Path) -> None:
     (tmp_path / "STUDY.yaml").write_text(STUDY.format(replicates=1))
     address = ray.get_runtime_context().gcs_address
-    arguments = shown_on_the_page(ray_address=address, workers="1", store=store.url)
+    arguments = shown_on_the_page(executor=f"ray:{address}", workers="1", store=store.url)
     command = partial(subprocess.run, [sys.executable, "-m", "labmates.cli.main", *arguments], cwd=tmp_path)
     ended = await asyncio.to_thread(command, capture_output=True, text=True, timeout=300, check=False)
     assert ended.returncode == 0, ended.stderr
@@ -202,23 +204,24 @@ def unconnected(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_an_address_without_a_cluster_is_named(
     store: Store, monkeypatch: pytest.MonkeyPatch, address: str, said: str
 ) -> None:
-    monkeypatch.setattr(ray_cluster, "CONNECT_SECONDS", 3.0)
+    monkeypatch.setattr(cluster, "CONNECT_SECONDS", 3.0)
     with pytest.raises(UsageError) as caught:
         await work_on_ray(store.url, entered(store), workers=1, address=address)
     assert f"'{address}'" in str(caught.value)
     assert said in str(caught.value)
 
 
-async def test_without_ray_the_extra_is_named(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'labmates\[ray\]'"):
-        await work_on_ray(store.url, entered(store), workers=1)
+def test_settings_of_older_runs_name_the_same_cluster() -> None:
+    settings = RunSettings().model_dump(mode="json")
+    assert RunSettings.model_validate({**settings, "ray_address": None}) == RunSettings()
+    named = RunSettings.model_validate({**settings, "executor": "ray", "ray_address": "head:6379"})
+    assert named == RunSettings(executor="ray:head:6379")
 
 
 @SLOW
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_file_is_no_store_for_many_machines(ray: Any, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("labmates.studies.ray_executor.is_one_machine", lambda _: False)
+    monkeypatch.setattr("labmates_ray.executor.is_one_machine", lambda _: False)
     with pytest.raises(UsageError, match="give a store in PostgreSQL"):
         await work_on_ray(store.url, entered(store), workers=1)
 

@@ -23,13 +23,14 @@ from labmates.records.run import ENDED
 from labmates.records.store import Store
 from labmates.records.studies import has_paused, study_counts
 from labmates.sandboxes.pool import default_sandboxes
+from labmates.studies.executor import Executor
 from labmates.studies.settings import RunSettings
 from labmates.studies.spec import StudySpec
 from labmates.studies.study import work_on
 from labmates.util.loops import to_its_end
 from labmates.util.process_ids import this_worker
-from labmates.util.ray_cluster import connected
 from labmates.workflows.calls.stop_signal import StopSignal
+from labmates_ray.cluster import connected
 
 Order = Literal["work", "stop", "leave"]
 """Orders: continue, end runs at their next step, or leave them at once."""
@@ -87,7 +88,7 @@ async def work_on_ray(
     within the settings. If there is no room for all, some workers wait. The study is in the store at `url`, which all
     workers can reach. `address` is ``HOST:PORT`` of a cluster with this machine as a node, or ``auto`` for the cluster
     on this machine; without one, an existing connection is used, else a local Ray is started. The stop
-    signal ends running runs at their next step. Raises `MissingExtraError` if Ray is not installed;
+    signal ends running runs at their next step. Raises
     `UsageError` if the cluster is unreachable, has no sandboxes or can't use the store, or the runs can't be executed;
     `LabmatesError` if workers fail; the study can be resumed; `asyncio.CancelledError` if cancelled, after the workers
     have left.
@@ -294,3 +295,13 @@ def _url_for_workers(store: Store, *, one_machine: bool) -> str:
             "it out of the URL, and put it on each node into ~/.pgpass, or a file that PGPASSFILE names"
         )
     return store.url
+
+
+class _Ray:
+    """Ray as an executor."""
+
+    connected = staticmethod(connected)
+    work_on = staticmethod(work_on_ray)
+
+
+RAY: Executor = _Ray()

@@ -1,0 +1,1 @@
+"""Executes studies of labmates on a Ray cluster."""
