@@ -23,7 +23,6 @@ from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
 from labmates.records.studies import study_counts, study_record
 from labmates.reports.report import check_report, store_report, study_report, write_report
-from labmates.studies.blame import blamed, branches_of, seats_of
 from labmates.studies.continuations import Continuations, both_arms
 from labmates.studies.fork import fork as fork_run
 from labmates.studies.judging import Judged, judge_runs, judgeable
@@ -372,51 +371,6 @@ def fork(
         [run_id] = run_ids
         return run_async(lambda: one(run_id))
     return run_async(lambda: many(run_ids, replicates))
-
-
-def blame(
-    name: str,
-    *,
-    model: str | None = None,
-    replicates: int = 8,
-    cap: str | float | None = None,
-    store: str | None = None,
-    settings: RunSettings | Mapping[str, Any] | None = None,
-    progress: bool = False,
-) -> Result:
-    """Find the seat of a run, or of a study's runs, that lost the credit, by repeating one seat's work at a time.
-
-    Parameters
-    ----------
-    name
-        Id of a run, or name of a study.
-    model
-        Model that repeats each seat's work, or the id of a better run of the same data, whose replies each seat takes
-        over; by default the seat's own model, which reveals only failures by chance.
-    replicates
-        Continuations of each seat's repeated work, and of what it handed over. Those in the store are kept.
-    cap
-        Maximum cost in total, in dollars.
-    settings
-        By default the run's.
-    store, progress
-        As for `run`.
-
-    Raises
-    ------
-    UsageError
-        If the run or study is unknown or has fewer than two seats, or the expected price is above the cap.
-    """
-
-    async def work() -> Result:
-        with await asyncio.to_thread(Store, store, must_exist=True) as database:
-            seats = await seats_of(database, name, model, lambda own: _settings(own if settings is None else settings))
-            forks = Continuations(database, branches_of(seats), replicates)
-            for own, runs in forks.enter(None if cap is None else forks.most(cap)):
-                await _execute(database, runs, own, progress)
-            return blamed(database, seats, forks)
-
-    return run_async(work)
 
 
 def replay(run: str, *, sandbox: str | None = None, store: str | None = None) -> Replayed:

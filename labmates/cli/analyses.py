@@ -49,7 +49,7 @@ class Analyses(SuggestingGroup):
         return None
 
 
-@click.group(cls=Analyses, epilog="Example: labmates analyze agreement --study pilot")
+@click.group(cls=Analyses, epilog="Example: labmates analyze scores --study pilot")
 def analyze() -> None:
     """Analyse the runs in a store."""
 

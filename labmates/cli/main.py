@@ -31,7 +31,6 @@ OWN = {
     "view": ("labmates.cli.view:view", "Browse studies and runs."),
     "replay": ("labmates.cli.replay:replay", "Re-run from the recording without model calls, and compare."),
     "fork": ("labmates.cli.fork:fork", "Branch a run at an event, with something changed."),
-    "blame": ("labmates.cli.blame:blame", "Find the seat of a run or study that lost the credit."),
     "compare": ("labmates.cli.analyses:COMPARE", "Test whether conditions differ, and by how much."),
     "judge": ("labmates.cli.judge:JUDGE_COMMAND", "Judge ended runs."),
     "analyze": ("labmates.cli.analyses:analyze", "Analyse the runs in a store."),

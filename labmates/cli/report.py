@@ -27,7 +27,7 @@ from labmates.errors import UsageError
 def report(study: str | None, path: Path, kind: str | None, every: bool, allow_mixed: bool, store: str | None) -> None:
     """Write a study's results as one self-contained HTML page.
 
-    The page shows the design, outcomes, results with intervals, figures, agreement of judges, cost, and the commands
+    The page shows the design, outcomes, results with intervals, figures, analyses, cost, and the commands
     that repeat the study. The study may still be running. STUDY is a name or a YAML file; by default the only study in
     the store.
     """

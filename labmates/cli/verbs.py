@@ -17,6 +17,7 @@ from labmates.cli.options import condition_given, flag, flag_of_one, options_of,
 from labmates.cli.results import parsed, present
 from labmates.cli.tables import figure_options, out_option
 from labmates.models.options import ModelOptions
+from labmates.studies.settings import RunSettings
 from labmates.workflows.protocol.analysis import Params
 from labmates.workflows.protocol.command import Command
 from labmates.workflows.protocol.experiment import EXPERIMENTS
@@ -120,7 +121,8 @@ def _decorators(command: Command) -> Iterator[Callable[[Any], Any]]:
 def _sections(command: Command, model: type[Params]) -> dict[str, list[click.Parameter]]:
     if command.kind:
         return condition_sections(command.kind, leave_out=command.fixed, settings_left_out=model.model_fields)
-    return {"Models": options_of(ModelOptions)} if command.asks_models else {}
+    models = {"Models": options_of(ModelOptions)} if command.asks_models else {}
+    return models | ({"Execution": options_of(RunSettings, leave_out=["models"])} if command.executes else {})
 
 
 def _again(params: Params) -> str:

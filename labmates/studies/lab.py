@@ -45,7 +45,7 @@ class StudyLab(ABC):
         self.given = given
         self.runs = runs
         self._url = url
-        self._asked = settings
+        self.settings_for = settings
         self._names = names
         self._settings = settings({})
         self.catalog = Catalog(self._settings.models)
@@ -101,7 +101,7 @@ class StudyLab(ABC):
         stopped = stopped_run(self.store, run_id)
         if stopped.kind != kind:
             raise UsageError(f"the run '{run_id}' is of the kind {stopped.kind}, not {kind}")
-        settings = self._asked(stopped.settings)
+        settings = self.settings_for(stopped.settings)
         catalog = Catalog(settings.models)
         model = EXPERIMENTS.get(kind).condition
         with explaining(self._names(model)):

@@ -111,16 +111,6 @@ def test_continuations_are_compared_at_once_and_executed_once(labmates: Labmates
     assert again.err == "0 of 6 continuations to execute, for about $0.0000.\n"
 
 
-def test_blame_tells_plan_price_and_answer(labmates: Labmates, store: Store) -> None:
-    [run] = store.runs()
-    done = labmates("blame", run.id, "--replicates", "1", "--cap", "1")
-    assert done.code == 0
-    assert done.err.startswith("8 seats (data_lead, data_engineer, ml_engineer, ")
-    assert " continuations to execute, for about $0.0000." in done.err
-    assert done.out.startswith("Can't tell who lost the credit: ")
-    assert "Finding this out cost $" in done.out
-
-
 def test_settings_of_a_fork_are_those_of_its_run_but_for_what_is_given(labmates: Labmates, store: Store) -> None:
     [run] = store.runs()
     changes = ["--at", "0", "--set", "budget=0.5", "--sandbox", "unsafe-local", "--call-timeout", "7"]
@@ -161,9 +151,6 @@ def test_wrong_input_is_told_clearly_and_exits_with_2(labmates: Labmates, store:
         (["fork", run.id, "--at", "3", "--set", "model=openai:gpt-5"], "OPENAI_API_KEY"),
         (["fork", run.id, "--at", "30", "--set", "budget=0.001"], "are spent there already"),
         (["fork", run.id, "--at", "100", "--set", "max_turns=1"], "is invalid at event"),
-        (["blame", "nope"], "nor a study of that name with ended runs"),
-        (["blame", run.id, "--cap", "much"], "the cap: 'much' is not a dollar amount"),
-        (["blame", run.id, "--with", "scripted:nobody"], "unknown scripted baseline 'nobody'"),
         (["show", "nope", "--events"], "there is no run 'nope'"),
     ]:
         done = labmates(*arguments)
@@ -173,7 +160,7 @@ def test_wrong_input_is_told_clearly_and_exits_with_2(labmates: Labmates, store:
     assert len(list(store.runs())) == 2
 
 
-@pytest.mark.parametrize("verb", ["replay", "fork", "blame"])
+@pytest.mark.parametrize("verb", ["replay", "fork"])
 def test_help_has_an_example(labmates: Labmates, verb: str) -> None:
     done = labmates(verb, "--help")
     assert done.code == 0

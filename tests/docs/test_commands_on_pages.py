@@ -20,7 +20,7 @@ NOT_RUN: dict[str, list[str]] = {
     "CONTRIBUTING.md": ["it installs everything a second time and runs all tests"],
     "docs/gallery/README.md": ["it serves until it is stopped"],
     "docs/howto/debugging.md": [
-        "it continues a run many times; tests/studies/test_blame.py has it",
+        "it continues a run many times; packages/labmates-credit/tests/credit/test_blame.py has it",
         "needs langgraph-cli[inmem], and a browser at LangChain's site",
     ],
     "docs/howto/documentation.md": ["tests/docs/test_site.py builds the site"],
@@ -64,6 +64,7 @@ NOT_RUN: dict[str, list[str]] = {
         "needs a Slurm cluster",
         "needs a Kubernetes cluster",
     ],
+    "packages/labmates-credit/README.md": ["it installs the package"],
     "packages/labmates-doors/README.md": ["it installs the package"],
     "packages/labmates-gym/README.md": ["it installs the package"],
     "packages/labmates-gym/docs/howto/gym.md": [

@@ -36,7 +36,7 @@ SMALLER = {
     "--study small": "--study science-small --no-events",
     "export pilot": "export science-small",
     "study run science-small": "study run science-small.yaml",
-    "analyze agreement --study pilot": "analyze agreement --study science-small",
+    "analyze scores --study pilot": "analyze scores --study science-small",
     "scripted:diligent --budget 0.50 --replicates 2": "scripted:silent --budget 0.50",
     "--model scripted:diligent": "--model scripted:silent",
     "--sandbox docker": "--sandbox auto",
@@ -66,7 +66,7 @@ SMALLER = {
 """Names that stand for the reader's own, and what makes an example cheap."""
 
 ONLY_PARSED = {
-    "labmates blame 3f9a2c41d7 --with openai:gpt-5.4 --cap 5": "tests/studies/test_blame.py has it",
+    "labmates blame 3f9a2c41d7 --with openai:gpt-5.4 --cap 5": "its package's tests have it",
     "labmates demo": "the README has it, with what it prints",
     "labmates run strategies --model scripted:author --game public-goods --attitude collective": "as strategies write",
     "labmates screen openai:qwen3-8b --base-url http://127.0.0.1:8000/v1": "needs many models' runs",

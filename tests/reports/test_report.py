@@ -100,7 +100,6 @@ def test_a_report_tells_what_was_run_how_it_ended_and_what_came_of_it(page: str)
         "run8",
         "By model and condition",
         "0.535 [0.295, 0.560]",
-        "Agreement of judges",
         "labmates study run pilot.yaml",
         "replicates: 4",
         "2027-01-15",

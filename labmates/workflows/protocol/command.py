@@ -33,11 +33,14 @@ class Lab(Protocol):
         Parameters of the verb's experiment set by the user.
     as_json
         Whether the output is JSON objects only.
+    settings_for
+        Puts the user's settings on top of a run's earlier ones.
     """
 
     catalog: Catalog
     given: Mapping[str, Any]
     as_json: bool
+    settings_for: Callable[[Mapping[str, Any]], Any]
 
     @property
     def store(self) -> Store:
@@ -97,6 +100,9 @@ class Lab(Protocol):
             If stored runs of a condition have other seeds.
         """
 
+    def execute(self, runs: list[RunRecord], settings: Any, part_of: str | None = None) -> None:
+        """Execute runs of the store; `part_of` names the larger work that resumes them, None for separate runs."""
+
     def report(self, run_id: str) -> Report:
         """The report of an ended run, as a judge's input.
 
@@ -129,8 +135,8 @@ class Command:
         A command line, for ``--help`` and the docs.
     kind, fixed
         An experiment whose parameters also become options, except the fixed ones.
-    asks_models
-        Whether it takes the options for reaching models.
+    asks_models, executes
+        Whether it takes the options for reaching models, and those for executing runs of any kind.
     has_store
         Whether it takes a store.
     has_tables, has_figures
@@ -149,6 +155,7 @@ class Command:
     kind: str = ""
     fixed: Iterable[str] = ()
     asks_models: bool = False
+    executes: bool = False
     has_store: bool = False
     has_tables: bool = False
     has_figures: bool = False

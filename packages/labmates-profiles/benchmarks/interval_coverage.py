@@ -17,10 +17,11 @@ import numpy as np
 from scipy import stats
 
 from labmates.stats import intervals
-from labmates.stats.coefficients import Floats, concordance, mean_difference, pearson
+from labmates.stats.coefficients import Floats, concordance
 from labmates.stats.domains import ANY, AT_MOST_ONE, COUNT, SHARE, Domain
 from labmates.stats.intervals import Estimate
-from labmates.workflows.analyses.agreement import coefficients_over_models
+from labmates_credit.agreement import coefficients_over_models
+from labmates_credit.coefficients import mean_difference, pearson
 
 RUNS = (2, 3, 5, 10, 20)
 MODELS = (3, 4, 9, 10, 20, 34)

@@ -20,17 +20,11 @@ from numpy.typing import NDArray
 
 from labmates.records.events import ScoreEvent
 from labmates.stats import intervals, multiplicity
-from labmates.stats.coefficients import (
-    Floats,
-    concordance,
-    krippendorff_alpha,
-    mean_difference,
-    pearson,
-    within_pearson,
-)
+from labmates.stats.coefficients import Floats, concordance
 from labmates.stats.domains import ANY, CORRELATION, SHARE, Domain
 from labmates.stats.intervals import LEAST_CLUSTERS, Estimate
 from labmates.stats.tables import Column, Table
+from labmates_credit.coefficients import krippendorff_alpha, mean_difference, pearson, within_pearson
 
 if TYPE_CHECKING:
     import pandas as pd

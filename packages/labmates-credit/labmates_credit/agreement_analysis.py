@@ -14,7 +14,7 @@ def agreement(runs: Runs, _params: Params) -> Result:
     added.
     """
     from labmates.stats.answers import highest
-    from labmates.workflows.analyses.agreement import agreement, ratings_frame
+    from labmates_credit.agreement import agreement, ratings_frame
 
     records = runs.records()
     table = agreement(ratings_frame(runs.store, records))

@@ -19,7 +19,10 @@ from tests.support.saboteurs import SEATS, sabotaged
 
 @pytest.mark.parametrize(
     ("seat", "how"),
-    [("ben", "drop"), pytest.param("dan", "corrupt", marks=pytest.mark.slow("tests/studies/test_blame.py"))],
+    [
+        ("ben", "drop"),
+        pytest.param("dan", "corrupt", marks=pytest.mark.slow("packages/labmates-credit")),
+    ],
 )
 def test_a_saboteur_is_told_if_another_model_does_its_work(tmp_path: Path, seat: str, how: str) -> None:
     with sabotaged(tmp_path, 3, seat, how) as run:

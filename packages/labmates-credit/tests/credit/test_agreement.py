@@ -12,7 +12,7 @@ import pytest
 from labmates.records.events import ScoreEvent
 from labmates.records.run import RunRecord
 from labmates.records.store import Store
-from labmates.workflows.analyses.agreement import (
+from labmates_credit.agreement import (
     ALL_TASKS,
     CONSTANT,
     NO_VARIATION,

@@ -10,14 +10,8 @@ from hypothesis.extra.numpy import arrays
 from scipy import stats
 from sklearn.metrics import cohen_kappa_score
 
-from labmates.stats.coefficients import (
-    Floats,
-    concordance,
-    krippendorff_alpha,
-    mean_difference,
-    pearson,
-    within_pearson,
-)
+from labmates.stats.coefficients import Floats, concordance
+from labmates_credit.coefficients import krippendorff_alpha, mean_difference, pearson, within_pearson
 
 N = np.nan
 FOUR_OBSERVERS = np.array(
