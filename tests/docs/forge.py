@@ -36,7 +36,6 @@ LIBRARIES = [
     "PIL.JpegImagePlugin",
     "PIL.PngImagePlugin",
     "PIL.PpmImagePlugin",
-    "alembic.command",
     "anyio._backends._asyncio",
     "docker",
     "highspy",
