@@ -40,6 +40,7 @@ FACTS: Final = {
     "beside": "several members work at the same time",
     "reads": "the seat may read the work of another who works in the phase",
     "talks": "members talk in the rest of the phase",
+    "final": "the seat's team has no later phase",
     "write_next": "the rest of the phase ends with the team's artifact",
     "rounds": "the talk may have further rounds",
     "stated": "the seat has stated its team's findings in this phase",

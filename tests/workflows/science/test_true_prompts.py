@@ -194,6 +194,22 @@ async def test_what_was_false_once_is_true(tmp_path: Path, case: Case, said: str
     assert not any(unsaid in text for text in texts)
 
 
+async def test_an_artifact_that_is_revised_in_a_later_phase_is_no_result_yet(tmp_path: Path) -> None:
+    orders: list[str] = []
+
+    def play(call: Heard) -> Draft:
+        orders.append(text_of(call.messages[-1].content))
+        return dutiful(call)
+
+    reviewed = find_organisation(str(Path(__file__).parents[3] / "examples/organisations/reviewed.yaml"))
+    await played(Case(reviewed, {}), play, tmp_path)
+    first, *_, last = (order for order in orders if order.startswith("# Step: write the artifact"))
+    assert "The group's work of this phase is done." in first
+    assert "Its newest version is the result of the project." in first
+    assert "The group's work is done." in last
+    assert "It is the result of the project." in last
+
+
 PROMPTS = {"plan": ("plan",), "work": ("work",), "deliberation": ("deliberate",), "write": ("write",), "bid": ("bid",)}
 
 

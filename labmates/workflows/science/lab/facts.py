@@ -71,6 +71,7 @@ def phase_facts(condition: ScienceCondition, seat: Seat, phase: Phase, workers: 
         reads=any(condition.crew.may("read", seat.id, other.id) for other in workers if other != seat),
         beside=sum(phase["members"][worker.id]["status"] in ("ready", "waiting") for worker in workers) > 1,
         talks=any(kind.tells and (kind.detail != "rounds" or rounds[kind.name]) for kind in kinds),
+        final=all(later.team != team.name for later in condition.crew.flow[phase["place"] + 1 :]),
         write_next=any(kind.does == "write" for kind in kinds),
     )
 
