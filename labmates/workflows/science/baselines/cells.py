@@ -1,14 +1,15 @@
-"""The code of baselines: the cells of the task for a role, and their division into calls that fit a reply."""
+"""The code of baselines: the cells of the task for a role."""
 
 from __future__ import annotations
 
 import ast
 import re
 import textwrap
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from types import MappingProxyType
 from typing import Any
 
 from labmates.errors import LabmatesError
@@ -82,28 +83,10 @@ def look() -> Cell:
     return Cell("describe every column", guarded(re.sub(r"\A(?:# .*\n)+", "", text)))
 
 
-def parts_of(cell: Cell, given: Mapping[str, Any], fits: Callable[[Cell], bool]) -> list[Cell]:
-    """Calls that run one cell, split so that each `fits` a reply; none if a part can't fit.
-
-    Parameters
-    ----------
-    given
-        Variables of the cell, set in its first lines.
-    """
+def cell_of(analysis: Analysis, piece: str, given: Mapping[str, Any] = MappingProxyType({})) -> Cell:
+    """The cell of a piece of work; it sets the variables that are `given` in its first lines."""
     head = "".join(f"{key} = {value!r}\n" for key, value in given.items())
-    statements = [*([head] if head else []), *_statements(cell.code)]
-    whole = Cell(cell.title, guarded("".join(statements)))
-    if fits(whole):
-        return [whole]
-    # With the longest possible title, so that the number of parts can't make a part too long.
-    parts = _pack(statements, lambda code: fits(Cell(f"{cell.title} (88 of 88)", guarded(code))))
-    return [Cell(f"{cell.title} ({i} of {len(parts)})", guarded(part)) for i, part in enumerate(parts, 1)]
-
-
-def is_finished(cell: Cell, ran: Iterable[str]) -> bool:
-    """Whether calls with these titles ran all of a cell, in any number of pieces."""
-    name = re.escape(re.sub(r" \(\d+ of \d+\)$", "", cell.title))
-    return any(re.fullmatch(rf"{name}(?: \((\d+) of \1\))?", title) for title in ran)
+    return Cell(analysis.titles[piece], guarded(head + analysis.code[piece]))
 
 
 def guarded(code: str) -> str:
@@ -117,7 +100,7 @@ def restoring() -> Cell:
     """The cell with the functions that restore divided evidence: `labmates.tasks.restoring`."""
     # A block can't import from __future__, and needs no docstring.
     tree = parsed(files("labmates.tasks").joinpath("restoring.py").read_text(encoding="utf-8"))
-    return Cell("learn how parts fit together", "\n".join(map(ast.unparse, filter(_is_run, tree.body))) + "\n")
+    return Cell("learn how parts fit together", guarded("\n".join(map(ast.unparse, filter(_is_run, tree.body)))))
 
 
 def _is_run(statement: ast.stmt) -> bool:
@@ -125,23 +108,3 @@ def _is_run(statement: ast.stmt) -> bool:
     if isinstance(statement, ast.ImportFrom):
         return statement.module != "__future__"
     return not isinstance(statement, ast.Expr)
-
-
-def _statements(code: str) -> list[str]:
-    """Top-level statements of `code`, each with the comment before it."""
-    lines = code.splitlines(keepends=True)
-    ends = [node.end_lineno or node.lineno for node in parsed(code).body]
-    starts = [0, *ends[:-1]]
-    return ["".join(lines[a:b]) for a, b in zip(starts, ends, strict=True)]
-
-
-def _pack(statements: Sequence[str], fits: Callable[[str], bool]) -> list[str]:
-    packed: list[str] = []
-    for statement in statements:
-        if packed and fits(packed[-1] + statement):
-            packed[-1] += statement
-        elif fits(statement):
-            packed.append(statement)
-        else:
-            return []
-    return packed

@@ -31,9 +31,6 @@ RAW = re.compile(r"% missing|^time:|for instance")
 TEST = re.compile(r"\b[tp] = |AIC|sd \d")
 """Lines with a test or an uncertainty."""
 
-UNNAMED = {"dataset_description": "data", "model_architecture": "model", "evaluation_report": "eval"}
-"""Owners if the order names none: those of the pipeline, for which the texts were written."""
-
 
 @dataclass(frozen=True)
 class Material:
@@ -59,30 +56,15 @@ class Material:
     reported: Mapping[str, str]
     artifacts: Mapping[str, str]
 
-    @property
-    def others(self) -> tuple[str, ...]:
-        """The other teams that hand artifacts over, in order; none if the order names one owner."""
-        teams, mine = dict.fromkeys(self._owners.values()), self.step.owners.get(self.step.artifact, "")
-        return tuple(team for team in teams if team != mine) if len(teams) > 1 else ()
-
-    def giver(self, name: str) -> str:
-        """The other team that hands an artifact over; empty if it is the writer's own, or unknown."""
-        team = self._owners.get(name, "")
-        return team if team in self.others else ""
-
-    @property
-    def _owners(self) -> Mapping[str, str]:
-        return self.step.owners or UNNAMED
-
     def facts(self) -> list[str]:
         """A sentence about each finding."""
         return sentences(self.found, self.step.fields)
 
-    def quote(self, name: str, most: int, *, tests: bool = False) -> str:
-        """Numeric statements of an artifact with its source, optionally its tests first."""
+    def quote(self, name: str, most: int) -> str:
+        """Numeric statements of an artifact with its source, its tests first."""
         team = self.step.owners.get(name, "other")
         lines = [ln for ln in lines_with_numbers(self.artifacts.get(name, ""), 60) if not RAW.search(ln)]
-        lines = sorted(lines, key=lambda line: TEST.search(line) is None)[:most] if tests else lines[:most]
+        lines = sorted(lines, key=lambda line: TEST.search(line) is None)[:most]
         if not lines:
             return f"The {team} team handed over nothing with numbers in `{name}`."
         return f"The {team} team reports in `{name}`: " + " ".join(lines)

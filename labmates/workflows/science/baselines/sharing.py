@@ -14,7 +14,7 @@ from labmates.agents.workspace import MOST_MESSAGE_CHARS, MOST_PLAN_CHARS
 from labmates.budgets.tokens import estimate_tokens, text_of
 from labmates.models.scripted.base import Draft, DraftCall, Heard, call
 from labmates.tasks.analysis import printed_findings
-from labmates.workflows.science.baselines.cells import WORK, Cell, guarded, parts_of, restoring
+from labmates.workflows.science.baselines.cells import WORK, Cell, guarded, restoring
 from labmates.workflows.science.baselines.diligent import Diligent, closing_draft, work_draft
 from labmates.workflows.science.baselines.prompt import SOLO, Step, Use, read_step
 from labmates.workflows.science.baselines.working import REQUESTS, fitting, run_cell
@@ -85,7 +85,7 @@ def _exchange(step: Step, heard: Heard) -> tuple[DraftCall, ...]:
     part = _part(used)
     if not part:
         # Without output, the code failed.
-        return () if OPEN.title in _titles(step.uses) else _opening(heard)
+        return () if OPEN.title in _titles(step.uses) else (run_cell(restoring()), run_cell(OPEN))
     if part["whole"]:
         return ()
     mine, alone = f"{KEYS}{step.agent}", step.team == SOLO
@@ -124,12 +124,6 @@ def _bid(step: Step, heard: Heard) -> str:
     read = [use.arguments.get("name") for use in step.before if use.name == "read_artifact"]
     new = any(name not in read for name in posted) or _title(keys) not in _titles(step.before)
     return f"6: {RESTORE}" if part.get("readings") and new and (posted or keys) else ""
-
-
-def _opening(heard: Heard) -> tuple[DraftCall, ...]:
-    half = replace(heard, max_tokens=heard.max_tokens and heard.max_tokens // 2)
-    cells = [*parts_of(restoring(), {}, lambda cell: bool(fitting([run_cell(cell)], half))), OPEN]
-    return tuple(map(run_cell, cells))
 
 
 def _part(used: Sequence[Use]) -> Mapping[str, Any]:

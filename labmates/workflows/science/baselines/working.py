@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from labmates.models.scripted.base import DraftCall, Heard, call, call_tokens
 from labmates.tasks.analysis import printed_findings
-from labmates.workflows.science.baselines.cells import LOOK, Cell, is_finished, look, parts_of, work_of
+from labmates.workflows.science.baselines.cells import LOOK, Cell, cell_of, look, work_of
 from labmates.workflows.science.baselines.material import NO_ANALYSIS, TEST
 from labmates.workflows.science.baselines.prompt import Step, Use
 from labmates.workflows.science.baselines.stated import (
@@ -130,23 +130,19 @@ def _request(step: Step, held: Sequence[str]) -> tuple[DraftCall, ...]:
 
 
 def _code(step: Step, heard: Heard) -> tuple[DraftCall, ...]:
-    """The unfinished cells: at once those that are independent of others and fit into one reply.
-
-    A cell in pieces starts only if the remaining turns are enough to finish it.
-    """
+    """The unfinished cells: at once those that are independent of others and fit into one reply."""
     if "run_code" not in heard.tool_names():
         return ()
     ran = {str(use.arguments.get("description")) for use in _since_lost(step) if use.name == "run_code"}
     calls: list[DraftCall] = []
-    for parts in _cells(step, heard):
-        rest = [part for part in parts if part.title not in ran]
-        if not rest or is_finished(rest[0], ran) or len(rest) >= step.turns - step.replies:
+    for cell in _cells(step):
+        if cell.title in ran:
             continue
         # Other cells need what the first one prepares, and a check without claims needs the findings.
-        is_check = step.analysis is not None and rest[0].title.startswith(step.analysis.titles.get("check", "\0"))
+        is_check = step.analysis is not None and cell.title == step.analysis.titles.get("check")
         if calls and ((is_check and not _claimed(step)) or not _is_prepared(step)):
             break
-        calls += map(run_cell, rest)
+        calls.append(run_cell(cell))
         if len(fitting(calls, heard)) < len(calls):
             break
     return tuple(calls)
@@ -155,7 +151,7 @@ def _code(step: Step, heard: Heard) -> tuple[DraftCall, ...]:
 def _is_prepared(step: Step) -> bool:
     """Whether the first cell ran on this agent's data; it stops on a part of divided data without its columns."""
     first = step.analysis.titles["prepare"] if step.analysis else "\0"
-    ran = [use for use in _since_lost(step) if str(use.arguments.get("description")).startswith(first)]
+    ran = [use for use in _since_lost(step) if str(use.arguments.get("description")) == first]
     return bool(ran) and not any(use.result.startswith("stopped:") for use in ran)
 
 
@@ -168,27 +164,20 @@ def _since_lost(step: Step) -> tuple[Use, ...]:
     return tuple(use for use in step.uses if use.reply > lost[0]) if len(set(lost)) == 1 else step.uses
 
 
-def _cells(step: Step, heard: Heard) -> Iterator[list[Cell]]:
-    """The calls of each cell of the role; only a look where the task has no cells, or they don't fit the data."""
-
-    def fits(cell: Cell) -> bool:
-        return bool(fitting([run_cell(cell)], heard))
-
+def _cells(step: Step) -> Iterator[Cell]:
+    """The cells of the role; only a look where the task has no cells, or they don't fit the data."""
     analysis = step.analysis
-    if analysis is None:
-        yield parts_of(look(), {}, fits)
-        return
-    yield parts_of(Cell(analysis.titles["prepare"], analysis.code["prepare"]), {}, fits)
-    if not _is_prepared(step):
-        yield parts_of(look(), {}, fits)
+    if analysis is not None:
+        yield cell_of(analysis, "prepare")
+    if analysis is None or not _is_prepared(step):
+        yield look()
         return
     for piece in work_of(step.agent, step.task, analysis):
-        if step.hurry == "concise" and piece == LOOK:
-            continue
-        cell = look() if piece == LOOK else Cell(analysis.titles[piece], analysis.code[piece])
-        # Without others' claims, the agent checks its own.
-        given = {"claims": _claimed(step) or found_in(step)} if piece == "check" else {}
-        yield parts_of(cell, given, fits)
+        if piece == LOOK:
+            yield from [look()] if step.hurry != "concise" else []
+        else:
+            # Without others' claims, the agent checks its own.
+            yield cell_of(analysis, piece, {"claims": _claimed(step) or found_in(step)} if piece == "check" else {})
 
 
 def run_cell(cell: Cell) -> DraftCall:

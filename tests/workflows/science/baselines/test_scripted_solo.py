@@ -68,31 +68,17 @@ def test_who_writes_in_the_conversation_of_its_work_remembers_it() -> None:
     assert step.uses == ()
     assert [use.name for use in step.before] == ["run_code"]
     material = gather(step)
-    assert material.others == ()
     assert material.found == {"n_sensors": 7}
     reply = Diligent().invoke(with_facts([SYSTEM, WORK, *RAN, WRITE]))
     assert find_block(str(reply.content)) == {"n_sensors": 7}
 
 
-def test_a_paper_names_the_teams_of_its_organisation() -> None:
+def test_a_paper_names_the_teams_that_handed_over_what_it_quotes() -> None:
     owners = {"model_architecture": "fit", "evaluation_report": "audit", "final_paper": "paper"}
-    sections = [(title, "") for title in ("Abstract", "Introduction", "Methods", "Results", "Protocol")]
-
-    def written(owners: dict[str, str], team: str) -> str:
-        mine = next((artifact for artifact, owner in owners.items() if owner == team), "")
-        facts = {"handed": owners, "artifact": mine, "findings": findings_fields_text(get_task("anomaly"))}
-        material = Material(Step("write", "", facts=facts), {}, ("t = 3.1", "claimed events: 1"), {}, {})
-        return write_sections(sections, material, 2) + write_sections(sections, material, 1)
-
-    text = written(owners, "paper")
-    assert "A fit and an audit team worked one after the other" in text
-    assert "what the fit team and the audit team handed over" in text
-    assert "The fit team chose the methods." in text
-    assert "as the fit team estimated and the audit team checked them" in text
-    assert "Claims were taken from the fit team's artifact" in text
-    assert "data team" not in text
-    alone = written(dict.fromkeys(owners, "solo"), "solo")
-    assert "One agent did all of the work" in alone
-    assert "The data decided on the methods." in alone
-    assert "Claims were taken from the fitted models" in alone
-    assert " team" not in alone.replace("The solo team handed over nothing with numbers", "")
+    facts = {"handed": owners, "artifact": "final_paper", "findings": findings_fields_text(get_task("anomaly"))}
+    artifacts = {"model_architecture": "An event was found at sample 812 with t = 3.1."}
+    material = Material(Step("write", "", facts=facts), {}, (), {}, artifacts)
+    text = write_sections([("Methods", ""), ("Evaluation", "")], material, 2)
+    assert "The fit team reports in `model_architecture`: An event was found at sample 812" in text
+    assert "The audit team handed over nothing with numbers in `evaluation_report`." in text
+    assert "model team" not in text
