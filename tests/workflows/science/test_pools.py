@@ -147,6 +147,17 @@ async def test_pools_from_too_little_to_enough_in_each_organisation(
 
 
 @pytest.mark.slow("tests/workflows/science/test_pools.py")
+@pytest.mark.parametrize("organisation", BUILT_IN)
+async def test_a_model_that_writes_up_to_its_limit_leaves_nothing_of_a_pool_that_runs_dry(
+    sandbox_pool: SandboxPool, tmp_path: Path, organisation: str
+) -> None:
+    for amount in (5_000, 12_000, 43_000):
+        [recorder] = await check_pools(sandbox_pool, tmp_path, organisation, [amount], "talkative")
+        charges = [event for event in recorder.events if isinstance(event, ChargeEvent)]
+        assert amount - sum(charge.amount for charge in charges) <= 0.01 * amount
+
+
+@pytest.mark.slow("tests/workflows/science/test_pools.py")
 @pytest.mark.parametrize("model", ["diligent", "talkative"])
 async def test_each_pool_of_a_sweep_ends_with_a_paper_that_is_no_worse_than_a_smaller_ones(
     sandbox_pool: SandboxPool, tmp_path: Path, model: str
