@@ -32,6 +32,7 @@ from labmates.workflows.analyses.compare import COMPARE
 from labmates.workflows.analyses.compare_params import CompareParams
 from labmates.workflows.protocol.analysis import Runs
 from labmates.workflows.science.analyses.score_tables import scores_table
+from labmates_design.plan import Detectable
 from tests.stats.paired_worlds import BY_RANGE, LIMITS, UNREADABLE, WORLDS, coverage, held_by_range
 from tests.workflows.test_null_studies import DESIGNS, OUTCOMES, marks
 
@@ -97,7 +98,8 @@ def of_power(studies: int) -> Iterator[tuple[str, bool]]:
         grid = {"task": tasks, "organisation": organisations, "visibility": visibilities}
         data = {"name": "s", "kind": "science", "models": ["openai:a"], "grid": grid, "replicates": replicates}
         spec = read_spec(Source("s.yaml", data, {}))
-        [plan] = [each for each in make_plan(spec, None).detectable if each.parameter == "organisation"]
+        found = [each for each in make_plan(spec, None).detectable if isinstance(each, Detectable)]
+        [plan] = [each for each in found if each.parameter == "organisation"]
         least, rng, told = plan.difference or 0.0, np.random.default_rng(1), 0
         conditions = [(key, each.model_dump(mode="json"), each.models()) for key, each in each_condition(spec)]
         with TemporaryDirectory() as folder, Store(f"sqlite:///{folder}/runs.db") as store:

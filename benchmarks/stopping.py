@@ -18,8 +18,8 @@ import numpy as np
 
 from labmates.stats.domains import SHARE
 from labmates.stats.paired import FEWEST_TOLD, Pair, difference
-from labmates.stats.power import POWER
-from labmates.stats.stopping import ERROR, INFLATION, looks, p_values
+from labmates_design.power import POWER
+from labmates_design.stopping import ERROR, INFLATION, looks, p_values
 
 Verdict = Callable[[np.ndarray, np.ndarray], np.ndarray]
 EFFECTS = (0.0, 0.5, 1.0, 2.0)

@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from functools import wraps
 from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from labmates import condition_types as types
 from labmates.errors import LabmatesError, UsageError, explaining, unknown_name
@@ -24,6 +24,7 @@ from labmates.records.store import Store
 from labmates.records.studies import study_counts, study_record
 from labmates.reports.report import check_report, store_report, study_report, write_report
 from labmates.studies.continuations import Continuations, both_arms
+from labmates.studies.designs import RULES
 from labmates.studies.fork import fork as fork_run
 from labmates.studies.judging import Judged, judge_runs, judgeable
 from labmates.studies.lab import StudyLab
@@ -39,7 +40,6 @@ from labmates.studies.settings import APPROVAL, RunSettings, approval_fault
 from labmates.studies.source import find_study
 from labmates.studies.spec import mixing, read_spec
 from labmates.studies.study import enter, work_on
-from labmates.studies.until import growing, settled
 from labmates.util.loops import run_async
 from labmates.util.safe_text import clean
 from labmates.workflows.calls.stop_signal import StopSignal
@@ -184,7 +184,7 @@ def study(
     study: str | Path | Mapping[str, Any],
     *,
     store: str | None = None,
-    until: Literal["settled"] | None = None,
+    until: str | None = None,
     allow_mixed: bool = False,
     progress: bool = False,
 ) -> list[Run]:
@@ -197,7 +197,8 @@ def study(
     study
         A YAML file, the name of a study that comes with labmates, or a mapping with the contents of a file.
     until
-        ``settled`` stops once all pairs of conditions are distinguished, or are unlikely to be.
+        Rule that stops the study early: ``settled`` once all pairs of conditions are distinguished, or are unlikely
+        to be.
     allow_mixed
         Continue runs that began with other prompts, rules or code.
     store, progress
@@ -210,6 +211,7 @@ def study(
     """
     source = mixing(find_study(study)) if allow_mixed else find_study(study)
     spec = read_spec(source)
+    rule = RULES.get(until) if until else None
 
     async def work(database: Store) -> None:
         left = study_counts(database.database, spec.name).of("planned", "interrupted", "running")
@@ -222,10 +224,10 @@ def study(
             await work_in_processes(database.url, spec.name, workers, StopSignal())
 
     with Store(store) as database:
-        for part in growing(database, spec) if until else [spec]:
+        for part in rule.growing(database, spec) if rule else [spec]:
             enter(database, part, source)
             run_async(lambda: work(database))
-            if until and settled(database, part, spec.replicates):
+            if rule and rule.settled(database, part, spec.replicates):
                 break
         return RunList(Run.of(record, database) for record in database.runs(study=spec.name))
 

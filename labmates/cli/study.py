@@ -10,6 +10,7 @@ from labmates.cli.common import SuggestingGroup, choosing, json_option, store_op
 from labmates.cli.console import complain, err, print_json, say
 from labmates.cli.tables import print_grid
 from labmates.errors import LabmatesError, UsageError
+from labmates.studies.designs import RULES
 from labmates.studies.executor import EXECUTORS, LOCAL, executor_at
 
 if TYPE_CHECKING:
@@ -108,8 +109,9 @@ def plan(study: str, compared: str | None, difference: float | None, store: str 
 )
 @click.option(
     "--until",
-    type=click.Choice(["settled"]),
-    help="Stop once all pairs of conditions are distinguished, or are unlikely to be within the study's replicates.",
+    metavar="RULE",
+    help=f"Stop early by a rule ({', '.join(RULES) or 'none installed'}): settled stops once all pairs of conditions "
+    "are distinguished, or are unlikely to be within the study's replicates.",
 )
 @_allow_mixed
 @json_option()
@@ -132,14 +134,14 @@ def run(
     from labmates.studies.source import find_study
     from labmates.studies.spec import mixing, read_spec
     from labmates.studies.study import enter
-    from labmates.studies.until import growing, settled
 
     cluster = None if executor == LOCAL else executor_at(executor)
+    rule = RULES.get(until) if until else None
     source = find_study(study)
     source = mixing(source) if allow_mixed else source
     spec = read_spec(source)
     with Store(store) as database:
-        for part in growing(database, spec) if until else [spec]:
+        for part in rule.growing(database, spec) if rule else [spec]:
             with err().status("entering its runs …") as shown:
                 entered = enter(
                     database, part, source, watch=lambda number: shown.update(f"entering its runs: {number:,}")
@@ -152,7 +154,7 @@ def run(
                 stopped = _execute(database, part, workers or spec.concurrency.workers, cluster)
             if stopped:
                 break
-            if until and (end := settled(database, part, spec.replicates)):
+            if rule and (end := rule.settled(database, part, spec.replicates)):
                 why = "Settled" if end.is_told else "A difference will hardly be told: stopped"
                 err().print(f"{why} after {end.replicates} of {spec.replicates} replicates. {end.answer}")
                 break
@@ -341,20 +343,8 @@ def _print_plan(plan: Plan) -> None:
     if plan.cap is not None:
         enough = "enough" if plan.spent + plan.total().dollars <= plan.cap else "not enough for all of that"
         say(f"The cap of {show_dollars(plan.cap)} is {enough}.")
-    for each in plan.detectable:
-        known = "measured" if each.measured else "assumed"
-        least = "none" if each.difference is None else f"{each.difference:.3f}"
-        together = f", {each.pairs} pairs together" if each.pairs > 1 else ""
-        say(
-            f"compare --by {each.parameter}: minimum detectable difference in {each.metric} (80 % power): {least} "
-            f"({each.data_sets} data sets{together}; spread {each.spread:.3f}, {known})"
-        )
-        for need in each.needs:
-            if need.needs is None:
-                say(f"  more {need.what} alone don't find that difference")
-            else:
-                cost = "" if need.dollars is None else f", ${need.dollars / 1e6:,.2f} for all runs"
-                say(f"  {need.needs} {need.what} do (the study has {need.has}){cost}")
+    for line in (line for each in plan.detectable for line in each.lines()):
+        say(line)
     from labmates.util.grouping import grouped
 
     for test, effects in grouped((each.test, each) for each in plan.powers).items():

@@ -1,14 +1,14 @@
-"""The plan of a study: estimated runs, calls, tokens, dollars, hours and detectable differences."""
+"""The plan of a study: estimated runs, calls, tokens, dollars and hours."""
 
 from __future__ import annotations
 
+import logging
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
-from itertools import combinations, islice
-from operator import itemgetter
+from itertools import islice
 from statistics import fmean, stdev
 from typing import Any, Literal
 
@@ -19,20 +19,19 @@ from labmates.models.names import is_own_baseline
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
 from labmates.records.studies import ended_replicates, study_counts
+from labmates.registry import look_at_all
 from labmates.stats.domains import COUNT
 from labmates.stats.intervals import FEWEST_OF_LOGS, interval
-from labmates.stats.power import detectable_difference
-from labmates.studies.needs import Design, Need, check, parameter_of
+from labmates.studies.designs import PLANS, Findable, PlannedRuns
 from labmates.studies.spec import StudySpec, each_condition, full_catalog
 from labmates.studies.study import Bound, Charged
 from labmates.util.bounded_yaml import Source
-from labmates.util.grouping import grouped
-from labmates.workflows.analyses.matching import Matched, costs, factor_of, observed, varying
+from labmates.workflows.analyses.matching import costs
 from labmates.workflows.protocol.experiment import EXPERIMENTS, Condition, Estimate, Power, condition_of
 
+_log = logging.getLogger(__name__)
 _MOST_MEASURED = 5000
 _MOST_COMPARED = 500  # conditions whose comparisons are simulated
-_LEAST_MEASURED = 10  # minimum degrees of freedom of a measured spread
 
 _SIZES = ("calls", "input_tokens", "output_tokens", "seconds")
 
@@ -57,23 +56,6 @@ class ModelPlan:
 
 
 @dataclass(frozen=True)
-class Detectable:
-    """The minimum detectable difference of the primary outcome between values of a parameter (80 % power).
-
-    It is that of ``labmates compare --by PARAMETER``; None if no difference is told with this power.
-    """
-
-    parameter: str
-    metric: str
-    data_sets: int
-    pairs: int  # pairs of values, which are compared together
-    spread: float  # standard deviation among runs of equal conditions and data, the largest of the tasks
-    measured: bool  # whether the spread comes from runs in the store, not from the kind's assumption
-    difference: float | None
-    needs: tuple[Need, ...] = ()  # what finds a given difference, if asked
-
-
-@dataclass(frozen=True)
 class Plan:
     """The plan of a study."""
 
@@ -85,7 +67,7 @@ class Plan:
     cap: int | None  # spending cap, in micro-dollars
     spent: int  # cost so far, in micro-dollars
     models: tuple[ModelPlan, ...]  # the remaining runs, by model
-    detectable: tuple[Detectable, ...]
+    detectable: tuple[Findable, ...]
     powers: tuple[Power, ...]  # of the experiment's own tests
 
     def total(self) -> ModelPlan:
@@ -104,11 +86,9 @@ class Plan:
             for plan in self.models
         ]
         amounts = {"cap": _money(self.cap), "spent": format_dollars(self.spent)}
-        more = {"models": models, "detectable": [], "powers": list(map(asdict, self.powers))}
-        for each in self.detectable:
-            needs = [asdict(need) | {"dollars": _money(need.dollars)} for need in each.needs]
-            more["detectable"].append(asdict(each) | {"needs": needs})
-        return asdict(self) | amounts | more
+        found = [each.as_json() for each in self.detectable]
+        more = {"models": models, "detectable": found, "powers": list(map(asdict, self.powers))}
+        return asdict(replace(self, detectable=())) | amounts | more
 
 
 def _money(amount: int | None) -> str | None:
@@ -135,11 +115,12 @@ def make_plan(
 ) -> Plan:
     """The plan of a study, with measurements from runs of its kind in the `store`; `source` gives errors their line.
 
-    `compared` is ``compare PARAMETER``, of which alone power is planned, and what it needs to find a `difference`.
-    Raises `UsageError` if a combination of parameters is not a condition, there are far too many, or `compared` is not
-    what the study compares.
+    `compared` is ``compare PARAMETER``, of which alone power is planned, and what it needs to find a `difference`; see
+    `labmates.studies.designs.PLANS`. Raises `UsageError` if a combination of parameters is not a condition, there are
+    far too many, or `compared` is not what the study compares.
     """
-    parameter = None if compared is None else parameter_of(compared)
+    name, _, parameter = (compared or "").partition(" ")
+    finders = [PLANS.get(name)] if compared else look_at_all(PLANS, PLANS.get, _log.warning).values()
     runs: list[RunRecord] = []
     done: set[tuple[str, int]] = set()
     spent = 0
@@ -171,11 +152,8 @@ def make_plan(
     needs = list(by_model.values())
     left = sum(each.runs for each in needs)
     price = sum(each.plan().dollars for each in needs) / left * runs_in_all if left else 0.0
-    few = planned if number <= _MOST_COMPARED else []
-    detectable = tuple(_detectable(spec, ended, few, parameter, difference, price)) if few else ()
-    if parameter is not None and not detectable:
-        check(parameter, varying(observed(few, {})) if few else ())
-        raise UsageError(f"--for: nothing tells the spread of {EXPERIMENTS.get(spec.kind).primary}, or no runs pair")
+    design = PlannedRuns(spec, ended, planned if number <= _MOST_COMPARED else (), price)
+    asked = None if compared is None else parameter
     return Plan(
         name=spec.name,
         conditions=number,
@@ -185,7 +163,7 @@ def make_plan(
         cap=spec.cap,
         spent=spent,
         models=tuple(each.plan() for each in needs),
-        detectable=detectable,
+        detectable=tuple(each for find in finders for each in find(design, asked, difference)),
         powers=tuple(tests(conditions, spec.replicates)) if (tests := EXPERIMENTS.get(spec.kind).powers) else (),
     )
 
@@ -332,72 +310,3 @@ def expected_bill(condition: Condition, expected: Estimate, charged: Charged) ->
         return bill
     credits = sum(prices.of(model).cost(inputs, outputs) for model in models)
     return bill if credits <= condition.pool else bill * condition.pool // credits
-
-
-def _detectable(
-    spec: StudySpec,
-    ended: Sequence[RunRecord],
-    planned: Sequence[RunRecord],
-    parameter: str | None,
-    difference: float | None,
-    price: float,
-) -> Iterable[Detectable]:
-    """What a comparison of each parameter, or of one, would tell, by its own design and verdict."""
-    experiment = EXPERIMENTS.get(spec.kind)
-    metric = experiment.primary
-    everything = observed(planned, {})
-    keys = {run.key for run in planned}
-    measured = {
-        task: spread
-        for task, runs in grouped((run.data_set[0], run) for run in ended if run.key in keys).items()
-        if (spread := _spread([run for run in runs if metric in run.metrics], metric)) is not None
-    }
-    for name in varying(everything):
-        if parameter not in (None, name):
-            continue
-        factor = factor_of(name, everything)
-        matches = [Matched.of(factor, *pair) for pair in combinations(factor.levels, 2)]
-        paired = [match for match in matches if match.cells]
-        if not paired:
-            continue
-        number, match = min(((len({key[:2] for key in match.cells}), match) for match in paired), key=itemgetter(0))
-        spreads = {task: measured.get(task, experiment.spread.get(metric)) for task, *_ in match.cells}
-        known = [spread for spread in spreads.values() if spread is not None]
-        if len(known) < len(spreads):
-            continue
-        # Each side of a block is the mean of the conditions that share its data set.
-        scale = math.sqrt(2 * number / len(match.cells))
-        domain = experiment.domain_of(metric, planned).difference()
-        wide = tuple(scale * spread for spread in known)
-        found = detectable_difference(wide, spec.replicates, domain, len(paired))
-        models = 0 if name == "model" else len({key[2] for key in match.cells})
-        design = Design(wide, spec.replicates, models, domain, len(paired), price)
-        needs = () if difference is None else tuple(design.needed(difference))
-        sets = len(known) * spec.replicates
-        yield Detectable(name, metric, sets, len(paired), max(known), measured.keys() >= spreads.keys(), found, needs)
-
-
-def _spread(runs: Sequence[RunRecord], metric: str) -> float | None:
-    """The standard deviation among runs without what is common to a condition or a data set; None for too few runs.
-
-    Baselines tell nothing of models.
-    """
-    values = {
-        (run.key, run.data_set, run.replicate): run.metrics[metric]
-        for run in runs
-        if not all(map(is_own_baseline, run.models))
-    }
-    of_keys, of_data = (
-        {name: fmean(some) for name, some in grouped((key[side], value) for key, value in values.items()).items()}
-        for side in (0, 1)
-    )
-    freedom = len(values) - len(of_keys) - len(of_data) + 1
-    if len(of_keys) < 2:  # the data sets of one condition have no other runs
-        of_data, freedom = dict.fromkeys(of_data, 0.0), len(values) - 1
-        whole = 0.0
-    else:
-        whole = fmean(values.values())
-    if freedom < _LEAST_MEASURED:
-        return None
-    squares = ((value - of_keys[key] - of_data[data] + whole) ** 2 for (key, data, _), value in values.items())
-    return math.sqrt(math.fsum(squares) / freedom)

@@ -35,7 +35,6 @@ def test_a_study_is_planned_executed_looked_at_and_exported(labmates: Labmates, 
     plan = labmates("study", "plan", "small.yaml")
     assert plan.code == 0
     assert "2 conditions × 2 runs = 4 runs" in plan.out
-    assert "compare --by visibility: minimum detectable difference in skill (80 % power): none (2 data sets" in plan.out
     assert not (study.parent / "labmates.db").exists()
     done = labmates("study", "run", "small.yaml")
     assert (done.code, "small: 4 runs: 4 completed" in done.out) == (0, True)

@@ -65,6 +65,7 @@ NOT_RUN: dict[str, list[str]] = {
         "needs a Kubernetes cluster",
     ],
     "packages/labmates-credit/README.md": ["it installs the package"],
+    "packages/labmates-design/README.md": ["it installs the package"],
     "packages/labmates-doors/README.md": ["it installs the package"],
     "packages/labmates-gym/README.md": ["it installs the package"],
     "packages/labmates-gym/docs/howto/gym.md": [

@@ -10,7 +10,7 @@ from scipy import stats
 
 from labmates.stats.domains import ANY, SHARE
 from labmates.stats.paired import Pair, difference
-from labmates.stats.power import POWER, detectable_difference
+from labmates_design.power import POWER, detectable_difference
 
 
 @pytest.mark.parametrize("n", [15, 30])

@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.stopping import simulated
 from labmates.stats.paired import cautious_df
-from labmates.stats.stopping import ERROR, looks, p_values
+from labmates_design.stopping import ERROR, looks, p_values
 
 
 @pytest.mark.parametrize("fixed", [12, 30])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
@@ -13,25 +12,17 @@ from labmates.records.run import RunRecord
 from labmates.records.store import Store
 from labmates.records.studies import study_counts
 from labmates.stats.paired import FEWEST_TOLD
-from labmates.stats.stopping import looks
+from labmates.studies.designs import Rule, Settled
 from labmates.studies.spec import StudySpec, each_condition
 from labmates.workflows.analyses.compare import compare
 from labmates.workflows.analyses.compare_params import CompareParams
 from labmates.workflows.protocol.analysis import Runs, TooFewRunsError
 from labmates.workflows.protocol.experiment import EXPERIMENTS
+from labmates_design.stopping import looks
 
 LEAST: Final = FEWEST_TOLD + 1
 """Fewest data sets with which stopping early is possible at all."""
 _MOST_READ: Final = 500
-
-
-@dataclass(frozen=True)
-class Settled:
-    """The end of a comparison after some replicates of a study; `answer` is its first sentence."""
-
-    replicates: int
-    is_told: bool
-    answer: str
 
 
 def growing(store: Store, spec: StudySpec) -> Iterator[StudySpec]:
@@ -110,3 +101,13 @@ def _planned(spec: StudySpec) -> list[RunRecord]:
 
 def _left(store: Store, study: StudySpec) -> int:
     return study_counts(store.database, study.name).of("planned", "interrupted", "running")
+
+
+class _Settled:
+    """Stopping once every pair of conditions is told apart, or hardly will be."""
+
+    growing = staticmethod(growing)
+    settled = staticmethod(settled)
+
+
+SETTLED: Rule = _Settled()

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from labmates.stats.intervals import LEVEL
 from labmates.stats.paired import FEWEST_TOLD, cautious_df
-from labmates.stats.power import POWER
+from labmates_design.power import POWER
 
 if TYPE_CHECKING:
     import numpy as np

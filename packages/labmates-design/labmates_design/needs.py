@@ -11,11 +11,10 @@ from typing import Final
 from labmates.errors import UsageError, unknown_name
 from labmates.stats.domains import Domain
 from labmates.stats.paired import fewest
-from labmates.stats.power import POWER, power
+from labmates_design.power import POWER, power
 
 MOST: Final = 200
 """Most seeds, models or tasks that are tried."""
-_VERB: Final = "compare "
 
 
 @dataclass(frozen=True)
@@ -72,10 +71,10 @@ class Design:
 
 
 def parameter_of(text: str) -> str:
-    """The parameter of ``compare PARAMETER``; a `UsageError` for another text."""
-    name = text.removeprefix(_VERB).removeprefix("--by ").strip()
-    if not text.startswith(_VERB) or not name or " " in name:
-        raise UsageError(f"--for takes 'compare PARAMETER', for instance 'compare organisation', not '{text}'")
+    """The parameter of ``compare PARAMETER``, without its first word; a `UsageError` for another text."""
+    name = text.removeprefix("--by ").strip()
+    if not name or " " in name:
+        raise UsageError(f"--for takes 'compare PARAMETER', for instance 'compare organisation', not 'compare {text}'")
     return name
 
 

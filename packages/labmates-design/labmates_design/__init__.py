@@ -1,0 +1,1 @@
+"""The design of studies: what they can find, and when they may stop."""
