@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from labmates.records.store import Store
 
 MOST_RUNS = 20
-"""Up to this number of runs, each end gets a line; more runs share lines."""
+"""Up to this number of runs, each phase and end gets a line; more runs share lines."""
 _OVER = (*ENDED, "failed")
 
 
@@ -100,7 +100,7 @@ class Lines:
         if event is not None:
             state.add(event)
             self._all.add(event)
-            if isinstance(event, PhaseEvent):
+            if isinstance(event, PhaseEvent) and self._total <= MOST_RUNS:
                 self.phase(run, event)
             return
         if run.status == "running":
@@ -129,7 +129,8 @@ class Lines:
 
     def standing(self) -> str:
         """The progress of all runs as a line."""
-        return f"{self._over} of {self._total} runs have ended: {_counts(self._all)}"
+        left = next(iter(self.runs.values())).left if len(self.runs) == 1 else ""
+        return f"{self._over} of {self._total} runs have ended: {_counts(self._all)}{f', {left} left' if left else ''}"
 
 
 @asynccontextmanager
