@@ -6,12 +6,15 @@ Judges that ask a model are in the group ``labmates.model_judges``: ``rubric`` j
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from labmates.errors import LabmatesError, UsageError
 from labmates.judges.base import Judge
-from labmates.judges.interview import ModelJudge
 from labmates.registry import Registry
 from labmates.tasks.registry import find_class, resolve_reference
+
+if TYPE_CHECKING:
+    from labmates.judges.interview import ModelJudge
 
 JUDGES: Registry[Callable[[], Judge]] = Registry("judge", "labmates.judges")
 MODEL_JUDGES: Registry[type[ModelJudge]] = Registry("judge model", "labmates.model_judges")
