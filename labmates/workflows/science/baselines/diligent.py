@@ -12,7 +12,7 @@ from labmates.tasks.analysis import printed_findings
 from labmates.workflows.science.baselines.material import NO_ANALYSIS, gather
 from labmates.workflows.science.baselines.prompt import STATE, Hurry, Step, read_step
 from labmates.workflows.science.baselines.stated import Block, lines_with_numbers, merge, sentences, show_block
-from labmates.workflows.science.baselines.tasks import points_for, task_for
+from labmates.workflows.science.baselines.tasks import POINTS, task_for
 from labmates.workflows.science.baselines.working import next_calls, summary
 from labmates.workflows.science.baselines.writing import write_sections
 
@@ -72,11 +72,11 @@ def fit_text(build: Callable[[int], str], hurry: Hurry, limit: int | None) -> st
 
 def plan_text(step: Step, most: int) -> str:
     """A plan: its points and one task for each member."""
-    points = [f"- {point}" for point in points_for(step.team)[: max(1, most)]]
+    points = [f"- {point}" for point in POINTS[: max(1, most)]]
     fields = ", ".join(step.fields)
     if fields and most >= LEVELS[1]:
         points.append(f"- The paper has to state {fields}: each needs a number and how sure it is.")
-    lines = [f"{name}: {_short(task_for(name, place), most)}" for place, name in enumerate(step.members())]
+    lines = [f"{name}: {_short(task_for(place), most)}" for place, name in enumerate(step.members())]
     return "\n".join([*points[:5], "", *lines])
 
 

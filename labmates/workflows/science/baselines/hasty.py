@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from labmates.models.scripted.base import Draft, Heard, ScriptedModel, call
 from labmates.workflows.science.baselines.prompt import STATE, Step, read_step
-from labmates.workflows.science.baselines.tasks import points_for, task_for
+from labmates.workflows.science.baselines.tasks import POINTS, task_for
 
 LOOK = "print(df.shape)"
 
@@ -23,8 +23,8 @@ class Silent(ScriptedModel):
         if step.declared is None:
             return Draft("I have no answer to this.")
         if step.declared.assigns:
-            tasks = [f"{name}: {task_for(name, place)}" for place, name in enumerate(step.members())]
-            return Draft("\n".join([*(f"- {point}" for point in points_for(step.team)), *tasks]))
+            tasks = [f"{name}: {task_for(place)}" for place, name in enumerate(step.members())]
+            return Draft("\n".join([*(f"- {point}" for point in POINTS), *tasks]))
         if step.declared.does == "work":
             return Draft(f"I would do it in this order: look at the table, clean it, then this: {step.task}")
         if step.declared.does == "write":
