@@ -1,4 +1,4 @@
-"""OpenAI's protocol: assembly of streamed replies, and cleaning of replies for LangChain.
+"""OpenAI's protocol: assembly of streamed replies, and their messages.
 
 The JSON comes from a server and is not trusted. Whole and streamed replies give the same message.
 """
@@ -8,13 +8,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, cast
+
+from langchain_core.messages import AIMessage, InvalidToolCall, ToolCall
 
 from labmates.budgets.tokens import TEXT_BLOCKS, Usage, read_count
 from labmates.models.failures import BrokenReplyError
-from labmates.models.provider_words import reported_cost
+from labmates.models.provider_words import COST, reported_cost
 from labmates.models.reply import Piece
 from labmates.util.grouping import grouped
+from labmates.util.safe_text import UnsafeValueError, safe_value
 
 Json = dict[str, Any]
 REASONING_FIELDS = ("reasoning_content", "reasoning")
@@ -64,7 +67,7 @@ def checked(completion: Json) -> Json:
 def server_error(body: Json, usage: Any) -> BrokenReplyError:
     """The error that a server reports in place of a reply, with the usage that it charges for."""
     counts = _usage(usage) or {}
-    prompt, written = counts.get("prompt_tokens") or 0, counts.get("completion_tokens") or 0
+    prompt, written = counts.get("input_tokens", 0), counts.get("output_tokens", 0)
     return BrokenReplyError(
         "the answer holds an error",
         body=body,
@@ -194,30 +197,53 @@ async def split_lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[list[bytes]
     yield [rest]
 
 
-def clean_completion(completion: Json) -> tuple[Json, str, list[Json]]:
-    """A completion that LangChain can read, and separately the parts that LangChain drops or fails on.
+def message_of(completion: Json) -> AIMessage:
+    """The message of a completion; the reasoning, and what the server attached (`WIRE`), are in ``additional_kwargs``.
 
-    Returns the completion with exactly one choice, whose message has only text (empty without choices); the reasoning
-    text; and the tool calls as sent, ``{"id", "name", "arguments"}``, all three as text.
+    Without a choice, it is empty.
     """
-    choices = _dicts(completion.get("choices")) or [{}]
-    message = _dict(choices[0].get("message"))
+    choice = (_dicts(completion.get("choices")) or [{}])[0]
+    message, finish, usage = _dict(choice.get("message")), _text(choice.get("finish_reason")), completion.get("usage")
+    said = AIMessage(
+        "".join(_texts(message.get("content"))),
+        usage_metadata=cast(Any, _usage(usage)),
+        additional_kwargs={WIRE: attached_by_server(completion)},
+        response_metadata={"finish_reason": finish or None, "model_name": _text(completion.get("model"))},
+    )
+    if (cost := reported_cost(usage)) is not None:
+        said.response_metadata[COST] = cost
+    if reasoning := reasoning_in(message):
+        said.additional_kwargs["reasoning_content"] = reasoning
     calls = _dicts(message.get("tool_calls"))
     if isinstance(message.get("function_call"), dict):  # The protocol of 2023, which some servers still speak.
         calls.append({"function": message["function_call"]})
-    finish = choices[0].get("finish_reason")
-    cleaned: Json = {
-        "id": _text(completion.get("id")),
-        "model": _text(completion.get("model")),
-        "choices": [
-            {
-                "message": {"role": "assistant", "content": "".join(_texts(message.get("content")))},
-                "finish_reason": finish if isinstance(finish, str) else None,
-            }
-        ],
-        "usage": _usage(completion.get("usage")),
-    }
-    return cleaned, reasoning_in(message), [_call(call) for call in calls]
+    for place, call in enumerate(calls):
+        _add_call(said, call, cut=finish == "length" and place == len(calls) - 1)
+    return said
+
+
+def _add_call(said: AIMessage, call: Json, *, cut: bool) -> None:
+    function = _dict(call.get("function"))
+    id_, name, written = _text(call.get("id")), _text(function.get("name")), _arguments(function.get("arguments"))
+    # No arguments at all mean an empty object, unless the reply was cut before they began.
+    arguments = None if cut and not written else read_arguments(written)
+    if arguments is not None:
+        said.tool_calls.append(ToolCall(type="tool_call", id=id_, name=name, args=arguments))
+        return
+    said.invalid_tool_calls.append(
+        InvalidToolCall(type="invalid_tool_call", id=id_, name=name, args=written, error="no JSON object")
+    )
+
+
+def read_arguments(arguments: Any) -> Json | None:
+    """A tool call's arguments as a JSON object: None if invalid, empty if missing."""
+    try:
+        if isinstance(arguments, str):
+            arguments = json.loads(arguments, strict=False) if arguments.strip() else {}
+        value = safe_value({} if arguments is None else arguments)
+    except (ValueError, RecursionError, UnsafeValueError):
+        return None
+    return value if isinstance(value, dict) else None
 
 
 def attached_by_server(completion: Json) -> Json:
@@ -310,29 +336,23 @@ def _whole_content(pieces: Sequence[Any]) -> Any:
     return _merged_items([block for blocks in listed if isinstance(blocks, list) for block in blocks])
 
 
-def _call(call: Json) -> Json:
-    function = _dict(call.get("function"))
-    return {
-        "id": _text(call.get("id")),
-        "name": _text(function.get("name")),
-        "arguments": _arguments(function.get("arguments")),
-    }
-
-
 def _usage(usage: Any) -> Json | None:
+    """Reported tokens in LangChain's terms; None without a report."""
     reported = _dict(usage)
     if not reported:
         return None
-    counts = {key: read_count(reported.get(key)) for key in ("prompt_tokens", "completion_tokens", "total_tokens")}
+    read, written = (read_count(reported.get(name)) or 0 for name in ("prompt_tokens", "completion_tokens"))
     details = _dict(reported.get("prompt_tokens_details"))
     # DeepSeek counts beside the details; OpenRouter reports cache writes.
     cached = read_count(details.get("cached_tokens")) or read_count(reported.get("prompt_cache_hit_tokens"))
-    written = read_count(details.get("cache_write_tokens"))
+    stored = read_count(details.get("cache_write_tokens"))
     reasoning = read_count(_dict(reported.get("completion_tokens_details")).get("reasoning_tokens"))
     return {
-        **counts,
-        "prompt_tokens_details": {"cached_tokens": cached, "cache_write_tokens": written},
-        "completion_tokens_details": {"reasoning_tokens": reasoning},
+        "input_tokens": read,
+        "output_tokens": written,
+        "total_tokens": read_count(reported.get("total_tokens")) or read + written,
+        "input_token_details": {"cache_read": cached or 0, "cache_creation": stored or 0},
+        "output_token_details": {"reasoning": reasoning or 0},
     }
 
 

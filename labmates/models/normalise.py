@@ -27,6 +27,7 @@ from labmates.budgets.tokens import (
 )
 from labmates.models.attached import attachment
 from labmates.models.calls_in_text import written_calls
+from labmates.models.completions import read_arguments
 from labmates.models.marks import meant_tool, split_channels, split_thinking
 from labmates.models.provider_words import FILTERED, FinishMeaning, meaning_of_finish
 from labmates.models.reply import Fault, Finish, Reply, ToolCall
@@ -220,17 +221,6 @@ def _read_calls(
 def _cut_call(call: _Begun) -> ToolCall:
     arrived = read_partial(call.broken) if isinstance(call.broken, str) else {}
     return ToolCall("", call.name, arrived)
-
-
-def read_arguments(arguments: Any) -> dict[str, Any] | None:
-    """A tool call's arguments as a JSON object: None if invalid, empty if missing."""
-    try:
-        if isinstance(arguments, str):
-            arguments = json.loads(arguments, strict=False) if arguments.strip() else {}
-        value = safe_value({} if arguments is None else arguments)
-    except (ValueError, RecursionError, UnsafeValueError):
-        return None
-    return value if isinstance(value, dict) else None
 
 
 def _fresh_id(id_: str, own: str, taken: set[str]) -> str:

@@ -8,8 +8,8 @@ from typing import Any, cast
 import httpx2
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun
 from langchain_core.language_models import LanguageModelInput
-from langchain_core.messages import AIMessage, BaseMessage, InvalidToolCall, ToolCall
-from langchain_core.outputs import ChatResult
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_openai import ChatOpenAI
 from pydantic import Field, PrivateAttr, SecretStr
 
@@ -18,17 +18,14 @@ from labmates.models.completions import (
     WIRE,
     Json,
     StreamedReply,
-    attached_by_server,
-    clean_completion,
+    message_of,
     read_completion,
     split_lines,
 )
 from labmates.models.endpoints import NO_KEY, Endpoint
 from labmates.models.failures import AttemptError, failure_of
 from labmates.models.names import ModelName
-from labmates.models.normalise import read_arguments
 from labmates.models.options import ModelOptions
-from labmates.models.provider_words import COST, reported_cost
 from labmates.models.redact import Redactor
 from labmates.models.reply import LISTENER
 from labmates.models.sending import DirectChat
@@ -81,7 +78,8 @@ class OpenAIChat(DirectChat, ChatOpenAI):
             )
             response = await self._client.send(request, stream=True)
             try:
-                return self._result(await _completion(request, response))
+                message = message_of(await _completion(request, response))
+                return ChatResult(generations=[ChatGeneration(message=message)])
             finally:
                 await response.aclose()
         except Exception as error:
@@ -103,29 +101,6 @@ class OpenAIChat(DirectChat, ChatOpenAI):
                 for call in sent.get("tool_calls", ()):
                     call.update(attached["calls"].get(call["id"], {}))
         return payload if limit is None else {**payload, "max_tokens": limit}
-
-    def _result(self, completion: Json) -> ChatResult:
-        cleaned, reasoning, calls = clean_completion(completion)
-        result = self._create_chat_result(cleaned)
-        message = result.generations[0].message
-        assert isinstance(message, AIMessage)
-        if message.usage_metadata and (written := cleaned["usage"]["prompt_tokens_details"]["cache_write_tokens"]):
-            message.usage_metadata.setdefault("input_token_details", {})["cache_creation"] = written
-        message.additional_kwargs[WIRE] = attached_by_server(completion)
-        if (cost := reported_cost(completion.get("usage"))) is not None:
-            message.response_metadata[COST] = cost
-        if reasoning:
-            message.additional_kwargs["reasoning_content"] = reasoning
-        cut = cleaned["choices"][0]["finish_reason"] == "length"
-        for place, call in enumerate(calls):
-            # No arguments at all mean an empty object, unless the reply was cut before they began.
-            lost = cut and place == len(calls) - 1 and not call["arguments"]
-            arguments = None if lost else read_arguments(call["arguments"])
-            if arguments is None:
-                message.invalid_tool_calls.append(_invalid(call))
-            else:
-                message.tool_calls.append(ToolCall(type="tool_call", id=call["id"], name=call["name"], args=arguments))
-        return result
 
 
 def openai_chat(
@@ -182,9 +157,3 @@ async def _completion(request: httpx2.Request, response: httpx2.Response) -> Jso
         for line in lines:
             reply.add(line)
     return reply.whole()
-
-
-def _invalid(call: Json) -> InvalidToolCall:
-    return InvalidToolCall(
-        type="invalid_tool_call", id=call["id"], name=call["name"], args=call["arguments"], error="no JSON object"
-    )

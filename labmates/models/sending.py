@@ -206,11 +206,7 @@ class DirectChat(BaseChatModel):
         # Agents that work at the same time take turns, as with LangChain's call.
         await asyncio.sleep(0)
         result = await self._agenerate(self._convert_input(input).to_messages(), stop=stop, **kwargs)
-        [generation] = result.generations
-        message = cast(AIMessage, generation.message)
-        about = {**(result.llm_output or {}), **(generation.generation_info or {}), **message.response_metadata}
-        message.response_metadata = about
-        return message
+        return cast(AIMessage, result.generations[0].message)
 
 
 def _is_followed(config: RunnableConfig | None = None) -> bool:

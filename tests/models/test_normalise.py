@@ -18,12 +18,13 @@ from labmates.models.completions import (
     WIRE,
     StreamedReply,
     attached_by_server,
-    clean_completion,
+    message_of,
+    read_arguments,
     read_completion,
 )
 from labmates.models.failures import BrokenReplyError
 from labmates.models.marks import split_thinking
-from labmates.models.normalise import NO_TEXT, normalise, read_arguments, safe_message
+from labmates.models.normalise import NO_TEXT, normalise, safe_message
 from labmates.models.reply import Reply
 from labmates.util.safe_text import safe_text
 
@@ -92,10 +93,9 @@ def test_any_completion_can_be_read(body: Any) -> None:
         completion = read_completion(json.dumps(body).encode())
     except BrokenReplyError:
         return
-    cleaned, reasoning, calls = clean_completion(completion)
-    assert isinstance(cleaned["choices"][0]["message"]["content"], str)
-    assert isinstance(reasoning, str)
-    assert all(isinstance(value, str) for call in calls for value in call.values())
+    message = message_of(completion)
+    assert isinstance(message.content, str)
+    check(normalise(message, sent=SENT))
 
 
 @FEW
@@ -108,10 +108,10 @@ def test_any_stream_can_be_read(events: Any) -> None:
         for event in events:
             reply.add(f"data: {json.dumps(event)}".encode())
         reply.add(b"data: [DONE]")
-        cleaned, _, _ = clean_completion(reply.whole())
+        message = message_of(reply.whole())
     except BrokenReplyError:
         return
-    assert isinstance(cleaned["choices"][0]["message"]["content"], str)
+    assert isinstance(message.content, str)
 
 
 @FEW
