@@ -5,16 +5,14 @@ Received data are not trusted: code in the sandbox should not be able to reach t
 
 from __future__ import annotations
 
-import array
 import asyncio
 import contextlib
 import json
-import os
 import re
 import secrets
 import signal
 import socket
-import stat
+import time
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +23,7 @@ from labmates.sandboxes.folders import in_thread
 from labmates.sandboxes.process import PORTS
 
 _PACKET_BYTES = 64 << 10
+_PIECE_BYTES = 1 << 20
 _ANSWER_SECONDS = 20.0  # the runner's orders are quick, even on a busy machine; longer means that it is blocked
 _COMPLAINT_CHARS = 1_500
 MOST_BYTES = 8 << 20
@@ -68,17 +67,21 @@ class Kernel:
 
 
 class Control:
-    """A connected control socket; the private `folder` is for kernels' sockets."""
+    """A connected control socket.
 
-    def __init__(self, connection: socket.socket, folder: Path, reach: str = "") -> None:
+    The private `folder` is for kernels' sockets, which they connect to if they have `reach`; the runner can read `run`.
+    """
+
+    def __init__(self, connection: socket.socket, folder: Path, run: Path, reach: str = "") -> None:
         self.lost = asyncio.Event()
         self._connection = connection
         self._folder = folder
+        self._run = run
         self._reach = reach
         self._kernel: Kernel | None = None
         self._numbers = 0
         self._failure = ""
-        self._answer: asyncio.Future[tuple[dict[str, Any], list[int]]] | None = None
+        self._answer: asyncio.Future[dict[str, Any]] | None = None
         connection.setblocking(False)
         asyncio.get_running_loop().add_reader(connection, self._read)
 
@@ -102,45 +105,7 @@ class Control:
 
         Raises `SandboxError` if there is no answer; then the runner is unusable.
         """
-        answer, descriptors = await self._ask(order, _ANSWER_SECONDS if seconds is None else seconds)
-        for descriptor in descriptors:
-            os.close(descriptor)
-        return answer
-
-    async def open(self, name: str) -> int | None:
-        """A descriptor of a regular file in ``out/``; None if it doesn't exist.
-
-        Raises `SandboxError` if there is no answer.
-        """
-        if self._reach:
-            return await self._received(name)
-        _, descriptors = await self._ask({"do": "open", "name": name}, _ANSWER_SECONDS)
-        for descriptor in descriptors[1:]:
-            os.close(descriptor)
-        if descriptors and stat.S_ISREG(os.fstat(descriptors[0]).st_mode):
-            return descriptors[0]
-        for descriptor in descriptors[:1]:
-            os.close(descriptor)
-        return None
-
-    async def _received(self, name: str) -> int | None:
-        """A memory file with the content of a file in ``out/``, which the runner sends to a socket."""
-        path = self._folder / "kept"
-        with socket.socket(socket.AF_UNIX) as listener:
-            listener.settimeout(_ANSWER_SECONDS)
-            await in_thread(_bind, listener, path)
-            listener.listen(1)
-            try:
-                answer = await self.ask({"do": "open", "name": name, "to": f"{Path(self._reach).with_name(path.name)}"})
-                return await in_thread(_take, listener) if answer.get("found") else None
-            finally:
-                await in_thread(path.unlink)
-
-    def close(self) -> None:
-        """Close the socket, which ends the runner."""
-        self._lose()
-
-    async def _ask(self, order: dict[str, Any], seconds: float) -> tuple[dict[str, Any], list[int]]:
+        seconds = _ANSWER_SECONDS if seconds is None else seconds
         self._answer = asyncio.get_running_loop().create_future()
         try:
             await self._send(order)
@@ -151,6 +116,26 @@ class Control:
             raise SandboxError(f"the sandbox does not answer: {why}") from error
         finally:
             self._answer = None
+
+    async def content(self, name: str) -> bytes | None:
+        """The content of a file in ``out/``, up to `MOST_BYTES` and some more, which the runner sends to a socket.
+
+        None if it doesn't exist. Raises `SandboxError` if there is no answer.
+        """
+        path = self._run / "kept"
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.settimeout(_ANSWER_SECONDS)
+            await in_thread(_bind, listener, path)
+            listener.listen(1)
+            try:
+                answer = await self.ask({"do": "open", "name": name})
+                return await in_thread(_take, listener) if answer.get("found") else None
+            finally:
+                await in_thread(path.unlink)
+
+    def close(self) -> None:
+        """Close the socket, which ends the runner."""
+        self._lose()
 
     async def _send(self, order: dict[str, Any], descriptors: list[int] | None = None) -> None:
         if self.lost.is_set():
@@ -166,17 +151,14 @@ class Control:
 
     def _read(self) -> None:
         try:
-            packet, ancillary, _flags, _from = self._connection.recvmsg(
-                _PACKET_BYTES, socket.CMSG_SPACE(4), socket.MSG_CMSG_CLOEXEC
-            )
+            packet = self._connection.recv(_PACKET_BYTES)
         except BlockingIOError:
             return
         except OSError:
-            packet, ancillary = b"", []
+            packet = b""
         if not packet:
             self._lose()
             return
-        descriptors = _descriptors(ancillary)
         try:
             answer = json.loads(packet)
             event = answer.get("is")
@@ -185,10 +167,7 @@ class Control:
         if event in ("exited", "failed"):
             self._note_exit(answer)
         elif self._answer is not None and not self._answer.done():
-            self._answer.set_result((answer, descriptors))
-            return
-        for descriptor in descriptors:
-            os.close(descriptor)
+            self._answer.set_result(answer)
 
     def _note_exit(self, answer: dict[str, Any]) -> None:
         kernel, text = self._kernel, str(answer.get("text", ""))
@@ -230,17 +209,19 @@ def _bind(listener: socket.socket, path: Path) -> None:
     path.chmod(0o777)  # the runner may have another user id; the parent folders are private
 
 
-def _take(listener: socket.socket) -> int | None:
-    """A memory file with the data of the first connection, up to `MOST_BYTES` plus one."""
+def _take(listener: socket.socket) -> bytes:
+    """The data of the first connection, up to `MOST_BYTES` and some more, which have to be there in time."""
+    end, content = time.monotonic() + _ANSWER_SECONDS, bytearray()
     try:
-        with listener.accept()[0] as connection, connection.makefile("rb") as stream:
-            connection.settimeout(_ANSWER_SECONDS)
-            content = stream.read(MOST_BYTES + 1)
-    except OSError:
-        return None
-    file = os.memfd_create("kept")
-    os.write(file, content)
-    return file
+        with listener.accept()[0] as connection:
+            while len(content) <= MOST_BYTES:
+                connection.settimeout(max(0.001, end - time.monotonic()))
+                if not (piece := connection.recv(_PIECE_BYTES)):
+                    break
+                content += piece
+    except OSError as error:
+        raise SandboxError(f"the sandbox does not send its file: {error}") from error
+    return bytes(content)
 
 
 def _ending(answer: dict[str, Any]) -> str:
@@ -253,14 +234,6 @@ def _ending(answer: dict[str, Any]) -> str:
         return f"exit status {code}" if answer.get("text") else f"os._exit or the like, with exit status {code}"
     name = signal.Signals(-code).name
     return f"killed by {name}, perhaps for want of memory" if name == "SIGKILL" else f"killed by {name}"
-
-
-def _descriptors(ancillary: list[tuple[int, int, bytes]]) -> list[int]:
-    numbers = array.array("i")
-    for level, kind, data in ancillary:
-        if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
-            numbers.frombytes(data[: len(data) - len(data) % numbers.itemsize])
-    return list(numbers)
 
 
 FILES_PER_CALL = 10
@@ -307,9 +280,10 @@ class Collector:
                 continue
             self._seen[name] = version
             content = None
-            if _is_fine(name) and size <= min(MOST_BYTES, self._room) and len(collected.files) < FILES_PER_CALL:
-                content = await self._content(control, name)
-            if content is None:
+            most = min(MOST_BYTES, self._room)
+            if _is_fine(name) and size <= most and len(collected.files) < FILES_PER_CALL:
+                content = await control.content(name)
+            if content is None or len(content) > most:
                 collected.left_out += 1
             else:
                 self._room -= len(content)
@@ -319,19 +293,6 @@ class Collector:
             collected.left_out += max(0, beyond - self._left_out)
             self._left_out = beyond
         return collected
-
-    async def _content(self, control: Control, name: str) -> bytes | None:
-        descriptor = await control.open(name)
-        if descriptor is None:
-            return None
-        most = min(MOST_BYTES, self._room)
-        try:
-            content = await asyncio.to_thread(os.pread, descriptor, most + 1, 0)
-        except OSError:
-            return None
-        finally:
-            os.close(descriptor)
-        return content if len(content) <= most else None
 
 
 def _entries(listed: Any) -> list[tuple[str, int, str]]:

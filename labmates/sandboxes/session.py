@@ -227,7 +227,7 @@ class KernelSandbox:
             except BaseException:
                 await enclosure.stop()
                 raise
-        control = Control(connection, folders.run if enclosure.reach else private, enclosure.reach)
+        control = Control(connection, folders.run if enclosure.reach else private, folders.run, enclosure.reach)
         return _Place(enclosure, control, folders)
 
     async def _try_kernel(self) -> None:

@@ -1,6 +1,10 @@
 from __future__ import annotations
 
 import json
+import socket
+import threading
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,6 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jupyter_client.session import DELIM, Session
 
+from labmates.sandboxes import control
+from labmates.sandboxes.base import SandboxError
 from labmates.sandboxes.client import Cell, read
 
 JSON = st.recursive(
@@ -76,3 +82,24 @@ def test_a_cell_takes_any_content_and_answers_with_text_and_png_only(kind: str, 
     text, _ = cell.output.finish()
     assert isinstance(text, str)
     assert cell.images == []
+
+
+def test_a_file_that_comes_byte_by_byte_is_given_up_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(control, "_ANSWER_SECONDS", 0.3)
+    ended = threading.Event()
+    with socket.socket(socket.AF_UNIX) as listener, socket.socket(socket.AF_UNIX) as sender:
+        listener.bind(str(tmp_path / "kept"))
+        listener.listen(1)
+        sender.connect(str(tmp_path / "kept"))
+
+        def drip() -> None:
+            while not ended.wait(0.02):
+                with suppress(OSError):
+                    sender.send(b"x")
+
+        dripping = threading.Thread(target=drip)
+        dripping.start()
+        with pytest.raises(SandboxError, match="does not send its file"):
+            control._take(listener)
+        ended.set()
+        dripping.join()

@@ -8,7 +8,7 @@ The process that starts is no kernel: it imports what every kernel needs, and th
 Each kernel is a fork of it, so that a kernel that was lost is replaced in a fraction of a second. While no kernel was
 asked for, it imports what agents' code is most likely to need, which takes seconds that nobody waits for.
 
-Orders and answers are JSON objects, one a packet, with file descriptors beside them:
+Orders and answers are JSON objects, one a packet:
 
 - ``{"do": "load"}``: read the data set. Answer: ``{"is": "loaded", "text": TEXT}``; TEXT says what is wrong with it.
 - ``{"do": "start", "number": N, "key": KEY}`` with the listening sockets of the channels: end all other processes and
@@ -18,5 +18,6 @@ Orders and answers are JSON objects, one a packet, with file descriptors beside 
 - ``{"do": "sweep", "above": N}``: end all processes but the kernel if there are more than N. Answer: ``{"is": "swept",
   "ended": BOOL}``.
 - ``{"do": "list"}``: ``{"is": "listed", "files": [[NAME, SIZE, VERSION], ...], "left_out": N}``, the files in ``out/``.
-- ``{"do": "open", "name": NAME}``: ``{"is": "opened"}`` with a descriptor, or without one if there is no such file.
+- ``{"do": "open", "name": NAME}``: ``{"is": "opened", "found": BOOL}``; the content of a found file goes to a socket
+  beside the control socket.
 """

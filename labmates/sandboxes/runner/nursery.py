@@ -56,10 +56,10 @@ def main(settings_path: str) -> None:
     nursery.serve()
 
 
-def tell(control: socket.socket, answer: dict[str, Any], descriptors: tuple[int, ...] = ()) -> None:
+def tell(control: socket.socket, answer: dict[str, Any]) -> None:
     """Send one answer; without the other side there is nothing left to do."""
     try:
-        socket.send_fds(control, [json.dumps(answer, ensure_ascii=False).encode()], descriptors)
+        control.send(json.dumps(answer, ensure_ascii=False).encode())
     except OSError:
         leave()
 
@@ -145,22 +145,16 @@ class Nursery:
                 tell(self._control, {"is": "listed", "files": files, "left_out": left_out})
             case "open":
                 opened = open_file(self._out, order["name"])
-                if "to" in order:
-                    self._send(opened, order["to"])
-                else:
-                    tell(self._control, {"is": "opened"}, () if opened is None else (opened,))
+                tell(self._control, {"is": "opened", "found": opened is not None})
                 if opened is not None:
-                    os.close(opened)
+                    self._send(opened)
 
-    def _send(self, opened: int | None, to: str) -> None:
-        """Send the content of a file to a socket of the other side, which takes no descriptors."""
-        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as connection:
+    def _send(self, opened: int) -> None:
+        """Send the content of a file to the other side's socket for it, beside that of the orders."""
+        with open(opened, "rb") as file, contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(_SEND_SECONDS)
-            connection.connect(to)
-            tell(self._control, {"is": "opened", "found": opened is not None})
-            if opened is not None:
-                with open(opened, "rb", closefd=False) as file:
-                    connection.sendfile(file)
+            connection.connect(str(Path(self._settings["control"]).with_name("kept")))
+            connection.sendfile(file)
 
     def _load(self) -> str:
         read = self._names["pd"].read_csv
