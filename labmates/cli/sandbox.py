@@ -73,10 +73,8 @@ def doctor(as_json: bool) -> int:
 
 
 @sandbox.command(epilog="Example: labmates sandbox clean")
-@click.option("--images", is_flag=True, help="Remove all labmates images and the packages downloaded for them.")
-@click.option("--all", "everything", is_flag=True, help="Also remove the containers of running runs.")
 @json_option()
-def clean(images: bool, everything: bool, as_json: bool) -> int:
+def clean(as_json: bool) -> int:
     """Remove leftovers of killed runs, and images of other versions of labmates."""
     from labmates.errors import UsageError
     from labmates.sandboxes.engine import connect
@@ -86,11 +84,9 @@ def clean(images: bool, everything: bool, as_json: bool) -> int:
     try:
         client = connect()
     except UsageError as error:
-        if images or everything:
-            raise
         notify(f"Containers and images were left out: {error}")
     try:
-        removed = remove(client, images=images, everything=everything)
+        removed = remove(client)
     finally:
         if client is not None:
             client.close()

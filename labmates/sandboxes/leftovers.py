@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from labmates.sandboxes.base import SandboxError
 from labmates.sandboxes.engine import OWNER_LABEL, SANDBOX_LABEL, docker_errors, explain_docker_error, remove_container
-from labmates.sandboxes.folders import cache_folder, remove_folder, sweep_folders
+from labmates.sandboxes.folders import sweep_folders
 from labmates.sandboxes.image.names import KIND_LABEL, REPOSITORIES, image_tag, packages_tag
-from labmates.sandboxes.image.wheels import WHEELS
 from labmates.util.process_ids import owner_state
 
 if TYPE_CHECKING:
@@ -30,74 +29,47 @@ class Removed:
     images: list[str] = field(default_factory=list)
 
 
-def sweep_containers(client: DockerClient, *, everything: bool = False) -> list[str]:
-    """Remove the containers of dead processes (or of all, with `everything`), and return the names of removed ones.
+def sweep_containers(client: DockerClient) -> list[str]:
+    """Remove the containers of dead processes, and return the names of removed ones.
 
     Takes one request, and one more per removed container. Raises `SandboxError` if the engine can't list containers.
     """
-    return _remove_containers(client, orphaned_containers(client, everything=everything))
+    labelled = _containers(client, SANDBOX_LABEL)
+    return _remove(client, [one for one in labelled if owner_state(one["Labels"].get(OWNER_LABEL, "")) == "dead"])
 
 
-def orphaned_containers(client: DockerClient, *, everything: bool = False) -> dict[str, str]:
-    """The identifiers and names of containers of dead processes, or of all."""
-    return {
-        container["Id"]: _name(container)
-        for container in _containers(client, SANDBOX_LABEL)
-        if everything or owner_state(container["Labels"].get(OWNER_LABEL, "")) == "dead"
-    }
-
-
-def old_images(client: DockerClient, *, everything: bool = False) -> dict[str, int]:
-    """The labmates images that this version does not use (or all, with `everything`), dependent ones first.
-
-    The values are sizes in bytes, which overlap; images without name appear by identifier.
-    """
-    in_use = () if everything else (image_tag(), packages_tag())
-    sizes: dict[str, int] = {}
+def old_images(client: DockerClient) -> list[str]:
+    """The labmates images that this version does not use, dependent ones first; those without name by identifier."""
+    in_use = (image_tag(), packages_tag())
+    old: list[str] = []
     for image in sorted(_ask(client.api.images, filters={"label": KIND_LABEL}), key=_age):
         kind = image["Labels"][KIND_LABEL]
         tags = [tag for tag in image["RepoTags"] or () if tag != "<none>:<none>"]
-        if everything or (kind != "base" if tags else kind != "build" or _age(image) > _BUILD_SECONDS):
-            names = tags or [image["Id"]]
-            sizes.update({name: image["Size"] for name in names if name not in in_use and _is_ours(name)})
-    return sizes
+        if kind != "base" if tags else kind != "build" or _age(image) > _BUILD_SECONDS:
+            old += [name for name in tags or [image["Id"]] if name not in in_use and _is_ours(name)]
+    return old
 
 
-def clean(client: DockerClient | None, *, images: bool = False, everything: bool = False) -> Removed:
+def clean(client: DockerClient | None) -> Removed:
     """Remove leftovers of killed processes, and images of other versions of labmates.
 
-    Without an engine, only folders are removed. `images` removes all labmates images and downloaded packages, too;
-    `everything` removes the containers of living processes, too. Raises `SandboxError` if the engine can't list its
-    objects.
+    Without an engine, only folders are removed. Raises `SandboxError` if the engine can't list its objects.
     """
     removed = Removed(folders=[str(folder) for folder in sweep_folders()])
-    if images:
-        wheels = cache_folder(WHEELS)
-        if wheels.is_dir():
-            remove_folder(wheels)
-            removed.folders.append(str(wheels))
     if client is not None:
-        removed.containers.extend(sweep_containers(client, everything=everything))
-        removed.containers.extend(_remove_containers(client, stopped_builds(client, everything=everything)))
-        removed.images.extend(_remove_images(client, old_images(client, everything=images)))
+        builds = _containers(client, f"{KIND_LABEL}=build")
+        ended = [one for one in builds if one["State"] != "running" and _age(one) > _BUILD_SECONDS]
+        removed.containers.extend([*sweep_containers(client), *_remove(client, ended)])
+        removed.images.extend(_remove_images(client, old_images(client)))
     return removed
 
 
-def stopped_builds(client: DockerClient, *, everything: bool = False) -> dict[str, str]:
-    """The identifiers and names of containers of builds, by default only of builds that have surely ended."""
-    return {
-        container["Id"]: _name(container)
-        for container in _containers(client, f"{KIND_LABEL}=build")
-        if everything or (container["State"] != "running" and _age(container) > _BUILD_SECONDS)
-    }
-
-
-def _remove_containers(client: DockerClient, containers: dict[str, str]) -> list[str]:
+def _remove(client: DockerClient, containers: Iterable[dict[str, Any]]) -> list[str]:
     removed = []
-    for container, name in containers.items():
+    for container in containers:
         with contextlib.suppress(SandboxError):  # a failure must not keep the others
-            remove_container(client, container)
-            removed.append(name)
+            remove_container(client, container["Id"])
+            removed.append(_name(container))
     return removed
 
 

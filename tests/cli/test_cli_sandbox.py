@@ -103,16 +103,12 @@ def test_old_images_and_left_containers_are_removed(labmates: Labmates, fake: Fa
     assert done.code == 0
     assert "removed image labmates-sandbox:old" in done.out
     assert "leaked" not in done.out  # its owner may live, in another namespace
-    [removed] = labmates("sandbox", "clean", "--all", "--json", DOCKER_HOST=host).records
-    assert removed["containers"] == ["leaked"]
 
 
 def test_cleaning_without_an_engine_says_what_was_left_out(labmates: Labmates) -> None:
     done = labmates("sandbox", "clean", **NOWHERE)
     assert done.code == 0
     assert "Containers and images were left out" in done.err
-    for option in ("--images", "--all"):
-        assert labmates("sandbox", "clean", option, **NOWHERE).code == 2
 
 
 @pytest.mark.needs("docker")
