@@ -81,8 +81,8 @@ def make_panel(judges: Sequence[str], extractor: str | None = None, *, always: S
     Parameters
     ----------
     judges
-        Names of registered judges, and models: ``provider:name`` to judge by rubrics, ``promises:provider:name`` to
-        judge promises, and so on for each of `MODEL_JUDGES`.
+        Names of registered judges, and models: ``provider:name`` to judge by rubrics, ``KIND:provider:name``
+        for another of `MODEL_JUDGES`.
     extractor
         A model; by default the first model among the `judges`.
 

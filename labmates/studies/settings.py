@@ -37,8 +37,8 @@ class RunSettings(BaseModel):
     )
     judges: tuple[str, ...] = Field(
         (),
-        description="Additional judge: a model (provider:name), promises:provider:name for promises, or a "
-        "registered judge; repeatable. The judges heuristic (rules) and "
+        description="Additional judge: a model (provider:name), or a judge by name (see: labmates judges); "
+        "repeatable. The judges heuristic (rules) and "
         "verified (findings compared with the truth) always score.",
     )
     extractor: str | None = Field(

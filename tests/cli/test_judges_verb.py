@@ -15,9 +15,8 @@ from tests.support.plugins import ROOT
 
 def test_judges_are_listed_with_what_they_measure(labmates: Labmates) -> None:
     records = {record["name"]: record for record in labmates("judges", "--json").records}
-    assert {"heuristic", "verified", "MODEL", "promises:MODEL"} <= set(records)
+    assert {"heuristic", "verified", "MODEL"} <= set(records)
     assert records["verified"]["metrics"] == ["accuracy", "skill", "provenance"]
-    assert records["promises:MODEL"]["title"] == "The share of kept promises, found by a model."
     assert "Completeness, heuristic quality and accuracy by rules." in labmates("judges").out
 
 
@@ -28,7 +27,6 @@ def test_judges_are_listed_with_what_they_measure(labmates: Labmates) -> None:
         ("verified", "You copy findings out of scientific reports into JSON"),
         ("openai:gpt-5.4-mini", "# Rubrics\n\nCompleteness: is it a whole report?"),
         ("rubric", "What follows, up to the line that ends with the mark $mark"),
-        ("promises:MODEL", "A promise is kept if a later deed of the same agent"),
     ],
 )
 def test_a_shown_judge_has_its_version_rules_and_prompts(labmates: Labmates, name: str, said: str) -> None:

@@ -45,7 +45,7 @@ def _facts(judge: Any) -> dict[str, Any]:
 def show(_lab: Lab, params: Named) -> Iterator[Result]:
     """Show a judge: metrics, rules, version, and the prompts of a judge model.
 
-    NAME is a registered judge, provider:name, promises:provider:name, or the literal word MODEL.
+    NAME is one of the list, with a model as provider:name or as the literal word MODEL.
     """
     judge = _judge_named(params.name)
     with JUDGES.guarded(params.name, "can't be shown"):

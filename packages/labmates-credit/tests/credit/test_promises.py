@@ -10,11 +10,13 @@ import pytest
 
 from labmates.judges.base import Deed, Report, Score
 from labmates.judges.panel import make_panel
-from labmates.judges.promises import Claim, PromisesJudge, fault_of
 from labmates.workflows.calls.assessing import JudgeCall
-from tests.judges.conftest import MODEL, interviewing, report_of
+from labmates_credit.promises import Claim, PromisesJudge, fault_of
+from tests.judges.conftest import MODEL, interviewing, key, report_of
+from tests.support.command_line import Labmates
 from tests.support.openai_server import Answer, OpenAIServer, fault
 
+__all__ = ["key"]  # a fixture
 DEEDS = (
     Deed("ana", "says to group", "I will count the sensors. I will also fit the drift of each one.", is_said=True),
     Deed("ben", "says to group", "Good luck. I'll check the calendar for you.", is_said=True),
@@ -110,3 +112,10 @@ def test_such_a_judge_is_named_by_its_model() -> None:
 
 def test_a_report_without_deeds_is_that_of_before() -> None:
     assert Report("x", report_of().task, report_of().truth).deeds == ()
+
+
+def test_the_judge_of_promises_is_listed_and_shown(labmates: Labmates) -> None:
+    records = {record["name"]: record for record in labmates("judges", "--json").records}
+    assert records["promises:MODEL"]["title"] == "The share of kept promises, found by a model."
+    shown = labmates("judges", "show", "promises:MODEL")
+    assert "A promise is kept if a later deed of the same agent" in shown.out
