@@ -1,18 +1,20 @@
-"""REINFORCE: its gradient, and what it learns in real environments."""
+"""A policy that learns in the environments reaches the equilibrium of their rewards."""
 
 from __future__ import annotations
 
-import json
+from typing import Any
 
 import numpy as np
 import pytest
 
-from labmates.cli.main import run_command
-from labmates_gym.commands import NEAR
-from labmates_gym.learning import Lesson, Softmax, lessons
-from labmates_gym.parallel import LabmatesEnv
+from labmates_gym.parallel import LabmatesEnv, RewardName
+from tests.gym.learner import Softmax, learn
 
-LESSONS = {lesson.name: lesson for lesson in lessons()}
+PRISONERS: dict[str, Any] = {"game": "prisoners"}
+PUBLIC_GOODS = {"game": "public-goods", "groups": 2, "group_size": 3, "rounds": 1}
+ONCE = ("cooperate", "defect", "equilibrium")
+NEAR = 0.1
+"""Distance from the equilibrium that counts as reached."""
 
 
 def test_the_gradient_is_that_of_the_log_probability() -> None:
@@ -31,27 +33,24 @@ def test_the_gradient_is_that_of_the_log_probability() -> None:
     assert step / step[drawn] == pytest.approx((np.eye(2)[drawn] - shares) / (1 - shares[drawn]))
 
 
-def test_each_mechanism_has_its_equilibrium() -> None:
-    cooperates = {
-        lesson.condition["mechanism"] for lesson in lessons() if lesson.kind == "dilemma" and lesson.equilibrium
-    }
-    assert cooperates == {"contract", "mediation", "repetition", "reputation"}
-
-
 @pytest.mark.parametrize(
-    ("name", "episodes"),
-    [("prisoners, none", 150), ("prisoners, contract", 300), ("public goods, reward difference", 120)],
+    ("kind", "condition", "players", "metric", "reward", "equilibrium", "episodes"),
+    [
+        ("dilemma", PRISONERS, ONCE, "cooperation_rate", "own", 0, 150),
+        ("dilemma", {**PRISONERS, "mechanism": "contract"}, ONCE, "cooperation_rate", "own", 1, 300),
+        ("game", PUBLIC_GOODS, ("cooperate", "defect", "fair-share"), "cooperation", "difference", 1, 120),
+    ],
 )
 @pytest.mark.slow("packages/labmates-gym/tests/gym/test_learning.py")
-def test_a_policy_reaches_the_equilibrium(name: str, episodes: int) -> None:
-    lesson: Lesson = LESSONS[name]
-    curve = lesson.learn(episodes, seed=1)
-    assert abs(curve[:10].mean() - lesson.equilibrium) > NEAR
-    assert curve[-40:].mean() == pytest.approx(lesson.equilibrium, abs=NEAR)
-
-
-def test_json_holds_each_curve_as_numbers(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr("labmates_gym.learning.lessons", lambda: lessons()[:1])
-    assert run_command(["gym", "learn", "--episodes", "40", "--json"]) == 0
-    [learned] = map(json.loads, capsys.readouterr().out.splitlines())
-    assert [type(value) for value in learned["curve"]] == [float] * 40
+def test_a_policy_reaches_the_equilibrium(
+    kind: str,
+    condition: dict[str, Any],
+    players: tuple[str, ...],
+    metric: str,
+    reward: RewardName,
+    equilibrium: float,
+    episodes: int,
+) -> None:
+    curve = learn(kind, condition, players, metric, reward=reward, episodes=episodes, seed=1)
+    assert abs(curve[:10].mean() - equilibrium) > NEAR
+    assert curve[-40:].mean() == pytest.approx(equilibrium, abs=NEAR)

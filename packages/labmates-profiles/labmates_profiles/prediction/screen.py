@@ -1,17 +1,14 @@
-"""Screening of models: predictions of their lab performance from profiles that are read or played.
-
-A comparison of the usage of a profile and of lab runs shows the savings.
-"""
+"""Screening of models: predictions of their lab performance from profiles that are read or played."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from labmates.budgets.money import format_dollars, parse_dollars, show_dollars
+from labmates.budgets.money import format_dollars
 from labmates.errors import UsageError
 from labmates.models.names import parse_model
 from labmates.workflows.games.condition import GameCondition
@@ -21,73 +18,11 @@ from labmates_profiles.prediction.analysis import MaterialParams
 from labmates_profiles.profiling import FIXED, SIMULATIONS, profile
 
 if TYPE_CHECKING:
-    from labmates.records.store import Store
     from labmates.workflows.protocol.command import Lab
     from labmates_profiles.prediction.material import Material
     from labmates_profiles.prediction.screened import Screened
     from labmates_profiles.prediction.sources import Level
     from labmates_profiles.prediction.usefulness import Usefulness
-
-
-def games_to_lab(
-    store: Store,
-    model: str,
-    games: Sequence[str],
-    *,
-    study: str | None = None,
-    variant: Mapping[str, str] | None = None,
-) -> dict[str, Any] | None:
-    """The usage of a model's stored profile relative to the stored lab runs (of a study); None if one is missing.
-
-    Parameters
-    ----------
-    variant
-        Changes to the standard condition of profiles.
-
-    Returns
-    -------
-    dict
-        Runs, tokens and dollars of ``profile`` and ``lab``; ``paid``: whether dollars are bills of providers, otherwise
-        (baselines are free) credits at the price lists of the conditions; and the number of lab runs that use as much
-        as the profile, ``lab_runs_in_tokens`` and ``lab_runs_in_money``, None if a lab run uses nothing.
-    """
-    from labmates_profiles.prediction.sources import is_lab_run, is_profile_run
-
-    played = [
-        run
-        for run in store.runs(kind="game")
-        if run.models == [model] and run.condition["game"] in games and is_profile_run(run, variant)
-    ]
-    worked = [run for run in store.runs(kind="science", study=study) if is_lab_run(run)]
-    if not played or not worked:
-        return None
-    bills = [[parse_dollars(run.bill) for run in runs if run.bill is not None] for runs in (played, worked)]
-    paid = all(len(known) == len(runs) and sum(known) for known, runs in zip(bills, (played, worked), strict=True))
-    money = [
-        sum(known) if paid else sum(store.costs([run.id for run in runs]).values())
-        for known, runs in zip(bills, (played, worked), strict=True)
-    ]
-    tokens = [sum(run.usage.input_tokens + run.usage.output_tokens for run in runs) for runs in (played, worked)]
-    efforts = {
-        name: {"runs": len(runs), "tokens": tokens[at], "money": format_dollars(money[at])}
-        for at, (name, runs) in enumerate((("profile", played), ("lab", worked)))
-    }
-    ratios = [profile * len(worked) / lab if lab else None for profile, lab in (tokens, money)]
-    return {**efforts, "paid": paid, "lab_runs_in_tokens": ratios[0], "lab_runs_in_money": ratios[1]}
-
-
-def effort_sentence(ratio: Mapping[str, Any]) -> str:
-    """The comparison of `games_to_lab` in a sentence."""
-    profile, lab = ratio["profile"], ratio["lab"]
-    what = "as billed" if ratio["paid"] else "in credits at the price lists of the conditions"
-    parts = [(ratio[f"lab_runs_in_{name}"], name) for name in ("tokens", "money")]
-    as_many = " and ".join(f"{value:.3g} lab runs in {name}" for value, name in parts if value is not None)
-    whole, each = parse_dollars(profile["money"]), round(parse_dollars(lab["money"]) / lab["runs"])
-    return (
-        f"Games : lab. The profile ({profile['runs']} simulations) used {profile['tokens']:,} tokens and "
-        f"{show_dollars(whole)}, a lab run {lab['tokens'] / lab['runs']:,.0f} tokens and {show_dollars(each)} "
-        f"(mean of {lab['runs']}; money {what})" + (f": the profile costs as much as {as_many}." if as_many else ".")
-    )
 
 
 def screen(
@@ -199,14 +134,11 @@ class _Profiled:
     ----------
     cost, tokens
         The cost of new simulations in dollars as text, and their tokens; None without new ones.
-    ratio
-        From `games_to_lab`; None if profile or lab runs are from a file.
     """
 
     levels: Sequence[Level]
     cost: str | None = None
     tokens: int | None = None
-    ratio: Mapping[str, Any] | None = None
 
 
 def _profile_of(
@@ -215,22 +147,16 @@ def _profile_of(
     """The profile of a model from the file or store, or played now; UsageError if it is missing with `stored`."""
     from labmates_profiles.prediction.screened import levels_of_profile
 
-    def ratio(levels: Sequence[Level]) -> dict[str, Any] | None:
-        if params.games or params.lab:
-            return None
-        names = [level.game for level in levels]
-        return games_to_lab(lab.store, model, names, study=lab.runs.study, variant=_variant(lab))
-
     levels = [level for level in material.levels if level.model == model]
     if levels and (params.stored or params.games):
-        return _Profiled(levels, ratio=ratio(levels))
+        return _Profiled(levels)
     if params.stored:
         raise UsageError(f"there is no profile of {model} ({material.told}); omit --stored to take it now")
     played = profile(lab, [reference], games=games, simulations=params.simulations, seed=params.seed)
     levels = [level for each in played for level in levels_of_profile(each)]
     summaries = [game for each in played for game in each.games]
     tokens = sum(game.simulations * (game.input_tokens + game.output_tokens) for game in summaries)
-    return _Profiled(levels, format_dollars(sum(game.cost for game in summaries)), round(tokens), ratio(levels))
+    return _Profiled(levels, format_dollars(sum(game.cost for game in summaries)), round(tokens))
 
 
 def _result(screened: Screened, profiled: _Profiled, *, several: bool) -> Result:
@@ -239,7 +165,6 @@ def _result(screened: Screened, profiled: _Profiled, *, several: bool) -> Result
     simulations = sum(level.simulations for level in profiled.levels)
     paid = "" if profiled.cost is None else f", {profiled.tokens:,} tokens, ${profiled.cost}"
     basis = [f"Fitted on {screened.source}, form {screened.form}. Profile: {simulations} simulations{paid}."]
-    basis += [] if profiled.ratio is None else [effort_sentence(profiled.ratio)]
     basis += ["The model is part of the study and was excluded from the fit."] if screened.observed else []
     basis += _standings(screened)
     basis += dict.fromkeys(note for study in screened.studies.values() for note in study.notes)
@@ -249,7 +174,6 @@ def _result(screened: Screened, profiled: _Profiled, *, several: bool) -> Result
         "levels": [asdict(level) for level in profiled.levels],
         "cost": profiled.cost,
         "tokens": profiled.tokens,
-        "games_to_lab": profiled.ratio,
     }
     return Result(
         [] if several else [table],
