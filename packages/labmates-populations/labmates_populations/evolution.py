@@ -1,4 +1,4 @@
-"""Evolution as a graph: a generation plays, then the agents of the next one take genes and strategies.
+"""Evolution: a generation plays, then the agents of the next one take genes and strategies.
 
 Each generation is recorded, every tenth one with its agents, and the last with its strategies by name. A resumed run
 starts from the newest recorded agents and replays the generations since then, with equal results.
@@ -10,29 +10,24 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Collection, Sequence
-from functools import cache, cached_property
-from typing import TypedDict
 
 import numpy as np
-from langgraph.graph import END, START, StateGraph
-from langgraph.graph.state import CompiledStateGraph
-from langgraph.runtime import Runtime
 from numpy.typing import NDArray
 
 from labmates.records.events import PayoffEvent
+from labmates.records.recorder import Recorder
 from labmates.workflows.protocol.experiment import Outcome
+from labmates.workflows.protocol.services import Services
 from labmates_populations.condition import EvolutionCondition
 from labmates_populations.engine.attitudes import falls_back_to_cooperation
 from labmates_populations.engine.evolution import Evolution, Generation, Rules
 from labmates_populations.engine.library import Gene
 from labmates_populations.engine.structure import make_structure
-from labmates_populations.playing import Arena, invalid_strategies, opens
+from labmates_populations.playing import invalid_strategies, open_arena
 
 _RECORD_AGENTS_EVERY = 10
 """Generations."""
 _FLUSH_SECONDS = 1.0
-_MOST_STEPS = 3_000_000
-"""Steps of the graph: two per generation."""
 
 
 def rules_of(condition: EvolutionCondition, seed: int) -> Rules:
@@ -55,118 +50,54 @@ def rules_of(condition: EvolutionCondition, seed: int) -> Rules:
     )
 
 
-class EvolutionArena(Arena[EvolutionCondition]):
-    """The context of an evolution."""
-
-    @cached_property
-    def evolution(self) -> Evolution:
-        """The rules with the strategies that take part."""
-        rules = rules_of(self.condition, self.services.seed)
-        return Evolution(rules, self.population, self.play, seed=self.services.seed)
-
-    @property
-    def recorded(self) -> Sequence[PayoffEvent]:
-        """The records of the generations so far."""
-        return [event for event in self.services.recorder.events if isinstance(event, PayoffEvent)]
-
-
-context = opens(EvolutionArena)
-
-
-class EvolutionState(TypedDict, total=False):
-    """The current generation.
-
-    Attributes
-    ----------
-    number
-        From 0.
-    agents
-        The strategy index of each agent.
-    broken
-        Strategies that are no longer run.
-    played
-        The generation's result, once it has played.
-    flushed
-        Time of the last flush of the record, in seconds of the monotonic clock.
-    """
-
-    number: int
-    agents: NDArray[np.int64]
-    broken: frozenset[int]
-    played: Generation
-    flushed: float
+async def play(condition: EvolutionCondition, services: Services) -> Outcome:
+    """Play generation after generation until the threshold (paper, moran) or the last one."""
+    recorder, flushed = services.recorder, 0.0
+    async with open_arena(condition, services) as arena:
+        rules = rules_of(condition, services.seed)
+        evolution = Evolution(rules, arena.population, arena.play, seed=services.seed)
+        number, agents, broken = _newest(evolution, _recorded(recorder))
+        while True:
+            generation = await asyncio.to_thread(evolution.played, number, agents, broken)
+            arena.warn_of_errors(generation.errors)
+            event = _event(evolution, generation, broken)
+            is_last = _is_last(condition, evolution, generation)
+            if is_last:
+                counts = Counter(arena.population.names[index] for index in agents.tolist())
+                event.details["strategies"] = dict(counts.most_common())
+            recorder.once(event)
+            if is_last:
+                break
+            if time.monotonic() - flushed > _FLUSH_SECONDS:
+                await recorder.flush()
+                flushed = time.monotonic()
+            agents = await asyncio.to_thread(evolution.next, generation)
+            broken |= {index for index, error in generation.errors.items() if error.stopped}
+            number += 1
+        metrics = _metrics(condition, _recorded(recorder), arena.population.genes)
+    return Outcome("completed", metrics, invalid_strategies(metrics))
 
 
-EvolutionGraph = CompiledStateGraph[EvolutionState, EvolutionArena, EvolutionState, EvolutionState]
+def _recorded(recorder: Recorder) -> list[PayoffEvent]:
+    """The records of the generations so far."""
+    return [event for event in recorder.events if isinstance(event, PayoffEvent)]
 
 
-async def begin(state: EvolutionState, runtime: Runtime[EvolutionArena]) -> EvolutionState:
-    """Begin with the newest generation with recorded agents, or with the first."""
-    del state
-    arena = runtime.context
-    for event in reversed(arena.recorded):
+def _newest(evolution: Evolution, events: Sequence[PayoffEvent]) -> tuple[int, NDArray[np.int64], frozenset[int]]:
+    """The newest generation with recorded agents, or the first: its number, agents and stopped strategies."""
+    for event in reversed(events):
         if "agents" in event.details:
             agents = np.array(event.details["agents"], dtype=np.int64)
-            broken = frozenset(event.details["broken"])
-            return EvolutionState(number=event.round, agents=agents, broken=broken, flushed=0.0)
-    return EvolutionState(number=0, agents=arena.evolution.first(), broken=frozenset(), flushed=0.0)
+            return event.round, agents, frozenset(event.details["broken"])
+    return 0, evolution.first(), frozenset()
 
 
-async def play(state: EvolutionState, runtime: Runtime[EvolutionArena]) -> EvolutionState:
-    """Play the games of the generation and record it."""
-    arena = runtime.context
-    generation = await asyncio.to_thread(arena.evolution.played, state["number"], state["agents"], state["broken"])
-    arena.warn_of_errors(generation.errors)
-    event = _event(arena.evolution, generation, state["broken"])
-    if after_play(state, runtime) == END:
-        counts = Counter(arena.population.names[index] for index in state["agents"].tolist())
-        event.details["strategies"] = dict(counts.most_common())
-    arena.services.recorder.once(event)
-    return EvolutionState(played=generation)
-
-
-def after_play(state: EvolutionState, runtime: Runtime[EvolutionArena]) -> str:
-    """End at the threshold (paper, moran) or at the last generation."""
-    condition, evolution = runtime.context.condition, runtime.context.evolution
+def _is_last(condition: EvolutionCondition, evolution: Evolution, generation: Generation) -> bool:
+    """Whether the evolution ends: at the threshold (paper, moran) or at the last generation."""
     assert condition.generations is not None
-    if condition.protocol != "imitation" and max(evolution.shares(state["agents"]).values()) >= condition.threshold:
-        return END
-    return END if state["number"] + 1 >= condition.generations else "select"
-
-
-async def select(state: EvolutionState, runtime: Runtime[EvolutionArena]) -> EvolutionState:
-    """Select the agents of the next generation."""
-    arena, generation, flushed = runtime.context, state["played"], state["flushed"]
-    if time.monotonic() - flushed > _FLUSH_SECONDS:
-        await arena.services.recorder.flush()
-        flushed = time.monotonic()
-    agents = await asyncio.to_thread(arena.evolution.next, generation)
-    stopped = {index for index, error in generation.errors.items() if error.stopped}
-    return EvolutionState(number=state["number"] + 1, agents=agents, broken=state["broken"] | stopped, flushed=flushed)
-
-
-def graph(_condition: EvolutionCondition) -> EvolutionGraph:
-    """The graph of an evolution, the same for all conditions."""
-    return _graph()
-
-
-@cache
-def _graph() -> EvolutionGraph:
-    builder = StateGraph(EvolutionState, context_schema=EvolutionArena)
-    builder.add_node("begin", begin)
-    builder.add_node("play", play)
-    builder.add_node("select", select)
-    builder.add_edge(START, "begin")
-    builder.add_edge("begin", "play")
-    builder.add_conditional_edges("play", after_play, ["select", END])
-    builder.add_edge("select", "play")
-    return builder.compile(name="evolution", checkpointer=False).with_config(recursion_limit=_MOST_STEPS)
-
-
-def outcome(_state: EvolutionState, arena: EvolutionArena) -> Outcome:
-    """The outcome of an ended evolution, from its record."""
-    metrics = _metrics(arena.condition, arena.recorded, arena.population.genes)
-    return Outcome("completed", metrics, invalid_strategies(metrics))
+    most = max(evolution.shares(generation.agents).values())
+    has_won = condition.protocol != "imitation" and most >= condition.threshold
+    return has_won or generation.number + 1 >= condition.generations
 
 
 def _event(evolution: Evolution, generation: Generation, broken: frozenset[int]) -> PayoffEvent:

@@ -24,14 +24,11 @@ SELFPLAY_METRICS = (
 )
 
 
-SELFPLAY = Experiment(
+SELFPLAY = Experiment.plain(
     "selfplay",
     SelfplayCondition,
-    lazy("labmates_populations.selfplay:graph"),
-    lazy("labmates_populations.selfplay:outcome"),
+    lazy("labmates_populations.selfplay:play"),
     SELFPLAY_METRICS,
-    start=lazy("labmates_populations.selfplay:first_state"),
-    context=lazy("labmates_populations.selfplay:context"),
     example="labmates run selfplay --game public-goods --strategies strategies --group-size 16",
     shared=lazy("labmates_populations.engine.crew:open_crew"),
     page=lazy("labmates_populations.page:selfplay_sections"),
@@ -49,13 +46,11 @@ EVOLUTION_METRICS = (
 )
 
 
-EVOLUTION = Experiment(
+EVOLUTION = Experiment.plain(
     "evolution",
     EvolutionCondition,
-    lazy("labmates_populations.evolution:graph"),
-    lazy("labmates_populations.evolution:outcome"),
+    lazy("labmates_populations.evolution:play"),
     EVOLUTION_METRICS,
-    context=lazy("labmates_populations.evolution:context"),
     example="labmates run evolution --game collective-risk --strategies strategies --replicates 100",
     shared=lazy("labmates_populations.engine.crew:open_crew"),
     page=lazy("labmates_populations.page:evolution_sections"),
@@ -107,14 +102,11 @@ def estimate(condition: StrategiesCondition) -> Estimate:
 _INPUT, _OUTPUT, _SECONDS, _AT_ONCE = 800, 700, 10, 32
 
 
-STRATEGIES = Experiment(
+STRATEGIES = Experiment.plain(
     "strategies",
     StrategiesCondition,
-    lazy("labmates_populations.strategies:graph"),
-    lazy("labmates_populations.strategies:outcome"),
+    lazy("labmates_populations.strategies:write"),
     STRATEGIES_METRICS,
-    start=lazy("labmates_populations.strategies:first_state"),
-    context=lazy("labmates_populations.strategies:context"),
     example="labmates run strategies --model scripted:author --game public-goods --attitude collective",
     estimate=estimate,
     shared=lazy("labmates_populations.engine.crew:open_crew"),

@@ -27,7 +27,7 @@ from labmates.workflows.protocol.experiment import Outcome
 from labmates.workflows.protocol.services import Services
 from labmates_populations.condition import MixedplayCondition
 from labmates_populations.engine.workers import Batch, Result, merged
-from labmates_populations.playing import Arena, opens
+from labmates_populations.playing import Arena, open_arena
 from labmates_populations.repeated import Actions, Payoffs, RepeatedGame
 
 KIND = "mixedplay"
@@ -39,13 +39,6 @@ class Move(Form):
     """A player's decision."""
 
     action: Literal["C", "D"]
-
-
-class MixedplayArena(Arena[MixedplayCondition]):
-    """The strategies of a run, and the workers that play them."""
-
-
-_opened = opens(MixedplayArena)
 
 
 @dataclass(frozen=True)
@@ -76,7 +69,7 @@ class Played:
 
 async def play(condition: MixedplayCondition, services: Services) -> Outcome:
     """Play all groups, round by round."""
-    async with _opened(condition, services) as arena:
+    async with open_arena(condition, services) as arena:
         game, table = condition.make_game(), Table(condition, services)
         shape = (condition.groups, 0, game.n_players)
         start = game.start(condition.groups)
@@ -88,32 +81,30 @@ async def play(condition: MixedplayCondition, services: Services) -> Outcome:
                 for group in range(condition.groups)
                 for seat in range(condition.chats)
             )
-            batch = next_moves(condition, game, arena, strategies, played)
+            batch = next_moves(arena, game, strategies, played)
             results += await asyncio.to_thread(arena.play, [batch])
             failed += decided.count(None)
             chosen = np.array([move is not None and move.action == "C" for move in decided])
             coded = results[-1].actions[:, number - 1, 0]
             rows = (condition.groups, -1)
             played = played.after(game, np.concatenate([chosen.reshape(rows), coded.reshape(rows)], axis=1))
-            _record(services, condition, arena, strategies, played)
+            _record(arena, strategies, played)
             await services.recorder.flush()
         errors = merged(results)
         arena.warn_of_errors(errors)
     return _outcome(condition, game, played, failed, sum(error.count for error in errors.values()))
 
 
-def drawn(arena: MixedplayArena) -> Actions:
+def drawn(arena: Arena[MixedplayCondition]) -> Actions:
     """The strategies of each group, drawn without replacement as long as there are enough; ``(groups, players)``."""
     condition, members = arena.condition, np.array(sorted(arena.population.names))
     chance, size = np.random.default_rng(derive(arena.services.seed, "strategies")), condition.coded
     return np.array([chance.choice(members, size=size, replace=size > len(members)) for _ in range(condition.groups)])
 
 
-def next_moves(
-    condition: MixedplayCondition, game: RepeatedGame, arena: MixedplayArena, strategies: Actions, played: Played
-) -> Batch:
+def next_moves(arena: Arena[MixedplayCondition], game: RepeatedGame, strategies: Actions, played: Played) -> Batch:
     """The next moves of all strategies: each plays a game whose other moves are fixed, a group for each."""
-    before = played.actions
+    condition, before = arena.condition, played.actions
     own = before[:, :, condition.chats :].transpose(0, 2, 1).reshape(strategies.size, -1, 1)
     others = np.stack(
         [np.delete(before[group], seat, axis=1) for group in range(len(before)) for seat in _seats(condition)]
@@ -191,16 +182,14 @@ def _prompt(name: str) -> Template:
     return Template(files("labmates_populations").joinpath("prompts", f"{name}.md").read_text("utf-8"))
 
 
-def _record(
-    services: Services, condition: MixedplayCondition, arena: MixedplayArena, strategies: Actions, played: Played
-) -> None:
+def _record(arena: Arena[MixedplayCondition], strategies: Actions, played: Played) -> None:
     """Record the payoffs and moves of the last round."""
-    number = played.actions.shape[1]
+    condition, number = arena.condition, played.actions.shape[1]
     for group, (actions, paid) in enumerate(zip(played.actions[:, -1], played.payoffs[:, -1], strict=True)):
         coded = [arena.population.names[int(index)] for index in strategies[group]]
         players = [*[""] * condition.chats, *coded]
         names = [f"{group + 1}.{seat + 1} {player}".rstrip() for seat, player in enumerate(players)]
-        services.recorder.once(
+        arena.services.recorder.once(
             PayoffEvent(
                 step=f"{group + 1}/{number}/payoffs",
                 match=f"group {group + 1}",

@@ -1,12 +1,12 @@
-"""Context of the graphs of self-play and evolution: strategies, the workers that play them, and the record."""
+"""Context of runs in which strategies play: the strategies, the workers that play them, and the record."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from labmates.errors import UsageError
 from labmates.records.events import ArtifactEvent, WarningEvent
@@ -27,7 +27,7 @@ C = TypeVar("C", bound=PopulationCondition)
 
 @dataclass(frozen=True)
 class Arena(Generic[C]):
-    """The context of a run of self-play or evolution."""
+    """The context of a run."""
 
     condition: C
     services: Services
@@ -78,27 +78,20 @@ class Arena(Generic[C]):
                 recorder.once(WarningEvent(step=f"{step}/{number}", text=text))
 
 
-A = TypeVar("A", bound=Arena[Any])
-
-
-def opens(arena: type[A]) -> Callable[[Any, Services], AbstractAsyncContextManager[A]]:
-    """A function that opens the context `arena` of a run."""
-
-    @asynccontextmanager
-    async def opened(condition: PopulationCondition, services: Services) -> AsyncIterator[A]:
-        if services.shared is None or condition.digest is None:
-            raise UsageError("this session has no workers for strategies")
-        wanted = condition.strategies, condition.game, *condition.chosen
-        strategies: Strategies = await asyncio.to_thread(services.shared.open, wanted, condition.digest)
-        context = arena(condition, services, strategies)
-        population = strategies.population
-        context.warn("refused", [f"{name} is left out: {problems[0]}" for name, problems in population.refused.items()])
-        faulty = [f"{name} has problems by an earlier check: {found[0]}" for name, found in population.faulty.items()]
-        context.warn("faulty", faulty)
-        yield context
-        context.record_ways()
-
-    return opened
+@asynccontextmanager
+async def open_arena(condition: C, services: Services) -> AsyncIterator[Arena[C]]:
+    """The context of a run; how strategies were played is recorded at its end."""
+    if services.shared is None or condition.digest is None:
+        raise UsageError("this session has no workers for strategies")
+    wanted = condition.strategies, condition.game, *condition.chosen
+    strategies: Strategies = await asyncio.to_thread(services.shared.open, wanted, condition.digest)
+    arena = Arena(condition, services, strategies)
+    population = strategies.population
+    arena.warn("refused", [f"{name} is left out: {problems[0]}" for name, problems in population.refused.items()])
+    faulty = [f"{name} has problems by an earlier check: {found[0]}" for name, found in population.faulty.items()]
+    arena.warn("faulty", faulty)
+    yield arena
+    arena.record_ways()
 
 
 def invalid_strategies(metrics: Mapping[str, float]) -> str | None:

@@ -1,20 +1,11 @@
-"""Self-play: welfare of groups that mix strategies of two attitudes, for each mixture (paper, section 5).
-
-Its graph plays one mixture after the other and skips recorded ones.
-"""
+"""Self-play: welfare of groups that mix strategies of two attitudes, for each mixture (paper, section 5)."""
 
 from __future__ import annotations
 
 import asyncio
-import operator
 from collections.abc import Sequence
-from functools import cache
-from typing import Annotated, Any, TypedDict
 
 import numpy as np
-from langgraph.graph import END, START, StateGraph
-from langgraph.graph.state import CompiledStateGraph
-from langgraph.runtime import Runtime
 
 from labmates.errors import UsageError
 from labmates.records.events import PayoffEvent
@@ -22,82 +13,34 @@ from labmates.stats.domains import Domain
 from labmates.stats.intervals import mean
 from labmates.util.seeds import derive
 from labmates.workflows.protocol.experiment import Outcome
+from labmates.workflows.protocol.services import Services
 from labmates_populations.condition import SelfplayCondition
 from labmates_populations.engine.library import Gene, Population, only_gene
 from labmates_populations.engine.workers import Batch, Errors, chunks, merged
-from labmates_populations.playing import Arena, invalid_strategies, opens
-
-MOST_STEPS = 10_000
+from labmates_populations.playing import Arena, invalid_strategies, open_arena
 
 
-class SelfplayArena(Arena[SelfplayCondition]):
-    """The context of a self-play."""
-
-
-context = opens(SelfplayArena)
-
-
-class Mixtures(TypedDict):
-    """The mixtures of a self-play.
-
-    Attributes
-    ----------
-    left
-        The numbers of selfish players in the mixtures still to play.
-    played
-        The records of the others, in order.
-    """
-
-    left: list[int]
-    played: Annotated[list[PayoffEvent], operator.add]
-
-
-SelfplayGraph = CompiledStateGraph[Mixtures, SelfplayArena, Mixtures, Mixtures]
-
-
-def first_state(condition: SelfplayCondition, _seed: int) -> Mixtures:
-    """The state in which a self-play starts."""
-    size = condition.group_size
+async def play(condition: SelfplayCondition, services: Services) -> Outcome:
+    """Play one mixture after the other, except those in the record."""
+    size, recorder = condition.group_size, services.recorder
     step = condition.step or max(1, size // 64)
-    return Mixtures(left=sorted({*range(0, size + 1, step), size}), played=[])
-
-
-async def play(state: Mixtures, runtime: Runtime[SelfplayArena]) -> dict[str, Any]:
-    """Play the next mixture."""
-    arena = runtime.context
-    selfish, *left = state["left"]
-    recorder = arena.services.recorder
-    event = recorder.done("payoff", f"mixture/{selfish}")
-    if event is None:
-        played, errors = await asyncio.to_thread(_played, arena, selfish, state["played"])
-        arena.warn_of_errors(errors)
-        recorder.emit(played)
-        event = played
-        await recorder.flush()
-    return {"left": left, "played": [event]}
-
-
-def next_mixture(state: Mixtures) -> str:
-    """The next node: play while mixtures are left."""
-    return "play" if state["left"] else END
-
-
-def graph(_condition: SelfplayCondition) -> SelfplayGraph:
-    """The graph of a self-play, the same for all conditions."""
-    return _graph()
-
-
-@cache
-def _graph() -> SelfplayGraph:
-    builder = StateGraph(Mixtures, context_schema=SelfplayArena)
-    builder.add_node("play", play)
-    builder.add_edge(START, "play")
-    builder.add_conditional_edges("play", next_mixture, ["play", END])
-    return builder.compile(name="self-play", checkpointer=False).with_config(recursion_limit=MOST_STEPS)
+    played: list[PayoffEvent] = []
+    async with open_arena(condition, services) as arena:
+        for selfish in sorted({*range(0, size + 1, step), size}):
+            recorded = recorder.done("payoff", f"mixture/{selfish}")
+            if isinstance(recorded, PayoffEvent):
+                played.append(recorded)
+                continue
+            event, errors = await asyncio.to_thread(_played, arena, selfish, played)
+            arena.warn_of_errors(errors)
+            recorder.emit(event)
+            await recorder.flush()
+            played.append(event)
+    return _outcome(condition, played)
 
 
 def _played(
-    arena: SelfplayArena, selfish: int, earlier: Sequence[PayoffEvent]
+    arena: Arena[SelfplayCondition], selfish: int, earlier: Sequence[PayoffEvent]
 ) -> tuple[PayoffEvent, dict[int, Errors]]:
     """Play the games of a mixture; its record, and the errors of strategies."""
     batch = games_of(arena.condition, arena.population, arena.services.seed, selfish, earlier)
@@ -160,9 +103,8 @@ def select_genes(population: Population, attitudes: tuple[str, str]) -> tuple[Ge
     return only_gene(population.genes, attitudes[0]), only_gene(population.genes, attitudes[1])
 
 
-def outcome(state: Mixtures, arena: SelfplayArena) -> Outcome:
+def _outcome(condition: SelfplayCondition, events: Sequence[PayoffEvent]) -> Outcome:
     """The outcome of a self-play with all mixtures played."""
-    condition, events = arena.condition, state["played"]
     game = condition.make_game()
     means = [event.payoffs["welfare"] for event in events]
     decisions = len(events) * condition.samples * condition.group_size * condition.rounds

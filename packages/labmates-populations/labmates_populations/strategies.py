@@ -1,25 +1,19 @@
-"""Strategy writing as a graph: all strategies are written in parallel, each described once and then implemented.
+"""Strategy writing: all strategies are written in parallel, each described once and then implemented.
 
-A worker checks each implementation. A failed one is discarded, and the model implements the same description again
-without seeing the failure.
+A worker checks each implementation. A failed one is discarded, and the model implements the same description again,
+told why the last one failed.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
-import operator
-from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, partial
-from typing import Annotated, Any, TypedDict
+from functools import partial
+from typing import Any
 
 from langchain_core.messages import BaseMessage, SystemMessage
-from langgraph.graph import END, START, StateGraph
-from langgraph.graph.state import CompiledStateGraph
-from langgraph.runtime import Runtime
-from langgraph.types import Send
 
 from labmates.agents.prompts import Prompts
 from labmates.agents.transcript import append_line
@@ -30,7 +24,7 @@ from labmates.models.reply import Reply
 from labmates.records.bodies import Bodies
 from labmates.records.events import ArtifactEvent, Event, WarningEvent
 from labmates.workflows.calls.call import Speaker
-from labmates.workflows.play.playing import Table
+from labmates.workflows.play.playing import Table, together
 from labmates.workflows.protocol.experiment import Outcome
 from labmates.workflows.protocol.services import Services
 from labmates_populations.condition import PROMPTS_VERSION, StrategiesCondition
@@ -40,8 +34,8 @@ from labmates_populations.engine.checks import Checked, check_strategies
 from labmates_populations.engine.workers import Workers
 
 KIND = "strategies"
-render = Prompts(__package__).render
 """The kind of the orders."""
+render = Prompts(__package__).render
 
 
 @dataclass(frozen=True)
@@ -61,39 +55,9 @@ class Ended:
     deterministic: bool = False
 
 
-class WritingState(TypedDict):
-    """Results of writing, and errors that stopped it."""
-
-    ended: Annotated[list[Ended], operator.add]
-    errors: Annotated[list[Exception], operator.add]
-
-
-class StrategyState(TypedDict, total=False):
-    """One strategy.
-
-    Attributes
-    ----------
-    attempt
-        The number of the current implementation, from 1.
-    code
-        That implementation; empty if the reply holds none.
-    problem
-        Why the last checked implementation failed.
-    ended
-        Empty until the writing has ended.
-    """
-
-    number: int
-    description: str
-    attempt: int
-    code: str
-    problem: str
-    ended: list[Ended]
-
-
 @dataclass(frozen=True)
 class Writing:
-    """The context of a run."""
+    """The writing of a run's strategies."""
 
     condition: StrategiesCondition
     services: Services
@@ -101,87 +65,57 @@ class Writing:
     table: Table
     checking: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    def name(self, state: StrategyState) -> str:
-        """The name of a strategy's class."""
-        return f"Strategy_{self.condition.attitude.upper()}_{state['number']}"
-
-    def speaker(self, state: StrategyState) -> Speaker:
+    def speaker(self, name: str) -> Speaker:
         """The author of a strategy as a speaker."""
-        return Speaker("authors", self.name(state), self.condition.model)
+        return Speaker("authors", name, self.condition.model)
 
-    def drop(self, state: StrategyState, reason: str, attempts: int) -> StrategyState:
+    def drop(self, name: str, reason: str, attempts: int) -> Ended:
         """Record that a strategy is dropped."""
-        name = self.name(state)
         self.services.recorder.once(WarningEvent(step=f"{name}/dropped", text=f"{name} is dropped: {reason}"))
-        return StrategyState(ended=[Ended(attempts)])
+        return Ended(attempts)
 
 
-@asynccontextmanager
-async def context(condition: StrategiesCondition, services: Services) -> AsyncIterator[Writing]:
-    """The context of a run, with workers that check implementations."""
+async def write(condition: StrategiesCondition, services: Services) -> Outcome:
+    """Write all strategies in parallel, with workers that check implementations."""
     if services.shared is None:
         raise UsageError("this session has no workers for strategies")
+    names = [f"Strategy_{condition.attitude.upper()}_{number}" for number in range(1, condition.number + 1)]
     with services.shared.workers() as workers:
-        yield Writing(condition, services, workers, Table(condition, services))
+        writing = Writing(condition, services, workers, Table(condition, services))
+        return _outcome(await together(_strategy(writing, name) for name in names))
 
 
-def first_state(_condition: StrategiesCondition, _seed: int) -> WritingState:
-    """The state in which a run starts."""
-    return WritingState(ended=[], errors=[])
-
-
-def each_strategy(_state: WritingState, runtime: Runtime[Writing]) -> list[Send]:
-    """Start writing all strategies."""
-    numbers = range(1, runtime.context.condition.number + 1)
-    return [
-        Send("strategy", StrategyState(number=number, attempt=0, problem="nothing was written", ended=[]))
-        for number in numbers
-    ]
-
-
-async def strategy(state: StrategyState, runtime: Runtime[Writing]) -> dict[str, Any]:
-    """Write one strategy. An error is stored until the others end, so that calls in flight are paid and recorded."""
-    try:
-        ended = await strategy_graph().ainvoke(state, context=runtime.context)
-    except Exception as error:
-        return {"errors": [error]}
-    return {"ended": ended["ended"]}
-
-
-async def finish(state: WritingState) -> dict[str, Any]:
-    """Raise the first error, if any."""
-    if state["errors"]:
-        raise state["errors"][0]
-    return {}
-
-
-async def describe(state: StrategyState, runtime: Runtime[Writing]) -> StrategyState:
-    """Ask for a description in words, unless the whole strategy is recorded."""
-    writing = runtime.context
-    condition, recorder, name = writing.condition, writing.services.recorder, writing.name(state)
+async def _strategy(writing: Writing, name: str) -> Ended:
+    """Describe a strategy and implement the description until it passes the checks, unless it is recorded."""
+    condition, recorder = writing.condition, writing.services.recorder
     recorded = recorder.done("artifact", name)
     if isinstance(recorded, ArtifactEvent):
         deterministic = bool(recorder.bodies[recorded.content]["deterministic"])
-        return StrategyState(ended=[Ended(recorded.version, passed=True, deterministic=deterministic)])
+        return Ended(recorded.version, passed=True, deterministic=deterministic)
     messages = [*_system_prompt(condition), describing(condition).human()]
     description = await writing.table.say(
-        f"{name}/describe", writing.speaker(state), messages, _description, name="describe"
+        f"{name}/describe", writing.speaker(name), messages, _description, name="describe"
     )
     if description is None:
-        return writing.drop(state, "no description could be used", attempts=0)
-    return StrategyState(description=description)
+        return writing.drop(name, "no description could be used", attempts=0)
+    problem = "nothing was written"
+    for attempt in range(1, condition.implementations + 1):
+        code = await _implementation(writing, name, description, attempt, problem)
+        problem, checked = await _check(writing, name, attempt, code)
+        if checked is not None:
+            _record(writing, name, description, code, attempt, checked)
+            await recorder.flush()
+            return Ended(attempt, passed=True, deterministic=checked.deterministic)
+    reason = f"no implementation passed the checks, the last because: {problem}"
+    return writing.drop(name, reason, attempts=condition.implementations)
 
 
-async def implement(state: StrategyState, runtime: Runtime[Writing]) -> StrategyState:
-    """Ask for an implementation of the description, or drop the strategy after too many attempts."""
-    writing, attempt = runtime.context, state["attempt"] + 1
-    condition, name, speaker = writing.condition, writing.name(state), writing.speaker(state)
-    if attempt > condition.implementations:
-        reason = f"no implementation passed the checks, the last because: {state['problem']}"
-        return writing.drop(state, reason, attempts=condition.implementations)
-    order: BaseMessage = implementing(condition, name, state["description"]).human()
+async def _implementation(writing: Writing, name: str, description: str, attempt: int, problem: str) -> str:
+    """Ask for an implementation of the description; empty if the reply holds none."""
+    condition, speaker = writing.condition, writing.speaker(name)
+    order: BaseMessage = implementing(condition, name, description).human()
     if attempt > 1:
-        order = append_line(order, render("again", problem=state["problem"]))
+        order = append_line(order, render("again", problem=problem))
     code = await writing.table.caller.answer(
         f"{name}/implement/{attempt}",
         speaker,
@@ -191,75 +125,32 @@ async def implement(state: StrategyState, runtime: Runtime[Writing]) -> Strategy
         name="implement",
         repair_turns=0,
     )
-    return StrategyState(attempt=attempt, code=code or "")
+    return code or ""
 
 
-async def check(state: StrategyState, runtime: Runtime[Writing]) -> StrategyState:
-    """Check an implementation, and record it if it passes."""
-    writing, code, attempt = runtime.context, state["code"], state["attempt"]
+async def _check(writing: Writing, name: str, attempt: int, code: str) -> tuple[str, Checked | None]:
+    """Why an implementation failed, or its check if it passed."""
     if not code:
-        return StrategyState(problem="it was not one class in one code block with the name above, or it was cut off")
+        return "it was not one class in one code block with the name above, or it was cut off", None
     async with writing.checking:
         problems, checked = await asyncio.to_thread(_checked, writing, code)
     if checked is None or problems:
-        step = f"{writing.name(state)}/implement/{attempt}/check"
-        writing.table.caller.failed(step, writing.speaker(state), problems[0])
-        return StrategyState(problem=problems[0])
-    _record(writing, state, checked)
-    await writing.services.recorder.flush()
-    return StrategyState(ended=[Ended(attempt, passed=True, deterministic=checked.deterministic)])
+        writing.table.caller.failed(f"{name}/implement/{attempt}/check", writing.speaker(name), problems[0])
+        return problems[0], None
+    return "", checked
 
 
-def unless_ended(step: str, state: StrategyState) -> str:
-    """The next node: `step`, unless the writing of the strategy has ended."""
-    return END if state["ended"] else step
-
-
-WritingGraph = CompiledStateGraph[WritingState, Writing, WritingState, WritingState]
-StrategyGraph = CompiledStateGraph[StrategyState, Writing, StrategyState, StrategyState]
-
-
-def graph(_condition: StrategiesCondition) -> WritingGraph:
-    """The graph of a run, the same for all conditions."""
-    return _graph()
-
-
-@cache
-def _graph() -> WritingGraph:
-    builder = StateGraph(WritingState, context_schema=Writing)
-    builder.add_node("strategy", strategy, input_schema=StrategyState)
-    builder.add_node("finish", finish)
-    builder.add_conditional_edges(START, each_strategy, ["strategy"])
-    builder.add_edge("strategy", "finish")
-    builder.add_edge("finish", END)
-    return builder.compile(name="strategy writing", checkpointer=False)
-
-
-@cache
-def strategy_graph() -> StrategyGraph:
-    """The graph of one strategy."""
-    builder = StateGraph(StrategyState, context_schema=Writing)
-    builder.add_node("describe", describe)
-    builder.add_node("implement", implement)
-    builder.add_node("check", check)
-    builder.add_edge(START, "describe")
-    builder.add_conditional_edges("describe", partial(unless_ended, "implement"), ["implement", END])
-    builder.add_conditional_edges("implement", partial(unless_ended, "check"), ["check", END])
-    builder.add_conditional_edges("check", partial(unless_ended, "implement"), ["implement", END])
-    return builder.compile(name="strategy", checkpointer=False)
-
-
-def outcome(state: WritingState, writing: Writing) -> Outcome:
+def _outcome(ended: Sequence[Ended]) -> Outcome:
     """The outcome of a run with all strategies written or dropped."""
-    number, written = writing.condition.number, [ended for ended in state["ended"] if ended.passed]
+    number, written = len(ended), [each for each in ended if each.passed]
     metrics = {
         "written": len(written),
         "dropped": number - len(written),
-        "attempts": sum(ended.attempts for ended in state["ended"]),
-        "first_try_rate": sum(ended.attempts == 1 for ended in written) / number,
+        "attempts": sum(each.attempts for each in ended),
+        "first_try_rate": sum(each.attempts == 1 for each in written) / number,
     }
     if written:
-        metrics["deterministic_rate"] = sum(ended.deterministic for ended in written) / len(written)
+        metrics["deterministic_rate"] = sum(each.deterministic for each in written) / len(written)
     return Outcome("completed", metrics, None if written else "no strategy was written")
 
 
@@ -278,13 +169,11 @@ def _checked(writing: Writing, code: str) -> tuple[tuple[str, ...], Checked | No
     return checked.problems, checked
 
 
-def _record(writing: Writing, state: StrategyState, checked: Checked) -> None:
-    recorder, name, attempt = writing.services.recorder, writing.name(state), state["attempt"]
-    if recorder.done("artifact", name) is not None:
-        return
+def _record(writing: Writing, name: str, description: str, code: str, attempt: int, checked: Checked) -> None:
+    recorder = writing.services.recorder
     body = {
-        "code": state["code"],
-        "description": state["description"],
+        "code": code,
+        "description": description,
         "attempts": attempt,
         "deterministic": checked.deterministic,
         "way": checked.strategy.way,
