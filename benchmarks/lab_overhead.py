@@ -12,13 +12,11 @@ import gc
 import tempfile
 import time
 from collections.abc import Sequence
-from statistics import median
 from typing import Any, ClassVar
 
 from langchain_core.messages import BaseMessage
 from langchain_core.outputs import ChatResult
 
-from labmates.agents.organisation_files import ORGANISATIONS
 from labmates.api import arun
 from labmates.errors import LabmatesError
 from labmates.models.scripted import BASELINES
@@ -29,10 +27,8 @@ from labmates.sandboxes.choose import choose_backend
 from labmates.workflows.science.baselines.diligent import Diligent
 from labmates.workflows.science.baselines.hasty import Silent
 
-LATENCY = 0.1
+LATENCY, RUNS = 0.1, 32
 BACKENDS = ("unsafe-local", "bubblewrap", "docker")
-ROUNDS, RUNS = 5, 16
-"""Turns of all organisations, and the runs of each in a turn."""
 
 
 class SlowDiligent(Diligent):
@@ -104,38 +100,14 @@ async def main() -> None:
             path = critical_path(store, run)
             where = f"{model}, code in {run.sandbox}" if run.sandbox else f"{model}, no code"
             print(f"{where}: one run {run.seconds:.2f} s, critical path {path:.2f} s, ratio {run.seconds / path:.3f}")
-        for model, runs in (("scripted:slow-silent", 32),):
-            one, *_ = await execute(store, model, 1)
-            many, used, done = await execute(store, model, runs)
-            a_call = used / sum(run.usage.llm_calls for run in done)
-            print(
-                f"{model}: {runs} runs at once {many:.2f} s, one {one:.2f} s, ratio {many / one:.2f}; "
-                f"{1000 * a_call:.2f} ms of processor time a call"
-            )
-        # The first runs of a model prepare sandboxes, until it is known that this model runs no code.
-        await cost_of_runs(store, "solo")
-        kinds: dict[str, tuple[str, int | None]] = {name: (name, None) for name in ORGANISATIONS.names()}
-        kinds["decentralised with 16 seats"] = ("decentralised", 16)
-        # In turns, since the speed of a machine changes.
-        rounds = [{name: await cost_of_runs(store, *kind) for name, kind in kinds.items()} for _ in range(ROUNDS)]
-        for name in kinds:
-            spent, calls = median(costs[name][0] for costs in rounds), rounds[0][name][1]
-            print(
-                f"organisation {name}: {spent / calls:.2f} ms of processor time a call, {spent / RUNS:.0f} ms a run of "
-                f"{calls / RUNS:.0f} calls"
-            )
+        one, *_ = await execute(store, "scripted:slow-silent", 1)
+        many, used, done = await execute(store, "scripted:slow-silent", RUNS)
+        a_call = used / sum(run.usage.llm_calls for run in done)
+        print(
+            f"{RUNS} runs at once {many:.2f} s, one {one:.2f} s, ratio {many / one:.2f}; "
+            f"{1000 * a_call:.2f} ms of processor time a call"
+        )
         store.close()
-
-
-async def cost_of_runs(store: Store, organisation: str, seats: int | None = None) -> tuple[float, int]:
-    """The processor time of some runs of an organisation, whose model takes no time, in ms; and their calls."""
-    gc.collect()
-    used = time.process_time()
-    condition: dict[str, Any] = {"task": "anomaly", "model": "scripted:silent", "organisation": organisation}
-    if seats is not None:
-        condition["team_size"] = seats
-    done = await arun("science", store=store.url, replicates=RUNS, **condition)
-    return 1000 * (time.process_time() - used), sum(run.usage.llm_calls for run in done)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 from pydantic import AfterValidator, Field, FilePath
 
-from labmates.workflows.protocol.analysis import Drawing, Params, Result
+from labmates.workflows.protocol.analysis import Params, Result
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -124,16 +124,13 @@ def compared(
 def checked(fits: Sequence[Evaluated], comparisons: Sequence[Table]) -> Result:
     """The checks of fits: comparisons of forms, then for each fit the data, the cells and the priors."""
     from labmates_profiles.bayes import fit_checks
-    from labmates_profiles.bayes.figures import check_figure
 
     tables = [*comparisons]
     for fit in fits:
         tables += [fit_checks.statistics_table(fit), fit_checks.cells_table(fit), fit_checks.sensitivity_table(fit)]
     verdict = [fit_checks.verdict(fit) for fit in fits]
-    alt = "Observed outcomes against the predictions of each fit; the numbers are in the tables."
     return Result(
         tables,
-        [Drawing("check", "Observed and predicted outcomes", alt, lambda: check_figure(fits))],
-        verdict,
+        verdict=verdict,
         objects=[{"verdict": verdict, "tables": [table.as_json() for table in tables]}],
     )

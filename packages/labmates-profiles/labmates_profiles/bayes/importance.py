@@ -173,8 +173,6 @@ class Sample:
         Effective number of draws before resampling.
     k_hat
         See `labmates_profiles.bayes.smoothing`; above 0.7 the draws can't be trusted.
-    evaluations
-        Of the density, in points.
     attempts
         1, plus 1 for each repetition due to a bad k-hat or few effective draws.
     """
@@ -182,7 +180,6 @@ class Sample:
     points: Array
     effective: float
     k_hat: float
-    evaluations: int
     attempts: int
 
 
@@ -195,25 +192,24 @@ def sample(target: Target, *, draws: int = DRAWS, seed: int = 0) -> Sample:
         If the density is 0 or NaN at all evaluated points.
     """
     rng = np.random.default_rng(seed)
-    counted = _Counted(target)
-    proposal = _at_mode(counted)
+    proposal = _at_mode(target)
     size = max(_ROUND, _FOR_EACH * len(target.start))
     for _ in range(_ROUNDS):
-        points, weights, _, effective = _weighted(counted, proposal, size, rng)
+        points, weights, _, effective = _weighted(target, proposal, size, rng)
         proposal = _adapted(proposal, points, weights, effective)
         if effective > _GOOD_ROUND * size:
             break
     attempts, n = 1, round(draws * _OVERSAMPLED)
-    points, weights, k_hat, effective = _weighted(counted, proposal, n, rng)
+    points, weights, k_hat, effective = _weighted(target, proposal, n, rng)
     least = min(LEAST_EFFECTIVE, _LEAST_SHARE * draws)
     while (k_hat > GOOD_K or effective < least) and attempts <= _RETRIES:
         attempts, n = attempts + 1, n * 2
         proposal = _adapted(proposal, points, weights, effective)
         if k_hat > GOOD_K:
             proposal = Proposal(proposal.mean, proposal.factor * 1.2, proposal.folded, WIDE)
-        points, weights, k_hat, effective = _weighted(counted, proposal, n, rng)
+        points, weights, k_hat, effective = _weighted(target, proposal, n, rng)
     chosen = _resampled(weights, draws, rng)
-    return Sample(points[chosen], effective, k_hat, counted.evaluations, attempts)
+    return Sample(points[chosen], effective, k_hat, attempts)
 
 
 @contextmanager
@@ -227,18 +223,6 @@ def one_thread() -> Iterator[None]:
 
     with threadpool_limits(limits=1, user_api="blas"):
         yield
-
-
-class _Counted:
-    """A target that counts its evaluations."""
-
-    def __init__(self, target: Target) -> None:
-        self.target = target
-        self.evaluations = 0
-
-    def at(self, points: Array) -> Array:
-        self.evaluations += len(points)
-        return self.target.at(points)
 
 
 def climb(
@@ -272,20 +256,20 @@ def climb(
     return result.x, -float(result.fun)
 
 
-def _at_mode(counted: _Counted) -> Proposal:
+def _at_mode(target: Target) -> Proposal:
     """The proposal at the density's mode, with its curvature."""
-    scale = counted.target.scale
-    mode, _ = climb(counted.at, counted.target.start, scale, most_steps=200)
-    curvature = _curvature(counted, mode, scale)
+    scale = target.scale
+    mode, _ = climb(target.at, target.start, scale, most_steps=200)
+    curvature = _curvature(target, mode, scale)
     sizes, axes = np.linalg.eigh(curvature)
     # Where the density is flat or convex, the given scale is used.
     covariance = (axes / np.maximum(sizes, 0.1)) @ axes.T * np.outer(scale, scale)
-    folded = counted.target.nonnegative
+    folded = target.nonnegative
     mode = np.where(folded, np.abs(mode), mode)
     return Proposal(mode * scale, np.linalg.cholesky(covariance * _WIDENED), folded, NARROW)
 
 
-def _curvature(counted: _Counted, mode: Array, scale: Array) -> Array:
+def _curvature(target: Target, mode: Array, scale: Array) -> Array:
     d = len(mode)
     steps = np.eye(d) * 0.1
     corners = [
@@ -294,17 +278,17 @@ def _curvature(counted: _Counted, mode: Array, scale: Array) -> Array:
         for j in range(d)
         for first, second in ((1, 1), (1, -1), (-1, 1), (-1, -1))
     ]
-    values = -counted.at(np.array(corners) * scale).reshape(d, d, 4)
+    values = -target.at(np.array(corners) * scale).reshape(d, d, 4)
     second = (values[..., 0] - values[..., 1] - values[..., 2] + values[..., 3]) / (4 * 0.1**2)
     return np.asarray((second + second.T) / 2)
 
 
 def _weighted(
-    counted: _Counted, proposal: Proposal, n: int, rng: np.random.Generator
+    target: Target, proposal: Proposal, n: int, rng: np.random.Generator
 ) -> tuple[Array, Array, float, float]:
     """Draws from the proposal, their smoothed weights, k-hat and the number of effective draws."""
     points = proposal.draw(n, rng)
-    weights, k_hat = smooth(counted.at(points) - proposal.log_density(points))
+    weights, k_hat = smooth(target.at(points) - proposal.log_density(points))
     return points, weights, k_hat, effective_draws(weights)
 
 

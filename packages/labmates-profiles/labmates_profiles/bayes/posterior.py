@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,9 +13,6 @@ from labmates.stats.multiplicity import holm
 from labmates_profiles.arrays import Array
 from labmates_profiles.bayes.importance import LEAST_EFFECTIVE, Sample
 from labmates_profiles.bayes.smoothing import GOOD_K
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -100,12 +97,6 @@ class Posterior:
             name: Summary(name, *map(float, (means[at], spreads[at], low[at], high[at], positive[at])))
             for at, name in enumerate(self.names)
         }
-
-    def frame(self) -> pd.DataFrame:
-        """One row per parameter: ``name``, ``mean``, ``sd``, ``low``, ``high``, ``positive``, ``credible``."""
-        import pandas as pd
-
-        return pd.DataFrame([{**asdict(summary), "credible": summary.credible} for summary in self.summaries.values()])
 
     def json(self, p_holm: Mapping[str, float] | None = None) -> dict[str, Any]:
         """Summaries and diagnostics as JSON data, with Holm-adjusted p values where given."""

@@ -264,5 +264,4 @@ CHECK_PREDICTION = Analysis(
     example="labmates analyze check prediction --outcome quality --spec robust",
     choices=("study",),
     objects="",
-    has_figures=True,
 )

@@ -178,8 +178,8 @@ class Collapsed:
         The precision is bordered by the right-hand side for the mean and by the sum of squares, so the last row of its
         Cholesky factor yields mean and likelihood.
         """
-        played = self.data.levels, self.data.errors
-        seen = _independent(hyper, *played) if self.correlation is None else _joint(hyper, self.correlation, *played)
+        correlation = np.eye(self.games) if self.correlation is None else self.correlation
+        seen = _seen(hyper, correlation, self.data.levels, self.data.errors)
         own = seen.left + (hyper.between**2)[:, None]
         rows = self._rows.moments(hyper.noise, own, hyper.reactions[:, list(self.reactions.factor)])
         among, with_level, log_runs = self._shifted(rows.all_rows, rows.with_level, hyper)
@@ -258,29 +258,8 @@ class _Seen:
     log_size: Array
 
 
-def _independent(hyper: Hyper, levels: Array, errors: Array) -> _Seen:
-    own = (hyper.spread**2)[:, None, :]
-    variance = own + errors**2
-    inverse = 1 / variance
-    shrinkage = own * inverse
-    slope = hyper.effect[:, None, :] * shrinkage
-    left = (hyper.effect[:, None, :] ** 2 * shrinkage * errors**2).sum(axis=2)
-    precision = np.zeros((len(own), levels.shape[1], levels.shape[1]))
-    diagonal = np.arange(levels.shape[1])
-    precision[:, diagonal, diagonal] = inverse.sum(axis=1)
-    return _Seen(
-        slope,
-        (slope * levels).sum(axis=2),
-        left,
-        precision,
-        (inverse * levels).sum(axis=1),
-        (inverse * levels**2).sum(axis=(1, 2)),
-        np.log(variance).sum(axis=(1, 2)),
-    )
-
-
-def _joint(hyper: Hyper, correlation: Array, levels: Array, errors: Array) -> _Seen:
-    """`_independent` for correlated dispositions, element by element: LAPACK calls on matrices this small are slow."""
+def _seen(hyper: Hyper, correlation: Array, levels: Array, errors: Array) -> _Seen:
+    """The evidence of the games, element by element: LAPACK calls on matrices this small are slow."""
     n, g = hyper.effect.shape
     covariance = hyper.spread[:, :, None] * correlation * hyper.spread[:, None, :]
     common = (covariance @ hyper.effect[:, :, None])[..., 0]

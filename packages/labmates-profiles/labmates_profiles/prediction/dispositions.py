@@ -5,7 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from labmates_profiles.arrays import Array
+from labmates_profiles.bayes.importance import climb
 
+_SCALE = 0.01
+"""Unit of the search for the mode; its gradients are differences over a hundredth of this."""
 LKJ = 2.0
 """Shape of the prior of the correlation matrix (Lewandowski, Kurowicka and Joe, 2009): weakly favours independence."""
 
@@ -25,26 +28,21 @@ def correlations(levels: Array, errors: Array) -> Array:
     ȳ_i ~ N(μ, D R D + SE_i²), R ~ LKJ(2), flat priors on μ and on the logarithms of D. The plain correlations of
     observed metrics would be too small: noise attenuates them.
     """
-    from scipy.optimize import minimize
-
     g = levels.shape[1]
     pairs = g * (g - 1) // 2
     if not pairs:
         return np.ones((1, 1))
-    steps = np.vstack([np.zeros((1, 2 * g + pairs)), np.eye(2 * g + pairs), -np.eye(2 * g + pairs)]) * 1e-4
-
-    def negative_log_posterior(point: Array) -> tuple[float, Array]:
-        values = -_log_posterior(point + steps, levels, errors)
-        half = (len(values) - 1) // 2
-        return float(values[0]), (values[1 : half + 1] - values[half + 1 :]) / 2e-4
-
     spread = np.log(np.sqrt(np.maximum(levels.var(axis=0) - (errors**2).mean(axis=0), 0.1)))
     start = np.concatenate([levels.mean(axis=0), spread, np.zeros(pairs)])
-    bounds = [(None, None)] * g + [(-5.0, 5.0)] * g + [(-4.0, 4.0)] * pairs
-    mode = minimize(
-        negative_log_posterior, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 300}
-    ).x
-    factor = correlation_factor(np.tanh(mode[None, 2 * g :]), g)[0]
+    most = np.concatenate([np.full(g, np.inf), np.full(g, 5.0), np.full(pairs, 4.0)]) / _SCALE
+    mode, _ = climb(
+        lambda points: _log_posterior(points, levels, errors),
+        start,
+        np.full(len(start), _SCALE),
+        most_steps=300,
+        bounds=list(zip(-most, most, strict=True)),
+    )
+    factor = correlation_factor(np.tanh(mode[None, 2 * g :] * _SCALE), g)[0]
     return np.asarray(factor @ factor.T)
 
 

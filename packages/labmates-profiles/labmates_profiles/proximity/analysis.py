@@ -187,6 +187,5 @@ CHECK_PROXIMITY = Analysis(
     choices=("study_argument",),
     kind="game",
     objects="",
-    has_figures=True,
     shown_for=(),
 )

@@ -93,8 +93,7 @@ class MixedModel:
         others = len(self.components)
         start = np.r_[max(residual, 1e-6), np.full(others, 0.3 * spread)]
         scale = np.r_[start[0] / math.sqrt(2 * max(within, 8)), np.full(others, 0.15 * spread)]
-        groups = len(cells.families if self._is_simple else cells.models)
-        batch = max(20, int(_BATCH // (groups * (self.width + 1) ** 2)))
+        batch = max(20, int(_BATCH // (len(cells.models) * (self.width + 1) ** 2)))
         return Target(self.log_density, start, scale, np.ones(1 + others, dtype=bool), batch=batch)
 
     @property
@@ -150,20 +149,17 @@ class MixedModel:
 
         Moments are of intercept, predictors and outcome: shape ``(n, families, width + 1, width + 1)``.
         """
-        if self._is_simple:
-            return self._scaled(self._counted_by_family, points)
         moments, log_size = self._by_model(points)
         for name in (*SLOPES, MODEL):
             moments, more = self._without(moments, points, name)
             log_size = log_size + more
-        return self._gathered(moments, axis=1), log_size
+        ordered = np.take(moments, self._model_order, axis=1)
+        return np.asarray(np.add.reduceat(ordered, self._first_models, axis=1)), log_size
 
     def _by_model(self, points: Array) -> tuple[Array, Array]:
         """Moments of each model under the variance within model × game, and its log determinant."""
         cells, n, wide = self.cells, len(points), self.width + 1
         residual = self._variance(points, RESIDUAL)
-        if not {GAME, CELL} & set(self.components):
-            return self._scaled(self._counted_by_model, points)
         extra = self._variance(points, CELL)[:, None] if CELL in self.components else 0.0
         weights = 1 / (residual[:, None] / cells.count + extra)
         log_size = -np.log(weights).sum(axis=1)
@@ -178,17 +174,6 @@ class MixedModel:
                 log_size = log_size + np.log1p(between * blocks[:, :, 0]).sum(axis=1)
                 moments[:, at] -= np.swapaxes(blocks * shrunk[:, :, None], 1, 2) @ blocks
         return moments, log_size
-
-    def _scaled(self, counted: Array, points: Array) -> tuple[Array, Array]:
-        """Moments for rows with only residual variance, and the log determinant."""
-        residual = self._variance(points, RESIDUAL)
-        log_size = len(self.cells.count) * np.log(residual) - np.log(self.cells.count).sum()
-        return counted / residual[:, None, None, None], log_size
-
-    def _gathered(self, by_model: Array, axis: int) -> Array:
-        """Sums over the models of each family."""
-        ordered = np.take(by_model, self._model_order, axis=axis)
-        return np.asarray(np.add.reduceat(ordered, self._first_models, axis=axis))
 
     def _without(self, moments: Array, points: Array, name: str) -> tuple[Array, Array]:
         """Moments of groups after integration over one of their random terms, and its log determinant."""
@@ -236,25 +221,6 @@ class MixedModel:
     @cached_property
     def _values(self) -> Array:
         return np.column_stack([self.cells.design, self.cells.mean])
-
-    @cached_property
-    def _is_simple(self) -> bool:
-        """Whether only the residual and the family are random."""
-        return set(self.components) <= {FAMILY}
-
-    @cached_property
-    def _counted_by_family(self) -> Array:
-        return self._gathered(self._counted_by_model, axis=0)
-
-    @cached_property
-    def _counted_by_model(self) -> Array:
-        """Moments of each model, with equal weights of rows."""
-        moments = []
-        for at in range(len(self.cells.models)):
-            where = self.cells.model == at
-            mine = self._values[where]
-            moments.append(mine.T @ (mine * self.cells.count[where, None]))
-        return np.array(moments)
 
     @cached_property
     def _pieces(self) -> list[tuple[slice, Array, Array]]:

@@ -185,10 +185,9 @@ def test_a_covariate_that_can_be_no_predictor_is_refused(
 
 def test_a_fit_is_checked_by_cell_by_model_and_by_prior(labmates: Labmates, data: Path, tmp_path: Path) -> None:
     asked = ("--data", str(data), "--spec", "robust", "--draws", "500")
-    files = ("--plot", str(tmp_path / "f.svg"), "--out", str(tmp_path / "t.csv"))
+    files = ("--out", str(tmp_path / "t.csv"))
     done = labmates("analyze", "check", "proximity", *asked, "--no-left-out", *files)
     assert done.code == 0, done.err
     assert done.out.startswith("robust: No single outcome contradicts the model")
     assert "how much priors matter" in done.out
-    assert "<svg" in (tmp_path / "f.svg").read_text()
     assert len((tmp_path / "t-check-robust-cells.csv").read_text().splitlines()) > 100

@@ -71,7 +71,6 @@ def test_bad_k_hat_is_acted_on_and_stays_bad_only_where_nothing_helps() -> None:
 
     assert found.k_hat > GOOD_K
     assert found.attempts == 4
-    assert found.evaluations > 1500 * (1 + 2 + 4 + 8)
 
 
 def test_the_same_seed_gives_the_same_draws() -> None:
