@@ -1,14 +1,11 @@
-"""What small models get wrong, and what a repair turn mends: counts by game and kind of fault, and first tool calls.
+"""What small models get wrong in the behavioural games, and what a repair turn mends: counts by game and kind of fault.
 
     python -m benchmarks.small_models games --model openai:qwen --base-url http://127.0.0.1:8080/v1 --store first.db
     python -m benchmarks.small_models counts --store sqlite:///build/results.db
-    python -m benchmarks.small_models tools --model gguf:/models/qwen05.gguf
 
 ``games`` plays the behavioural games and prints decisions, failed decisions, unusable replies by kind of fault, and how
-many of them the next reply mended; ``counts`` prints the same of a store's games, by model.
-``tools`` asks for the first reply of the lab's work step, in contexts of the diligent baseline, and after a
-reply without a tool call once more with the reminder. A model behind a server needs its ``--base-url``; a
-``gguf:`` file needs none.
+many of them the next reply mended; ``counts`` prints the same of a store's games, by model. A model behind a server
+needs its ``--base-url``; a ``gguf:`` file needs none.
 """
 
 from __future__ import annotations
@@ -16,30 +13,20 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import tempfile
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar
-
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from collections.abc import Iterable
+from typing import Any
 
 from labmates.api import arun
-from labmates.budgets.tokens import text_of
 from labmates.games.registry import GAMES
 from labmates.models.catalog import Catalog
-from labmates.models.hub import ModelHub
 from labmates.models.names import SCRIPTED
 from labmates.models.objects import find_objects
 from labmates.models.options import ModelOptions
-from labmates.models.scripted import BASELINES
 from labmates.records.events import DecisionEvent, FailedReplyEvent, LLMCallEvent
 from labmates.records.store import Store
 from labmates.studies.result import Run
-from labmates.workflows.science.baselines.diligent import Diligent
-from labmates.workflows.science.steps.member import reminder
 
-TASKS = ("anomaly", "biomarker")
-ORGANISATIONS = ("solo", "pipeline")
 TIMEOUT = 600.0
 
 
@@ -124,78 +111,19 @@ def count(url: str) -> None:
             print_faults(f"{model} {game}", cell)
 
 
-class Watched(Diligent):
-    """Diligent, whose calls of the work step are kept."""
-
-    baseline: ClassVar[str] = "watched"
-    calls: ClassVar[list[tuple[list[BaseMessage], list[dict[str, Any]]]]] = []
-
-    async def ainvoke(self, input: Any, *arguments: Any, **kwargs: Any) -> AIMessage:
-        """The reply; the direct way of a call without listeners."""
-        if text_of(input[-1].content).startswith("# Step: work"):
-            self.calls.append((list(input), list(kwargs.get("tools") or ())))
-        return await super().ainvoke(input, *arguments, **kwargs)
-
-
-async def first_calls(
-    model: str, base_url: str, tasks: Sequence[str], organisations: Sequence[str], seeds: int
-) -> None:
-    """Print how many first replies of the work step call a tool, and how many second ones after the reminder."""
-    BASELINES.register("watched", Watched)
-    total, catalog = Counter[str](), reaching(base_url)
-    name = catalog.name_of(model)
-    async with ModelHub(catalog.options()) as hub:
-        for task in tasks:
-            for organisation in organisations:
-                Watched.calls.clear()
-                with tempfile.TemporaryDirectory() as folder:
-                    await arun(
-                        "science",
-                        store=f"sqlite:///{folder}/runs.db",
-                        task=task,
-                        organisation=organisation,
-                        model="scripted:watched",
-                    )
-                messages, tools = Watched.calls[0]
-                names = [tool["function"]["name"] for tool in tools]
-                for seed in range(seeds):
-                    called, again, text = await first_call(hub, name, messages, tools, names, seed)
-                    total.update(first=called, second=again, asked=1)
-                    print(
-                        f"{task}, {organisation}, seed {seed}: {'called' if called else text!r}; {again=}", flush=True
-                    )
-    print(
-        f"{model}: {total['first']} of {total['asked']} first replies call a tool; "
-        f"after the reminder {total['second']} of {total['asked'] - total['first']} more"
-    )
-
-
-async def first_call(
-    hub: ModelHub, model: str, messages: list[BaseMessage], tools: list[dict[str, Any]], names: list[str], seed: int
-) -> tuple[bool, bool, str]:
-    """Whether the first reply calls a tool, whether the second does after the reminder, and the first one's text."""
-    reply = await hub.call(model, messages, tools=tools, seed=seed, max_output_tokens=400)
-    if reply.tool_calls or {"bad_tool_call", "cut_tool_call"} & set(reply.faults):
-        return True, False, ""
-    again = [*messages, reply.message, HumanMessage(reminder(names))]
-    second = await hub.call(model, again, tools=tools, seed=seed, max_output_tokens=400)
-    return False, bool(second.tool_calls), f"{reply.text[:160]} … {second.text[:80]}"
-
-
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Faults of small models, and what repair turns mend.")
-    parser.add_argument("what", choices=["games", "counts", "tools"])
+    parser.add_argument("what", choices=["games", "counts"])
     parser.add_argument("--model", help="The model, openai:NAME or gguf:PATH.")
     parser.add_argument("--base-url", default="", help="Address of the model's server, if it has one.")
     parser.add_argument("--store", default="sqlite:///small_models.db")
     parser.add_argument("--game", action="append", choices=GAMES.names(), help="Repeatable; by default all.")
     parser.add_argument("--reasoning", default="none", choices=["none", "cot", "tom"])
-    parser.add_argument("--seeds", type=int, default=2, help="Seeds of each context of tools.")
     parser.add_argument("--structured", action="store_true")
     asked = parser.parse_args()
     if asked.what == "counts":
         count(asked.store)
-    elif asked.what == "games":
+    else:
         condition = {
             "groups": 2,
             "group_size": 2,
@@ -206,5 +134,3 @@ if __name__ == "__main__":
             "structured": asked.structured,
         }
         asyncio.run(play(asked.model, asked.base_url, asked.store, asked.game or GAMES.names(), condition))
-    else:
-        asyncio.run(first_calls(asked.model, asked.base_url, TASKS, ORGANISATIONS, asked.seeds))
