@@ -92,7 +92,6 @@ class Budget:
         prompt: int,
         *,
         stated: Callable[[], int] | None = None,
-        choices: int = 1,
         least: int = LEAST_OUTPUT_TOKENS,
         waiter: Waiter | None = None,
     ) -> int:
@@ -106,8 +105,6 @@ class Budget:
             Tokens of the prompt.
         stated
             Tokens of the prompt with a line that states the limit, used when the limit is lowered; `prompt` by default.
-        choices
-            Number of replies to the call.
         least
             Shorter replies are refused, unless `wanted` itself is lower.
         waiter
@@ -121,9 +118,9 @@ class Budget:
             If `waiter` is registered and will be called.
         """
         funds, worst = self.ledger.left(self.share), price.worst_case
-        limit = worst.most_output(prompt, funds) // choices
+        limit = worst.most_output(prompt, funds)
         if limit < wanted and stated is not None:
-            limit = worst.most_output(stated(), funds) // choices
+            limit = worst.most_output(stated(), funds)
         if limit < wanted and waiter is not None and self.share.is_busy:
             self.ledger.wait(waiter)
             raise BusyError

@@ -100,9 +100,7 @@ class Call:
         """Hold the maximum cost of the call; see `Seats.hold`."""
         upstream, seats = self.upstream, self.gateway.seats
         wanted = self.protocol.wanted(self.body) or self.gateway.max_output_tokens
-        choices = self.protocol.choices(self.body)
-        hold = await seats.hold(self.seat, upstream.name, upstream.price, self.tokens, wanted, choices)
-        return Payment(self, hold, choices)
+        return Payment(self, await seats.hold(self.seat, upstream.name, upstream.price, self.tokens, wanted))
 
     def error(self, status: int, message: str) -> Response:
         """An error in the format of the protocol."""
@@ -136,18 +134,10 @@ class Call:
 
 
 class Payment:
-    """The payment of a call; each ends with exactly one of `free`, `lost` and `settle`.
+    """The payment of a call, whose reply has a `limit` in tokens; each ends with one of `free`, `lost` and `settle`."""
 
-    Attributes
-    ----------
-    limit
-        The limit on each reply, in tokens.
-    most
-        The limit on all replies together.
-    """
-
-    def __init__(self, call: Call, hold: ReplyHold, choices: int) -> None:
-        self.limit, self.most = hold.limit // choices, hold.limit
+    def __init__(self, call: Call, hold: ReplyHold) -> None:
+        self.limit = hold.limit
         self._call, self._hold = call, hold
 
     def free(self, status: int, reply: object) -> None:

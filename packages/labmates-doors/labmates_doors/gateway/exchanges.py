@@ -35,7 +35,7 @@ class Exchange:
     usage, price
         Charged usage (None without a charge), and its price.
     limit
-        The limit on each reply, in tokens.
+        The limit on the reply, in tokens.
     is_lost
         Whether the call may be billed without a complete reply.
     """

@@ -131,7 +131,7 @@ def _check_betas(call: Call, request: Request) -> None:
 async def _bounded(reply: httpx2.Response, payment: Payment) -> AsyncIterator[bytes]:
     """The pieces of a body, which can't be longer than the limit on the reply allows; an error is cut."""
     streamed = "event-stream" in reply.headers.get("content-type", "")
-    most = _ERROR_BYTES if reply.status_code != 200 else Attempt(0, payment.most).most_bytes(streamed=streamed)
+    most = _ERROR_BYTES if reply.status_code != 200 else Attempt(0, payment.limit).most_bytes(streamed=streamed)
     read = 0
     async for piece in pieces(reply):
         read += len(piece)
@@ -179,7 +179,7 @@ async def _stream(call: Call, payment: Payment, reply: httpx2.Response) -> Async
 
 
 def _settle(call: Call, payment: Payment, reported: Json | None, reply: object, size: int, bill: int | None) -> None:
-    most = (call.tokens, payment.most)
+    most = (call.tokens, payment.limit)
     usage, doubts = read_usage(
         reported, prompt=call.prompt_tokens, output=lambda: max(1, size // 4), reasoning=0, most=most
     )

@@ -114,9 +114,7 @@ class Seats:
         share = self.by_name[name].share if name in self.by_name else self._whole
         self.ledger.restore(cost, call="restored", member=name, share=share)
 
-    async def hold(
-        self, seat: Seat, call: str, price: Price, input_tokens: int, output_tokens: int, choices: int = 1
-    ) -> ReplyHold:
+    async def hold(self, seat: Seat, call: str, price: Price, input_tokens: int, output_tokens: int) -> ReplyHold:
         """Hold the maximum cost of a call.
 
         The call waits while calls in flight hold the money for a whole reply. Once there are none, or after `patience`
@@ -130,14 +128,14 @@ class Seats:
         """
 
         def reserve(waiter: Waiter | None = None) -> ReplyHold:
-            limit = seat.affordable(call, price, output_tokens, input_tokens, choices=choices, waiter=waiter)
-            return ReplyHold(seat, call, price, input_tokens, limit * choices)
+            limit = seat.affordable(call, price, output_tokens, input_tokens, waiter=waiter)
+            return ReplyHold(seat, call, price, input_tokens, limit)
 
         try:
             async with asyncio.timeout(self._patience):
                 return await when_free(reserve)
         except InsufficientFundsError:
-            least = min(LEAST_OUTPUT_TOKENS, output_tokens) * choices
+            least = min(LEAST_OUTPUT_TOKENS, output_tokens)
             raise self.refusal(seat, price.worst_case.cost(input_tokens, least)) from None
         except TimeoutError:
             pass

@@ -10,7 +10,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 from langchain_core.messages import BaseMessage, convert_to_messages
 
@@ -146,8 +146,6 @@ class Protocol(ABC):
     fields: frozenset[str]
     stop: str = "stop"
 
-    CHOICES: ClassVar[int] = 128
-
     def check(self, body: Json) -> None:
         """Check that the cost of a request has a bound.
 
@@ -163,6 +161,8 @@ class Protocol(ABC):
             raise RefusedRequestError(
                 "'web_search_options' is not supported: searches are billed separately from tokens"
             )
+        if body.get("n") not in (None, 1):
+            raise RefusedRequestError("'n' must be 1: ask again for another reply")
         if not isinstance(body.get("stream_options"), dict | None):
             raise RefusedRequestError("'stream_options' must be an object")
         self._check_tools(list_of(body, "tools"))
@@ -183,13 +183,6 @@ class Protocol(ABC):
                 self._check_tools(list_of(tool, "tools"))
             elif not (kind in _OWN_TOOLS or (self.provider == "anthropic" and kind is None)):
                 raise RefusedRequestError(f"tool of type '{kind}' is not supported: the provider bills it separately")
-
-    def choices(self, body: Json) -> int:
-        """The number of replies requested."""
-        number = body.get("n", 1)
-        if not isinstance(number, int) or not 1 <= number <= self.CHOICES:
-            raise RefusedRequestError(f"'n' must be a number from 1 to {self.CHOICES}")
-        return number
 
     def wanted(self, body: Json) -> int | None:
         """The output limit of a request; None without one."""
@@ -218,8 +211,6 @@ class Protocol(ABC):
 
         Raises `RefusedRequestError` if it is malformed, or uses features that the translation lacks.
         """
-        if self.choices(body) > 1:
-            raise RefusedRequestError("this model, which another protocol serves, gives one reply: leave out 'n'")
         if unsupported := [name for name, value in body.items() if value not in _UNTRANSLATED.get(name, (value,))]:
             raise RefusedRequestError(f"not supported by this model, which another protocol serves: {unsupported[0]}")
         choice = body.get("tool_choice")

@@ -282,7 +282,7 @@ def test_a_call_that_waited_in_vain_may_be_tried_again() -> None:
     [
         ({"model": "other"}, "model 'other' is not served; served: openai:m"),
         ({"model": None}, "model None is not served"),
-        ({"n": 0}, "'n' must be a number from 1 to 128"),
+        ({"n": 2}, "'n' must be 1"),
         ({"max_tokens": -1}, "'max_completion_tokens' must be a number of tokens"),
         ({"max_tokens": "9"}, "'max_completion_tokens' must be a number of tokens"),
         ({"tools": [{"type": "web_search"}]}, "tool of type 'web_search' is not supported"),
@@ -509,7 +509,7 @@ async def test_a_reply_is_read_up_to_what_its_limit_can_fill() -> None:
             read += 65_536
             yield b"x" * 65_536
 
-    payment = cast(Any, SimpleNamespace(most=100))
+    payment = cast(Any, SimpleNamespace(limit=100))
     for status, kind, most in (
         (200, "text/event-stream", 262_144 + 102_400),
         (200, "a/b", 262_144 + 6_400),
@@ -553,14 +553,12 @@ def test_without_a_key_the_budget_is_told_to_this_machine_alone() -> None:
             assert httpx2.get(gateway.url + path, headers=headers).status_code == 200
 
 
-def test_pictures_by_address_are_held_for_and_several_replies_too() -> None:
+def test_pictures_by_address_are_held_for() -> None:
     picture = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
-    with OpenAIServer(Answer(usage=USAGE)) as server, served(openai_upstream(server.base_url), total=40_000) as gateway:
+    with OpenAIServer(Answer(usage=USAGE)) as server, served(openai_upstream(server.base_url), total=18_500) as gateway:
         asked = {"model": "m", "messages": [{"role": "user", "content": [picture]}], "max_tokens": 400}
         assert gateway.ask(CHAT, asked)[0] == 200
-        assert gateway.ask(CHAT, {**asked, "n": 8})[0] == 200
-    assert next(request.body["max_tokens"] for request in server.requests) == 400
-    assert 256 <= server.requests[1].body["max_tokens"] < 400
+    assert 256 <= server.requests[0].body["max_tokens"] < 400
 
 
 def test_other_keys_and_other_paths_are_refused() -> None:

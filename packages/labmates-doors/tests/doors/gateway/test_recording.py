@@ -171,7 +171,7 @@ def test_exchanges_are_a_run_of_the_store(tmp_path: Path) -> None:
     assert [(charge.team, charge.uncertain) for charge in charges] == [("alice", False), ("alice", True)]
     warnings = [event.text for event in events if isinstance(event, WarningEvent)]
     assert warnings[0].startswith("/v1/chat/completions openai:m: 500 not billed")
-    assert "400 'n' must be a number" in warnings[1]
+    assert "400 'n' must be 1" in warnings[1]
     assert (run.kind, run.status, run.usage.llm_calls) == ("gateway", "interrupted", 2)
     assert run.budget is not None
     assert run.budget["spent"] == f"{sum(charge.amount for charge in charges) / 1e6:f}".rstrip("0")

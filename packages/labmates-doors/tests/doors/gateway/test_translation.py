@@ -247,7 +247,6 @@ def test_a_translated_call_that_is_lost_is_charged_in_full(answer: Answer) -> No
 @pytest.mark.parametrize(
     ("protocol", "body", "message"),
     [
-        (CHAT, {"messages": [{"role": "user", "content": "x"}], "n": 2}, "gives one reply"),
         (CHAT, {"messages": [], "tool_choice": "required"}, "'tool_choice' wants 'required', and the tools are: none"),
         (CHAT, {"messages": [], "tools": [TOOL], "tool_choice": FORCED | {"name": "y"}}, "wants 'y', and the tools"),
         (RESPONSES, {"input": "x", "tool_choice": {"type": "allowed_tools"}}, "of type 'allowed_tools' is not supp"),
