@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,6 @@ from labmates.studies.settings import RunSettings
 from labmates.util.loops import run_async
 
 if TYPE_CHECKING:
-    from labmates.records.run import RunRecord
     from labmates.records.store import Store
 
 
@@ -92,15 +91,6 @@ def fork(
         return code
 
 
-def executed(database: Store, runs: Iterable[tuple[RunSettings, list[RunRecord]]]) -> int:
-    """Execute continuations, and return the exit code: above 1 if they were stopped."""
-    code = 0
-    for settings, some in runs:
-        if code < 2:
-            code = max(code, execute(database, some, settings, as_json=False, part_of="these continuations"))
-    return code
-
-
 def _compared(
     database: Store,
     run_ids: Sequence[str],
@@ -116,8 +106,11 @@ def _compared(
     branches = run_async(partial(both_arms, database, run_ids, at=at, changes=changes, settings=chosen))
     forks = Continuations(database, branches, replicates)
     notify(f"{forks.plan()}.")
-    if (code := executed(database, forks.enter())) > 1:
-        return code
+    code = 0
+    for settings, runs in forks.enter():
+        code = max(code, execute(database, runs, settings, as_json=False, part_of="these continuations"))
+        if code > 1:  # stopped
+            return code
     return max(code, present([effect(forks.ended(), branches, database)], values))
 
 

@@ -110,8 +110,7 @@ def plan(study: str, compared: str | None, difference: float | None, store: str 
 @click.option(
     "--until",
     metavar="RULE",
-    help=f"Stop early by a rule ({', '.join(RULES) or 'none installed'}): settled stops once all pairs of conditions "
-    "are distinguished, or are unlikely to be within the study's replicates.",
+    help=f"Stop early by a rule ({', '.join(RULES) or 'none installed'}).",
 )
 @_allow_mixed
 @json_option()

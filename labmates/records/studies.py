@@ -142,14 +142,6 @@ def pauses(database: Database, name: str) -> list[tuple[str, int]]:
     return [(reason.removeprefix(PAUSED), number) for reason, number in found]
 
 
-def has_paused(database: Database, name: str, since: float) -> bool:
-    """Whether a run of a study was paused after a moment (Unix time of the database)."""
-    attempts = schema.attempts
-    query = sa.select(attempts.c.run).join(_RUNS, _RUNS.c.id == attempts.c.run)
-    query = query.where(_RUNS.c.study == name, attempts.c.reason.startswith(PAUSED), attempts.c.at >= since)
-    return bool(database.rows(query.limit(1)))
-
-
 def invalid_reasons(database: Database, name: str, most: int) -> list[tuple[str, int]]:
     """Reasons of a study's invalid runs, with the number of runs, most frequent first."""
     return _reasons(database, _RUNS.c.invalid, sa.and_(_RUNS.c.study == name, _RUNS.c.invalid.is_not(None)), most)

@@ -59,7 +59,6 @@ class RunProgress:
     """The progress of a run."""
 
     pool: int | None
-    status: str = "waiting"
     whole: Count = field(default_factory=Count)
     phases: dict[str, Count] = field(default_factory=dict)
 
@@ -108,7 +107,6 @@ class Lines:
         else:
             state.whole.stop()
             self.end(run)
-        state.status = run.standing
 
     def phase(self, run: RunRecord, event: PhaseEvent) -> None:
         """Report the start or end of a phase."""

@@ -18,10 +18,12 @@ from typing import Any, Literal
 import sqlalchemy as sa
 
 from labmates.errors import LabmatesError, UsageError
+from labmates.records import schema
 from labmates.records.claims import Claims
-from labmates.records.run import ENDED
+from labmates.records.database import Database
+from labmates.records.run import ENDED, PAUSED
 from labmates.records.store import Store
-from labmates.records.studies import has_paused, study_counts
+from labmates.records.studies import study_counts
 from labmates.sandboxes.pool import default_sandboxes
 from labmates.studies.executor import Executor
 from labmates.studies.settings import RunSettings
@@ -202,7 +204,7 @@ class _Driver:
         counts = study_counts(database, self._spec.name)
         waiting = counts.of("planned", "interrupted")
         # New workers would call a paused model again; running workers continue with other models.
-        is_over = counts.cannot_go_on(self._spec.cap) or has_paused(database, self._spec.name, self._began)
+        is_over = counts.cannot_go_on(self._spec.cap) or _has_paused(database, self._spec.name, self._began)
         return 0 if is_over else waiting, counts.of("running") > 0
 
     async def _collect(self) -> None:
@@ -273,6 +275,14 @@ async def _obey(postbox: Any, stop_signal: StopSignal, work: asyncio.Task[Any]) 
         if order == "stop":
             stop_signal.pull()
         await asyncio.sleep(_ASK_SECONDS)
+
+
+def _has_paused(database: Database, name: str, since: float) -> bool:
+    """Whether a run of a study was paused after a moment (Unix time of the database)."""
+    attempts, runs = schema.attempts, schema.runs
+    query = sa.select(attempts.c.run).join(runs, runs.c.id == attempts.c.run)
+    query = query.where(runs.c.study == name, attempts.c.reason.startswith(PAUSED), attempts.c.at >= since)
+    return bool(database.rows(query.limit(1)))
 
 
 def _ended(store: Store, spec: StudySpec) -> int:
