@@ -35,6 +35,7 @@ class Analyses(SuggestingGroup):
         """The command of an analysis or verb, or a subgroup."""
         name = self._prefix + cmd_name
         ANALYSES.refuse_missing(name)
+        VERBS.refuse_missing(f"analyze/{name}")
         if name in ANALYSES:
             return _command(cmd_name, ANALYSES.get(name))
         if f"analyze/{name}" in VERBS:
