@@ -344,11 +344,6 @@ def _print_plan(plan: Plan) -> None:
         say(f"The cap of {show_dollars(plan.cap)} is {enough}.")
     for line in (line for each in plan.detectable for line in each.lines()):
         say(line)
-    from labmates.util.grouping import grouped
-
-    for test, effects in grouped((each.test, each) for each in plan.powers).items():
-        say(f"{test}: simulated probability of p < .05:")
-        print_grid(["true effect", "power"], [[each.effect, f"{each.power:.2f}"] for each in effects], [False, True])
 
 
 def _short(number: int) -> str:

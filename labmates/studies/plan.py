@@ -27,7 +27,7 @@ from labmates.studies.spec import StudySpec, each_condition, full_catalog
 from labmates.studies.study import Bound, Charged
 from labmates.util.bounded_yaml import Source
 from labmates.workflows.analyses.matching import costs
-from labmates.workflows.protocol.experiment import EXPERIMENTS, Condition, Estimate, Power, condition_of
+from labmates.workflows.protocol.experiment import EXPERIMENTS, Condition, Estimate, condition_of
 
 _log = logging.getLogger(__name__)
 _MOST_MEASURED = 5000
@@ -68,7 +68,6 @@ class Plan:
     spent: int  # cost so far, in micro-dollars
     models: tuple[ModelPlan, ...]  # the remaining runs, by model
     detectable: tuple[Findable, ...]
-    powers: tuple[Power, ...]  # of the experiment's own tests
 
     def total(self) -> ModelPlan:
         """The sum over all models."""
@@ -87,8 +86,7 @@ class Plan:
         ]
         amounts = {"cap": _money(self.cap), "spent": format_dollars(self.spent)}
         found = [each.as_json() for each in self.detectable]
-        more = {"models": models, "detectable": found, "powers": list(map(asdict, self.powers))}
-        return asdict(replace(self, detectable=())) | amounts | more
+        return asdict(replace(self, detectable=())) | amounts | {"models": models, "detectable": found}
 
 
 def _money(amount: int | None) -> str | None:
@@ -136,7 +134,6 @@ def make_plan(
     by_model: dict[str, _Needs] = {}
     number = 0
     planned: list[RunRecord] = []
-    conditions: list[Condition] = []
     for key, condition in each_condition(spec, source, catalog):
         left = spec.replicates - sum((key, replicate) in done for replicate in range(spec.replicates)) if done else None
         model = " + ".join(condition.models())
@@ -145,7 +142,6 @@ def make_plan(
         by_model[model].add(condition, spec.replicates if left is None else left, bound.of(condition))
         number += 1
         if number <= _MOST_COMPARED:
-            conditions.append(condition)
             values = condition.model_dump(mode="json")
             planned.append(RunRecord(key, spec.kind, key, 0, 0, values, condition.models()))
     runs_in_all = number * spec.replicates
@@ -164,7 +160,6 @@ def make_plan(
         spent=spent,
         models=tuple(each.plan() for each in needs),
         detectable=tuple(each for find in finders for each in find(design, asked, difference)),
-        powers=tuple(tests(conditions, spec.replicates)) if (tests := EXPERIMENTS.get(spec.kind).powers) else (),
     )
 
 

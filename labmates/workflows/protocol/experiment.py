@@ -185,15 +185,6 @@ def no_state(condition: Condition, seed: int) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Power:
-    """The probability that a test of an experiment tells an effect (p < .05), before any run."""
-
-    test: str
-    effect: str
-    power: float
-
-
-@dataclass(frozen=True)
 class Experiment(Generic[C]):
     """An experiment: everything that the command line, studies, the viewer and reports need to know of it.
 
@@ -242,8 +233,6 @@ class Experiment(Generic[C]):
     cells
         What models got against each other in its completed runs, for ratings; the second argument keeps models of which
         too many decisions failed.
-    powers
-        Computes the power of the experiment's own tests from a study's conditions and its replicates.
     described
         A condition's JSON data without the parameters that have no effect in it.
     """
@@ -266,7 +255,6 @@ class Experiment(Generic[C]):
     judged: Callable[[Sequence[ScoreEvent]], Mapping[str, float]] | None = None
     players: Callable[[Runs], Iterable[Player]] | None = None
     cells: Callable[[Runs, bool], Sequence[Cell]] | None = None
-    powers: Callable[[Sequence[Any], int], Iterable[Power]] | None = None
     described: Callable[[Mapping[str, Any]], Mapping[str, Any]] = dict
     primary: str = ""
     usable: str = ""

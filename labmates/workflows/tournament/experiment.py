@@ -63,5 +63,4 @@ TOURNAMENT = Experiment(
     tables=lazy("labmates.workflows.tournament.page:tables"),
     players=lazy("labmates.workflows.tournament.design:players"),
     cells=lazy("labmates.workflows.tournament.design:cells"),
-    powers=lazy("labmates.workflows.tournament.power:powers"),
 )

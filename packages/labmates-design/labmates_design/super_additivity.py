@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Final
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final
 
-from labmates.workflows.protocol.experiment import Power
+from labmates.studies.designs import PlannedRuns
 from labmates.workflows.tournament.condition import TournamentCondition
 
 CASES: Final = {
@@ -21,7 +22,33 @@ SIMULATED: Final = 100
 """The standard error of a power of one half is .05."""
 
 
-def powers(conditions: Sequence[TournamentCondition], replicates: int) -> Iterator[Power]:
+@dataclass(frozen=True)
+class Powers:
+    """The probabilities that a test tells each true effect (p < .05)."""
+
+    test: str
+    powers: Mapping[str, float]
+
+    def lines(self) -> Iterator[str]:
+        """It in words."""
+        yield f"{self.test}: simulated probability of p < .05:"
+        for effect, told in self.powers.items():
+            yield f"  {told:.2f} with {effect}"
+
+    def as_json(self) -> Mapping[str, Any]:
+        """It as JSON data."""
+        return asdict(self)
+
+
+def found(design: PlannedRuns, _parameter: str | None, _difference: float | None) -> list[Powers]:
+    """The power of H2 for each design of a study of tournaments with all three structures."""
+    if design.spec.kind != "tournament":
+        return []
+    conditions = [TournamentCondition.model_validate(run.condition) for run in design.planned]
+    return list(powers(conditions, design.spec.replicates))
+
+
+def powers(conditions: Sequence[TournamentCondition], replicates: int) -> Iterator[Powers]:
     """The probabilities that ``analyze tournament`` tells H2, for each design with all three structures."""
     designs: dict[str, dict[str, int]] = {}
     for each in conditions:
@@ -33,10 +60,12 @@ def powers(conditions: Sequence[TournamentCondition], replicates: int) -> Iterat
     for made in sorted(moves):
         counts = ", ".join(map(str, made))
         test = f"analyze tournament, H2, {replicates} tournaments of each structure with {counts} first moves"
-        for case, rates in CASES.items():
-            for deviation in DEVIATIONS:
-                effect = f"{case}, deviation of tournaments {deviation:g}"
-                yield Power(test, effect, power(rates, made, deviation, replicates))
+        told = {
+            f"{case}, deviation of tournaments {deviation:g}": power(rates, made, deviation, replicates)
+            for case, rates in CASES.items()
+            for deviation in DEVIATIONS
+        }
+        yield Powers(test, told)
 
 
 def first_moves(condition: TournamentCondition) -> int:

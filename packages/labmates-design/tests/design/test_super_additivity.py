@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from labmates.workflows.tournament.condition import TournamentCondition
-from labmates.workflows.tournament.power import CASES, DEVIATIONS, first_moves, power, powers
+from labmates_design.super_additivity import CASES, DEVIATIONS, first_moves, power, powers
 from tests.support.command_line import Labmates
 
 
@@ -38,9 +38,10 @@ def test_a_design_that_cannot_test_h2_has_no_power_for_it(left_out: str, replica
 
 def test_the_plan_of_a_study_tells_the_power(labmates: Labmates) -> None:
     [plan] = labmates("study", "plan", "super-additive", "--json").records
-    assert len(plan["powers"]) == len(CASES) * len(DEVIATIONS)
+    [told] = (each["powers"] for each in plan["detectable"] if "powers" in each)
+    assert len(told) == len(CASES) * len(DEVIATIONS)
     shown = labmates("study", "plan", "super-additive").out
-    for each in plan["powers"]:
-        assert f"{each['effect']}" in shown
-        assert 0 < each["power"] < 1
+    for effect, probability in told.items():
+        assert f"{probability:.2f} with {effect}" in shown
+        assert 0 < probability < 1
     assert "5 tournaments of each structure" in " ".join(shown.split())
