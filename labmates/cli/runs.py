@@ -146,7 +146,7 @@ def _index(store: Store) -> None:
     with progress_of_runs("indexing", again="The same command completes it.") as watch:
         index_texts(store.database, watch=watch)
     if store.database.is_read_only and (left := unindexed(store.database)):
-        err().print(f"{left} runs are not searched: the store is read-only, so they can't be indexed.")
+        err().print(f"Runs not searched: {left}. The store is read-only, so they can't be indexed.")
 
 
 def _cells(listed: ListedRun, parameters: Mapping[str, str]) -> list[str]:

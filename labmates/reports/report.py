@@ -180,15 +180,15 @@ def _report(
 def _warnings(runs: Sequence[RunRecord], planned: dict[str, int]) -> list[str]:
     warnings = []
     if going := sum(run.status == "running" for run in runs):
-        warnings.append(f"{going} runs are still in progress: this report shows the state at the time of writing.")
+        warnings.append(f"Runs in progress: {going}. This report shows the state at the time of writing.")
     if waiting := planned.get("planned", 0):
-        warnings.append(f"{waiting} runs of the study have not started yet.")
+        warnings.append(f"Runs of the study that have not started yet: {waiting}.")
     if failed := sum(run.status == "failed" for run in runs):
-        warnings.append(f"{failed} runs have failed; no table of results counts them.")
+        warnings.append(f"Failed runs: {failed}. No table of results counts them.")
     if invalid := sum(run.invalid is not None for run in runs):
         warnings.append(
-            f"{invalid} of the runs that have ended are invalid, for the reasons under “{run_parts.ENDS}”. Their "
-            "results stand in the tables that count every run; ratings and profiles leave out what was not played."
+            f"Invalid runs: {invalid}, for the reasons under “{run_parts.ENDS}”. Their results "
+            "stand in the tables that count every run; ratings and profiles leave out what was not played."
         )
     warnings += [f"The runs were made with different {mixture}." for mixture in mixtures_of(runs)]
     models = {model for run in runs for model in run.models}

@@ -109,4 +109,4 @@ def test_a_study_with_invalid_runs_ends_with_exit_code_1_and_says_how_many_and_w
     assert run_command(["report", "s", "--out", "s.html"]) == 0
     page = Path("s.html").read_text()
     assert "Reasons for invalid runs" in page
-    assert "1 of the runs that have ended are invalid" in page
+    assert "Invalid runs: 1" in page

@@ -91,9 +91,9 @@ def test_a_report_tells_what_was_run_how_it_ended_and_what_came_of_it(page: str)
     for told in (
         "Study pilot",
         "of 12 runs ended 9",
-        "1 runs are still in progress",
-        "1 runs of the study have not started",
-        "1 runs have failed",
+        "Runs in progress: 1",
+        "Runs of the study that have not started yet: 1",
+        "Failed runs: 1",
         "scripted:hasty scripted baseline",
         "openai:m_1 language model",
         "Reasons for failed or stopped runs",
