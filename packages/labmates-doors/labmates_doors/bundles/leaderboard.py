@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
+from labmates.budgets.money import show_dollars
 from labmates.pages.section import Section
 from labmates.records.run import ENDED, RunRecord
 from labmates.reports.report import Report, check_report, write_report
-from labmates.reports.results import Cell, cells, results_table
+from labmates.reports.results import estimates, parameters, shown_name, varying
 from labmates.reports.runs import by_kind, is_baseline, section
+from labmates.stats.intervals import Estimate, notes
 from labmates.stats.tables import Column, Table
 from labmates.util.grouping import grouped
 from labmates.workflows.protocol.experiment import EXPERIMENTS, Metric
@@ -30,6 +33,21 @@ class Ranked:
 
     verified: dict[str, str] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """A run of a bundle, with its cost in micro-dollars."""
+
+    file: str
+    run: RunRecord
+    cost: int
+
+    @property
+    def code(self) -> str:
+        """A hash of the prompts, rules and code that the run was made with, its models apart."""
+        made = {part: known for part, known in (self.run.made or {}).items() if not is_baseline(part)}
+        return hashlib.sha256(encode(sorted(made.items())).encode()).hexdigest()[:8]
 
 
 async def ranked(files: Sequence[Path], site: Path, sandbox: str, watch: Callable[[str], None]) -> Ranked:
@@ -52,7 +70,7 @@ async def ranked(files: Sequence[Path], site: Path, sandbox: str, watch: Callabl
         If a bundle can't be read, or the page can't be written.
     """
     check_report(site / PAGE)
-    made, runs, rows = Ranked(), dict[str, RunRecord](), list[dict[str, Any]]()
+    made, entries, rows = Ranked(), dict[str, _Entry](), list[dict[str, Any]]()
     for file in files:
 
         def tell(text: str, name: str = file.name) -> None:
@@ -64,10 +82,12 @@ async def ranked(files: Sequence[Path], site: Path, sandbox: str, watch: Callabl
                 continue
             made.verified[file.name] = checked.digest
             assert checked.store is not None
-            mine = {run.id: run for run in checked.store.runs() if run.status in ENDED and run.origin is None}
-            rows.append(_row(file.name, checked, len(mine.keys() & runs)))
-            runs = {**mine, **runs}
-    write_report(_page(list(runs.values()), rows, made), site / PAGE)
+            runs = [run for run in checked.store.runs() if run.status in ENDED and run.origin is None]
+            costs = checked.store.costs([run.id for run in runs])
+            new = {run.id: _Entry(file.name, run, costs[run.id]) for run in runs if run.id not in entries}
+            entries |= new
+        rows.append(_row(file.name, checked, len(runs) - len(new)))
+    write_report(_page(list(entries.values()), rows, made), site / PAGE)
     return made
 
 
@@ -95,7 +115,8 @@ def _row(file: str, checked: Checked, repeated: int) -> dict[str, Any]:
     }
 
 
-def _page(runs: Sequence[RunRecord], rows: Sequence[dict[str, Any]], made: Ranked) -> Report:
+def _page(entries: Sequence[_Entry], rows: Sequence[dict[str, Any]], made: Ranked) -> Report:
+    runs = [entry.run for entry in entries]
     models = {model for run in runs for model in run.models}
     warnings = [
         "Everything on this page follows from the replies in the bundles. That a model gave these replies, and when, "
@@ -103,9 +124,11 @@ def _page(runs: Sequence[RunRecord], rows: Sequence[dict[str, Any]], made: Ranke
     ]
     if models and all(map(is_baseline, models)):
         warnings.append("All of these models are baselines (programs that ship with labmates).")
-    parts = [_board(kind, mine) for kind, mine in by_kind(runs).items()]
-    remark = "repeated: runs that an earlier bundle of this table holds, too; they count once."
-    parts.append(section("Bundles", Table("bundles", "Verified bundles", None, rows, [remark])))
+    parts = [_board(kind, [entry for entry in entries if entry.run.kind == kind]) for kind in by_kind(runs)]
+    hidden = () if any(row["repeated"] for row in rows) else ("repeated",)
+    shown = [Column(name) for name in (rows[0] if rows else ()) if name not in hidden]
+    remarks = ["repeated: runs that an earlier bundle of this table holds, too; they count once."][len(hidden) :]
+    parts.append(section("Bundles", Table("bundles", "Verified bundles", shown, rows, remarks)))
     if made.refused:
         refused = [{"bundle": name, "reason": why[:300]} for name, why in made.refused.items()]
         parts.append(section("Left out", Table("refused", "Bundles that are not counted", None, refused)))
@@ -118,44 +141,77 @@ def _page(runs: Sequence[RunRecord], rows: Sequence[dict[str, Any]], made: Ranke
     return Report("Leaderboard", LEADING, facts, tuple(warnings), tuple(parts))
 
 
-def _board(kind: str, runs: Sequence[RunRecord]) -> Section:
-    """The ranks of an experiment's models, a table for each condition and each state of prompts, rules and code."""
+def _board(kind: str, entries: Sequence[_Entry]) -> Section:
+    """The ranks of an experiment's models, a table for each condition."""
     experiment = EXPERIMENTS.get(kind)
-    present = {name for run in runs for name in run.metrics}
+    present = {name for entry in entries for name in entry.run.metrics}
     primary = [metric for metric in experiment.metrics if experiment.primary in (metric.name, metric.same_as)]
     first = min(primary, key=lambda metric: (metric.name not in present, metric.name != experiment.primary))
-    metrics = [first.name, *(name for name in experiment.headline if name != first.name)]
-    codes = grouped((_code(run), run) for run in runs)
-    tables = [
-        _ranked(", ".join(filter(None, (label or f"all runs of the kind {kind}", code))), group, first, metrics)
-        for code, mine in (codes if len(codes) > 1 else {"": runs}).items()
-        for label, group in grouped((cell.label, cell) for cell in cells(mine, metrics)).items()
-    ]
+    headline = [metric for metric in experiment.metrics if metric.name in experiment.headline]
+    metrics = [first, *(metric for metric in headline if metric is not first)]
+    names = varying([entry.run for entry in entries])
+
+    def condition(entry: _Entry) -> str:
+        values = parameters(entry.run, names).items()
+        return ", ".join(f"{shown_name(name)} {value}" for name, value in values) or f"all runs of the kind {kind}"
+
+    tables = grouped((condition(entry), entry) for entry in entries)
     name = first.name.replace("_", " ")
     direction = f"is better if {first.better}" if first.better else "has no better direction, so there are no ranks"
     text = (
         f"By {name}, which {direction}: the mean over data sets with its 95 % interval. Models whose intervals overlap "
-        "are not told apart."
+        "are not told apart. Of the other numbers the means are given."
     )
-    return section(f"Leaderboard: {kind}", text, *tables)
+    return section(f"Leaderboard: {kind}", text, *(_table(title, mine, metrics) for title, mine in tables.items()))
 
 
-def _code(run: RunRecord) -> str:
-    """What a run was made with, its models apart."""
-    made = {part: known for part, known in (run.made or {}).items() if not is_baseline(part)}
-    return f"code {hashlib.sha256(encode(sorted(made.items())).encode()).hexdigest()[:8]}"
+def _table(title: str, entries: Sequence[_Entry], metrics: Sequence[Metric]) -> Table:
+    """The models of a condition; runs by another code have ranks of their own."""
+    groups = grouped(((entry.code, entry.run.shown_models), entry) for entry in entries)
+    runs = [[entry.run for entry in group] for group in groups.values()]
+    means = {metric.name: estimates(runs, metric.name) for metric in metrics}
+    rows = [
+        {"code": code, "models": models, **_numbers(group, {name: each[place] for name, each in means.items()})}
+        for place, ((code, models), group) in enumerate(groups.items())
+    ]
+    ranked = [row for mine in grouped((row["code"], row) for row in rows).values() for row in _ranks(mine, metrics[0])]
+    is_mixed = len({row["code"] for row in rows}) > 1
+    columns = [
+        *([Column("code", once=True)] if is_mixed else []),
+        *([Column("rank")] if metrics[0].better else []),
+        Column("models"),
+        Column(metrics[0].name, form=".3f", shows="both"),
+        *(Column(metric.name, form=".3f") for metric in metrics[1:]),
+        Column("data_sets"),
+        Column("cost", "cost a run"),
+        Column("bundles"),
+    ]
+    remarks = [*notes(each for each in means[metrics[0].name] if each is not None)]
+    if is_mixed:
+        remarks.append("code: a hash of the prompts, rules and code of the runs; ranks are within one.")
+    return Table("board", title, columns, ranked, remarks)
 
 
-def _ranked(title: str, group: Sequence[Cell], metric: Metric, metrics: Sequence[str]) -> Table:
-    """The models of a condition, the best first; a metric without a better direction ranks none."""
+def _numbers(group: Sequence[_Entry], means: Mapping[str, Estimate | None]) -> dict[str, Any]:
+    row: dict[str, Any] = {}
+    for name, each in means.items():
+        row |= {name: None} if each is None else each.row(name)
+    return {
+        **row,
+        "data_sets": len({entry.run.data_set for entry in group}),
+        "cost": show_dollars(round(fmean(entry.cost for entry in group))),
+        "bundles": ", ".join(dict.fromkeys(entry.file for entry in group)),
+    }
+
+
+def _ranks(rows: Sequence[dict[str, Any]], metric: Metric) -> Iterator[dict[str, Any]]:
+    """Yield rows with their ranks, the best first; a metric without a better direction ranks none."""
     sign = {"higher": -1.0, "lower": 1.0, None: 0.0}[metric.better]
-    values = {cell.models: cell.means.get(metric.name) for cell in group}
-    places = {models: math.inf if mean is None else sign * mean.value for models, mean in values.items()}
-    ordered = sorted(group, key=lambda cell: (places[cell.models], cell.models))
-    table = results_table("board", title, [replace(cell, varies={}) for cell in ordered], metrics)
-    if not sign:
-        return table
-    best = sorted(places.values())
-    ranks = {models: None if math.isinf(place) else best.index(place) + 1 for models, place in places.items()}
-    rows = [{"rank": ranks[row["models"]], **row} for row in table.rows]
-    return Table("board", title, [Column("rank"), *table.columns], rows, table.notes)
+
+    def place(row: dict[str, Any]) -> float:
+        value = row[metric.name]
+        return math.inf if value is None else sign * value
+
+    places = sorted(map(place, rows))
+    for row in sorted(rows, key=lambda row: (place(row), row["models"])):
+        yield {**row, "rank": places.index(place(row)) + 1 if sign and row[metric.name] is not None else None}

@@ -50,8 +50,8 @@ def test_the_page_ranks_models_by_the_runs_of_verified_bundles(labmates: Labmate
     means = {model: fmean(run.metrics["cooperation"] for run in runs if run.models == [model]) for model in MODELS}
     best = sorted(MODELS, key=lambda model: -means[model])
     assert [row[:2] for row in rows] == [["1", best[0]], ["2", best[1]]]
-    assert [row[3].split()[0] for row in rows] == [f"{means[model]:.3f}" for model in best]
-    assert {row[1]: row[2] for row in rows} == {"scripted:random": "3", "scripted:fair-share": "2"}  # runs
+    assert [row[2].split()[0] for row in rows] == [f"{means[model]:.3f}" for model in best]
+    assert {row[1]: row[-3] for row in rows} == {"scripted:random": "3", "scripted:fair-share": "2"}  # data sets
     assert all(digest in page for digest in told["verified"].values())
 
 
