@@ -13,7 +13,7 @@ import click
 from labmates.cli.main import labmates
 
 HEAVY = (
-    *("aiohttp", "docker", "highspy", "httpx", "httpx2", "IPython", "jax", "jinja2", "jupyter_client"),
+    *("aiohttp", "alembic", "docker", "highspy", "httpx", "httpx2", "IPython", "jax", "jinja2", "jupyter_client"),
     *("langchain", "langchain_core", "langchain_openai", "langgraph", "langsmith", "matplotlib", "networkx"),
     *("numpy", "openai", "pandas", "pyarrow", "ray", "requests", "scipy", "seaborn", "sklearn", "sqlalchemy"),
     *("starlette", "statsmodels", "uvicorn", "uvloop", "zmq"),

@@ -36,6 +36,7 @@ LIBRARIES = [
     "PIL.JpegImagePlugin",
     "PIL.PngImagePlugin",
     "PIL.PpmImagePlugin",
+    "alembic.command",
     "anyio._backends._asyncio",
     "docker",
     "highspy",

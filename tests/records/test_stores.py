@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -25,11 +26,19 @@ from labmates.util.process_ids import this_worker
 from tests.support.recorded import add
 from tests.support.steps import append
 
+NEXT = """
+import sqlalchemy as sa
+from alembic import op
 
-def coloured(connection: sa.Connection) -> None:
-    """A migration as a later version of labmates would have."""
-    connection.exec_driver_sql("ALTER TABLE runs ADD COLUMN colour TEXT")
-    connection.exec_driver_sql("UPDATE runs SET colour = 'blue'")
+revision, down_revision = "0012", "0011"
+
+
+def upgrade():
+    op.add_column("runs", sa.Column("colour", sa.Text))
+    for run in op.get_bind().execute(sa.text("select id from runs")).scalars().all():
+        op.get_bind().execute(sa.text("update runs set colour = 'blue' where id = :run"), {"run": run})
+"""
+"""A migration as a later version of labmates would have."""
 
 
 @pytest.fixture
@@ -71,10 +80,12 @@ def test_a_store_that_is_too_old_is_refused_with_the_commit_that_upgrades_it(sto
 
 
 def test_an_older_store_is_refused_until_it_is_upgraded_and_keeps_its_runs(
-    store_url: str, monkeypatch: pytest.MonkeyPatch
+    store_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _set_version(store_url, schema.VERSION)
-    monkeypatch.setitem(migrations.MIGRATIONS, "0012", coloured)
+    folder = shutil.copytree(Path(migrations.__file__).parent, tmp_path / "migrations")
+    (folder / "versions" / "0012_colour.py").write_text(NEXT)
+    monkeypatch.setattr(migrations, "__file__", str(folder / "__init__.py"))
     monkeypatch.setattr(schema, "VERSION", "0012")
     with pytest.raises(UsageError, match=r"version 0011.*labmates store upgrade"):
         Store(store_url)

@@ -75,7 +75,7 @@ def test_a_study_offers_the_analyses_of_its_experiments(store: Store) -> None:
         assert "/analyses?study=pilot" in site.get("/studies").text
         assert "/analyses?study=pilot" in site.get("/?study=pilot").text
         offered = site.get("/analyses?study=pilot").text
-        for name in ("scores", "compare"):
+        for name in ("scores", "compare", "teamwork"):
             assert f"/analyses?study=pilot&amp;analysis={name}" in offered
         shown = site.get("/analyses?study=pilot&analysis=scores").text
         assert "Scores by judge" in shown
