@@ -288,8 +288,8 @@ class ImportParams(Params):
 def import_(_lab: Lab, params: ImportParams) -> Iterator[Result]:
     """Copy strategies into a library, unchanged: a folder in our or the published format, or one file.
 
-    Files are read but not executed. A note beside each file names its origin and the problems found by the static
-    checks or an earlier `labmates strategies check`.
+    A note beside each file names its origin and the problems found by the static checks or an earlier `labmates
+    strategies check`. Without one, a few strategies play for the cost of a decision; `check` plays all.
     """
     from labmates_populations.engine.library import import_strategies
     from labmates_populations.engine.workers import Workers
@@ -302,8 +302,6 @@ def import_(_lab: Lab, params: ImportParams) -> Iterator[Result]:
             line += f", {told(row['ways'], row.get('microseconds'))}" if row["ways"] else ""
             if "problems" in row:
                 line += f", {row['problems'] or 'none'} with problems by an earlier check"
-            elif row["ways"]:
-                line += " (labmates strategies check measures a decision)"
             yield Result((), verdict=[line, *slower(row["whys"])], objects=[row])
 
 

@@ -15,12 +15,14 @@ from numpy.typing import NDArray
 
 from labmates_populations.engine.attitudes import falls_back_to_cooperation
 from labmates_populations.engine.kernel.source import Found
+from labmates_populations.engine.kernel.ways import WAYS
 from labmates_populations.engine.workers import Batch, Cost, Errors, Loaded, Workers, chunks, total_costs
 from labmates_populations.repeated import RepeatedGame, make_repeated
 
 SIZES = ((4, 20), (3, 20), (4, 1), (4, 5), (10, 20), (64, 20))
 """Players and rounds of the test games, the standard ones first."""
 _KINDS = 6
+_SAMPLE = 20
 _TOGETHER = 6144
 """Games that are played in one batch the first time; the second time half as many, beside half of the neighbours."""
 
@@ -79,6 +81,14 @@ def check_strategies(
         microseconds = cost.microseconds if cost is not None and not strategy.problems else None
         checked.append(Checked(strategy, problems, deterministic, microseconds))
     return checked
+
+
+def sampled_costs(workers: Workers, game: str, strategies: Sequence[Loaded]) -> dict[str, float]:
+    """Microseconds of processor time for a decision in each way to play, by some strategies of each."""
+    playable = [one for one in strategies if not one.problems]
+    sample = [one for way in WAYS for one in [one for one in playable if one.way == way][:_SAMPLE]]
+    costs = _played(workers, make_repeated(game, *SIZES[0]), sample, seed=0).costs
+    return {way: cost.microseconds for way, cost in costs.items()}
 
 
 def _sizes(game: str | RepeatedGame) -> list[RepeatedGame]:

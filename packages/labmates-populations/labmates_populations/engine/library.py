@@ -22,7 +22,7 @@ from labmates.errors import UsageError, reason
 from labmates.util.display_names import labels_apart
 from labmates.util.python_text import parsed
 from labmates_populations.engine.attitudes import falls_back_to_cooperation
-from labmates_populations.engine.checks import Checked
+from labmates_populations.engine.checks import Checked, sampled_costs
 from labmates_populations.engine.kernel.source import Found
 from labmates_populations.engine.reference import PREFIX, class_name, reference_source
 from labmates_populations.engine.verdicts import known_verdicts
@@ -391,8 +391,9 @@ def import_strategies(
 
     Published descriptions and the verdicts of an earlier check become part of the provenance. `game` is required
     unless the folder's name specifies it. Yields a row for each file, with the number of its `strategies`, of those
-    `refused` by static checks, of those played in each of the `ways` with the reasons (`whys`) and, if it was
-    checked before, with the `microseconds` of a decision in each way and the number with `problems`.
+    `refused` by static checks, and of those played in each of the `ways` with the reasons (`whys`) and the
+    `microseconds` of a decision. Unless the file was checked before, a few strategies play for these; else the number
+    with `problems` is known, too.
 
     Raises
     ------
@@ -410,10 +411,9 @@ def import_strategies(
             raise UsageError(f"{target.path} already exists and differs from {file.path}")
         targets.append((target, known))
     begun = ahead(_begun(workers, files, [known for _, known in targets]), workers.processes)
-    for file, (target, _), (verdicts, reading) in zip(files, targets, begun, strict=True):
-        found: Sequence[Found] = [verdict.strategy for verdict in verdicts or ()]
-        if reading is not None:
-            found = [source.found for source in workers.sources_of(reading)]
+    for file, (target, known), (verdicts, reading) in zip(files, targets, begun, strict=True):
+        loaded = [] if reading is None else workers.loaded_from(reading)
+        found: Sequence[Found] = loaded or [verdict.strategy for verdict in verdicts or ()]
         problems = [strategy.problems for strategy in verdicts or found]
         target.path.parent.mkdir(parents=True, exist_ok=True)
         if file.path.resolve() != target.path.resolve():
@@ -430,6 +430,8 @@ def import_strategies(
         if verdicts is not None:
             costs = {one.strategy.way: one.microseconds for one in verdicts if one.microseconds is not None}
             row |= {"microseconds": costs, "problems": sum(map(bool, problems))}
+        elif known != "by-action":  # which needs payoffs to be played
+            row |= {"microseconds": sampled_costs(workers, known, loaded)}
         yield row
 
 

@@ -120,15 +120,6 @@ class Workers:
 
     def loaded_from(self, reading: Reading) -> list[Loaded]:
         """Wait for a file's strategies, with the errors of `load`."""
-        sources = self.sources_of(reading)
-        with self._lock:
-            found = self.learn(sources)
-            lines = lines_of(reading.text)
-            self._texts += ["".join(lines[strategy.line - 1 : strategy.end]) for strategy in found]
-        return found
-
-    def sources_of(self, reading: Reading) -> list[Source]:
-        """Wait for a file's strategies, with the errors of `load`; none is loaded."""
         with reading.connection as connection:
             self._readings.discard(connection)
             try:
@@ -138,7 +129,11 @@ class Workers:
                 raise UsageError(what) from error
         if "error" in reply:
             raise UsageError(str(reply["error"]))
-        return received_sources(reply, data)
+        with self._lock:
+            found = self.learn(received_sources(reply, data))
+            lines = lines_of(reading.text)
+            self._texts += ["".join(lines[strategy.line - 1 : strategy.end]) for strategy in found]
+        return found
 
     def learn(self, sources: Sequence[Source]) -> list[Loaded]:
         """Add strategies that have been read, and number them in this order."""

@@ -3,18 +3,26 @@
 from __future__ import annotations
 import __future__
 
+import abc
 import bisect
 import collections
+import collections.abc
+import contextlib
+import copy
 import dataclasses
 import enum
+import fractions
 import functools
 import heapq
 import itertools
 import math
+import operator
 import random
 import statistics
+import string
 import types
 import typing
+from _string import formatter_field_name_split  # type: ignore[import-not-found]
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
@@ -43,6 +51,66 @@ def own(thing: Any) -> Any:
     if made or kind.__module__ == OWN or issubclass(kind, _HISTORIES):
         return thing
     raise dataclasses.FrozenInstanceError(f"an attribute of {kind.__name__} can't be changed or read here")
+
+
+def look(thing: Any, name: Any, *default: Any) -> Any:
+    """An attribute by a name that also means something elsewhere."""
+    if type(name) is not str:
+        raise TypeError("an attribute's name is a text")
+    if name in SAFE:
+        return getattr(thing, name, *default)
+    if name.startswith("__"):
+        raise TypeError(f"the attribute {name} can't be read here")
+    if type(thing) is str and name in ("format", "format_map"):
+        return partial(_formatted, thing, name == "format_map")
+    if _is_own(thing) and (name not in AMBIGUOUS or _is_of(thing, name)):
+        return getattr(thing, name, *default)
+    if default and not hasattr(thing, name):
+        return default[0]
+    raise AttributeError(f"a {type(thing).__name__} has no attribute '{name}' here")
+
+
+def _is_own(thing: Any) -> bool:
+    try:
+        own(thing)
+    except AttributeError:
+        return False
+    return True
+
+
+def _is_of(thing: Any, name: str) -> bool:
+    """Whether the strategy's code set this attribute on one of its own objects."""
+    kinds = (*type(thing).__mro__, *(thing.__mro__ if isinstance(thing, type) else ()))
+    made = any(name in vars(one) for one in kinds if one.__module__ == OWN)
+    return made or name in getattr(thing, "__dict__", ())
+
+
+class _Fields(string.Formatter):
+    """Formats texts, with a look at the attributes that they name."""
+
+    def get_field(self, field_name: str, args: Any, kwargs: Any) -> Any:
+        """What a field names, and the argument of it that is used."""
+        first, rest = formatter_field_name_split(field_name)
+        found = self.get_value(first, args, kwargs)
+        for is_attribute, name in rest:
+            found = look(found, name) if is_attribute else found[name]
+        return found, first
+
+
+def _formatted(text: str, mapped: bool, /, *arguments: Any, **named: Any) -> str:
+    return _Fields().vformat(text, () if mapped else arguments, arguments[0] if mapped else named)
+
+
+def _attrgetter(*names: str) -> Callable[[Any], Any]:
+    def got(thing: Any) -> Any:
+        found = [functools.reduce(look, name.split("."), thing) for name in names]
+        return found[0] if len(found) == 1 else tuple(found)
+
+    return got
+
+
+def _methodcaller(name: str, /, *arguments: Any) -> Callable[[Any], Any]:
+    return lambda thing: look(thing, name)(*arguments)
 
 
 class _Stand(type):
@@ -96,8 +164,12 @@ class Base(interface.BaseStrategy):
         own(self).game_description = game_description
 
 
+class _Abstract:
+    """The base of abstract classes: `abc.ABC` would keep what is registered for all players."""
+
+
 class _Quiet:
-    """What `numpy.errstate` returns: warnings have no reader here, and the setting would be that of all players."""
+    """Stands in for settings of warnings: these have no reader here, and the setting would be that of all players."""
 
     def __enter__(self) -> None:
         pass
@@ -133,6 +205,11 @@ def _padded(array: Any, width: Any, mode: Any = "constant", **options: Any) -> A
 
 def _masked(data: Any, mask: Any = np.ma.nomask, *options: Any, **named: Any) -> Any:
     return np.ma.MaskedArray(data, mask, *options, **named)
+
+
+def _copied(thing: Any) -> Any:
+    """A copy; of a method it would be any attribute that the method's name says."""
+    return thing if type(thing) is types.MethodType else copy.copy(thing)
 
 
 _FUNCTIONS = (types.FunctionType, type(np.mean), type(np.random.default_rng))
@@ -232,6 +309,15 @@ EXPOSED: dict[str, dict[str, Any]] = {
                    "Tuple Type TypeAlias TypeGuard TypeVar TypedDict Union Unpack ValuesView assert_never "
                    "cast")
     | {"final": still(_decorates(typing.final)), "overload": still(lambda thing: thing)},
+    "abc": {"ABC": _Abstract, "abstractmethod": still(lambda method: method)},
+    "contextlib": some(contextlib, "contextmanager nullcontext suppress"),
+    "copy": {"copy": still(_copied), "deepcopy": still(lambda thing: copy.deepcopy(thing))},
+    "fractions": {"Fraction": fractions.Fraction},
+    "operator": some(operator, set(operator.__all__) - {"call"})
+    | {"attrgetter": still(_attrgetter), "methodcaller": still(_methodcaller)},
+    "warnings": dict.fromkeys(("filterwarnings", "simplefilter", "warn"), still(lambda *_, **__: None))
+    | {"catch_warnings": still(lambda: _Quiet())},
+    "collections.abc": some(collections.abc, collections.abc.__all__),
     "collections": some(collections, "ChainMap Counter OrderedDict UserDict UserList UserString defaultdict deque "
                         "namedtuple"),
     "functools": some(functools, "cache cached_property cmp_to_key lru_cache partial reduce")
@@ -265,7 +351,8 @@ RANDOM = {"random": frozenset({*CHANCES, "Random"}),
 _OF_TYPES = {
     name
     for known in (str, list, dict, set, frozenset, tuple, int, float, complex, bytes, range, slice,
-                  collections.deque, collections.Counter, collections.OrderedDict, collections.ChainMap)
+                  collections.deque, collections.Counter, collections.OrderedDict, collections.ChainMap,
+                  fractions.Fraction)
     for name in dir(known)
     if not name.startswith("_")
 } - {"format", "format_map"}  # fmt: skip
@@ -299,7 +386,7 @@ _READ_OF: tuple[Any, ...] = (
     np.ma, np.ma.MaskedArray, np.ma.mean, np.fft, np.char, np.strings, np.polynomial, *_POLYNOMIALS, np.poly1d,
     np.ndenumerate, np.ndindex, np.r_, np.c_, np.mgrid, np.s_, np.random.PCG64, statistics.NormalDist,
     collections.UserDict, collections.UserList, collections.UserString, enum.Flag, typing.TypeVar, typing.Generic,
-    interface.SeenHistory, interface.Record, interface.GameDescription, staticmethod,
+    interface.SeenHistory, interface.Record, interface.GameDescription, staticmethod, abc.ABCMeta,
 )  # fmt: skip
 AMBIGUOUS = frozenset(name for thing in _READ_OF for name in dir(thing)) - SAFE
 """Attributes that may mean something else than a player's own."""

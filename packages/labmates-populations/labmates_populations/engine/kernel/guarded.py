@@ -10,9 +10,7 @@ from __future__ import annotations
 import builtins
 import collections
 import random
-import string
 import types
-from _string import formatter_field_name_split  # type: ignore[import-not-found]
 from collections.abc import Mapping
 from functools import cache, partial
 from typing import Any
@@ -22,7 +20,6 @@ import numpy as np
 from labmates.util.seeds import derive
 from labmates_populations.engine.kernel import interface
 from labmates_populations.engine.kernel.exposed import (
-    AMBIGUOUS,
     CHANCES,
     EXPOSED,
     MEMORY,
@@ -30,11 +27,11 @@ from labmates_populations.engine.kernel.exposed import (
     OWN,
     PARTS,
     RANDOM,
-    SAFE,
     SEEDED,
     Annotation,
     Array,
     Base,
+    look,
     own,
     some,
     still,
@@ -44,54 +41,6 @@ from labmates_populations.engine.kernel.names import interfaces, module_of, numb
 
 GUARDS = ("guarded_own", "guarded_look", "guarded_kind", "guarded_call")
 """The names of the functions that rewritten code calls: `own`, `look`, `kind` and `call`."""
-
-
-def look(thing: Any, name: Any, *default: Any) -> Any:
-    """An attribute by a name that also means something elsewhere."""
-    if type(name) is not str:
-        raise TypeError("an attribute's name is a text")
-    if name in SAFE:
-        return getattr(thing, name, *default)
-    if name.startswith("__"):
-        raise TypeError(f"the attribute {name} can't be read here")
-    if type(thing) is str and name in ("format", "format_map"):
-        return partial(_formatted, thing, name == "format_map")
-    if _is_own(thing) and (name not in AMBIGUOUS or _is_of(thing, name)):
-        return getattr(thing, name, *default)
-    if default and not hasattr(thing, name):
-        return default[0]
-    raise AttributeError(f"a {type(thing).__name__} has no attribute '{name}' here")
-
-
-def _is_own(thing: Any) -> bool:
-    try:
-        own(thing)
-    except AttributeError:
-        return False
-    return True
-
-
-def _is_of(thing: Any, name: str) -> bool:
-    """Whether the strategy's code set this attribute on one of its own objects."""
-    kinds = (*type(thing).__mro__, *(thing.__mro__ if isinstance(thing, type) else ()))
-    made = any(name in vars(one) for one in kinds if one.__module__ == OWN)
-    return made or name in getattr(thing, "__dict__", ())
-
-
-class _Fields(string.Formatter):
-    """Formats texts, with a look at the attributes that they name."""
-
-    def get_field(self, field_name: str, args: Any, kwargs: Any) -> Any:
-        """What a field names, and the argument of it that is used."""
-        first, rest = formatter_field_name_split(field_name)
-        found = self.get_value(first, args, kwargs)
-        for is_attribute, name in rest:
-            found = look(found, name) if is_attribute else found[name]
-        return found, first
-
-
-def _formatted(text: str, mapped: bool, /, *arguments: Any, **named: Any) -> str:
-    return _Fields().vformat(text, () if mapped else arguments, arguments[0] if mapped else named)
 
 
 def call(called: Any, /, *arguments: Any, **options: Any) -> Any:

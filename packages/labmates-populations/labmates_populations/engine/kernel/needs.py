@@ -51,7 +51,7 @@ def _bound(statement: ast.stmt) -> list[str]:
         case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
             return [name]
         case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
-            return [alias.asname or alias.name.partition(".")[0] for alias in aliases]
+            return [alias.asname or alias.name.partition(".")[0] for alias in aliases if alias.name != "*"]
     return [name for name, _ in assignments(statement)]
 
 

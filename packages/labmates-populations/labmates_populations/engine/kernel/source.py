@@ -215,12 +215,17 @@ class _File:
         self._piece = piece
         self.chance = names_of_chance(node for node in rest if isinstance(node, IMPORTS))
         self.classes = {node.name: node for node in rest if isinstance(node, ast.ClassDef)}
-        self.problems = problems_of(rest, len(self.shared(rest)))
+        self._problems = problems_of(rest, len(self.shared(rest)))
         _compiled(rest, name)  # what no strategy needs may be invalid too
         self.needs = Needs(rest, self.chance)
         self._names: FileNames | None = None
         with contextlib.suppress(UnfitError):
             self._names = file_names(rest)
+
+    def problems(self, node: ast.ClassDef) -> list[str]:
+        """The problems of what a strategy needs of the file."""
+        needed = self.needs.of(node) if self._problems else []
+        return problems_of(needed, len(self.shared(needed)))
 
     def names(self, node: ast.ClassDef) -> FileNames:
         """The names that a strategy sees; UnfitError if it needs more than imports and constants."""
@@ -334,7 +339,7 @@ def _called(node: ast.ClassDef, classes: Mapping[str, ast.ClassDef]) -> ast.Func
 
 def _found(node: ast.ClassDef, file: _File, lines_before: int) -> dict[str, Any]:
     """The facts about a strategy from its syntax: all but whether it is random."""
-    problems, line = list(file.problems), node.lineno + lines_before
+    problems, line = file.problems(node), node.lineno + lines_before
     named = _NAMED.match(node.name)
     call = _called(node, file.classes)
     if call is None:

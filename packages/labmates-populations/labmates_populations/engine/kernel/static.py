@@ -9,15 +9,15 @@ import ast
 import re
 from collections.abc import Collection, Iterable, Iterator
 
+from labmates_populations.engine.kernel.exposed import EXPOSED
 from labmates_populations.engine.kernel.names import MODULES
 
 _FORBIDDEN_NAMES = frozenset({
     "__builtins__", "__import__", "__loader__", "__spec__", "breakpoint", "compile", "dir", "eval", "exec", "exit",
     "globals", "help", "input", "locals", "memoryview", "open", "quit", "vars",
 })  # fmt: skip
-_ATTRIBUTES = frozenset(
-    {"__call__", "__class__", "__doc__", "__init__", "__len__", "__name__", "__post_init__", "__repr__"}
-)
+_MODULES = MODULES | EXPOSED.keys()
+_ALLOWED = f"; allowed are {', '.join(sorted(name for name in _MODULES if name[0] != '_' and '.' not in name))}"
 MOST_CHARACTERS = 200_000
 
 Problem = tuple[int, str]
@@ -35,16 +35,15 @@ def problems_of(statements: Iterable[ast.stmt], size: int) -> list[str]:
 def _of(node: ast.AST) -> Iterator[Problem]:
     match node:
         case ast.Import(names=names):
-            yield from ((node.lineno, f"imports '{alias.name}'") for alias in names if alias.name not in MODULES)
+            unknown = [alias.name for alias in names if alias.name not in _MODULES]
+            yield from ((node.lineno, f"imports '{name}'{_ALLOWED}") for name in unknown)
         case ast.ImportFrom(module=module, level=level, names=names):
-            if level or module not in MODULES:
-                yield node.lineno, f"imports '{module or '.'}'"
+            if level or module not in _MODULES:
+                yield node.lineno, f"imports '{module or '.'}'{_ALLOWED}"
             elif any(alias.name == "*" for alias in names):
                 yield node.lineno, f"imports everything from '{module}'"
         case ast.Name(id=name) if name in _FORBIDDEN_NAMES:
             yield node.lineno, f"uses '{name}'"
-        case ast.Attribute(attr=name) if name.startswith("__") and name.endswith("__") and name not in _ATTRIBUTES:
-            yield node.lineno, f"uses the attribute '{name}'"
         case ast.AsyncFunctionDef() | ast.Await() | ast.AsyncFor() | ast.AsyncWith():
             yield node.lineno, "is asynchronous"
 

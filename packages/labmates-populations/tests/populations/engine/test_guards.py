@@ -18,9 +18,13 @@ from tests.support.strategies import HEAD, strategy
 
 IMPORTS = """
 import bisect
+import collections.abc
+import copy
+import fractions
 import functools
 import heapq
 import itertools
+import operator
 import statistics
 from collections import Counter, OrderedDict, defaultdict, deque, namedtuple
 from functools import lru_cache
@@ -115,6 +119,21 @@ ORDINARY: dict[str, tuple[str, str, str]] = {
         "class Box(Generic[T]):\n    x = 1\nclass Kept(UserDict):\n    pass",
         "k = Kept(a=1)\nk.data['b'] = 2\nreturn C if Box[int]().x == 1 and len(k) == 2 else D", "",
     ),
+    "attributes by a method": (
+        "class Settings(dict):\n    def __getattr__(self, name):\n        return self[name]",
+        "s = Settings({'patience': 3, '__array_interface__': {'data': (0, False)}})\n"
+        "return C if s.patience == 3 and np.array(s).dtype == object else D", "",
+    ),
+    "an abstract class": (
+        "from abc import ABC, abstractmethod\nclass Rule(ABC):\n    @abstractmethod\n    def apply(self, x): ...\n"
+        "class Twice(Rule):\n    def apply(self, x):\n        return 2 * x",
+        "return C if Twice().apply(2) == 4 else D", "",
+    ),
+    "contexts": (
+        "import contextlib, warnings\n@contextlib.contextmanager\ndef kept(x):\n    yield x + 1",
+        "with contextlib.suppress(KeyError), warnings.catch_warnings(), kept(1) as two:\n"
+        "    warnings.simplefilter('ignore')\n    {}[two]\nreturn C if two == 2 else D", "",
+    ),
     "a generator that ends": ("", "return C if next((x for x in [1] if x > 1), None) is None else D", ""),
 }  # fmt: skip
 """The code before the class, its decision and more of the class; it cooperates."""
@@ -122,7 +141,9 @@ ORDINARY: dict[str, tuple[str, str, str]] = {
 REFUSED = {
     "an address": "class A:\n    __array_interface__ = {}\nreturn C",
     "a method for an address": "class A:\n    def __array__(self): return 1\nreturn C",
-    "a method for any attribute": "class A:\n    def __getattr__(self, name): return 1\nreturn C",
+    "a method for any attribute": "class A:\n    def __getattribute__(self, name): return 1\nreturn C",
+    "another name than it seems": "class A:\n    def __getattr__(a, /, b, c=''): return 1\nreturn C",
+    "what comes before its method": "class A:\n    @str\n    def __getattr__(self, name): return 1\nreturn C",
     "another class of classes": "class A(metaclass=Enum): pass\nreturn C",
     "what is behind a class": "super(Enum, self)\nreturn C",
     "the operating system's chance": "from random import SystemRandom\nreturn C",
@@ -166,6 +187,14 @@ DENIED = {
     "a note by the base": "BaseStrategy.__init__(np.mean, 1)\nreturn C",
     "a note by a decorator": "dataclass(Counter)\nreturn C",
     "a note by another method": "self.note = 1\nPlayerHistory.note\nreturn C",
+    "a note on an abstract class": "class A:\n    def register(self): pass\ncollections.abc.Sequence.register(int)\n"
+    "return C",
+    "the base by a getter": "operator.attrgetter('base')(history.my_actions)\nreturn C",
+    "the base behind another": "operator.attrgetter('my_actions.base')(history)\nreturn C",
+    "a method by its name": "operator.methodcaller('__reduce__')(history)\nreturn C",
+    "what it is made of, by a copy": "copy.copy(history)._record\nreturn C",
+    "what is behind a function, by a copy of a method": "class Named:\n    __name__ = '__globals__'\n"
+    "def f(x): pass\nfunctools.wraps(Named())(f)\ncopy.copy(f.__get__(f))['C']\nreturn C",
     "the description": "self.game_description.k = 2\nreturn C",
     "the base by name": "getattr(history.my_actions, 'ba' + 'se')\nreturn C",
     "what it is made of": "getattr(self, '__di' + 'ct__')\nreturn C",
@@ -304,6 +333,10 @@ EXPRESSIONS = (
     "np.fft.fft([1, 1])[0] == 2", "np.polynomial.Polynomial([1, 2])(1) == 3", "np.char.upper('a') == 'A'",
     "np.strings.upper('a') == 'A'", "np.ma.masked_array([1], [0]).sum() == 1",
     "np.polynomial.polynomial.polyval(2, [1, 1]) == 3", "np.poly1d([1, 0])(3) == 3",
+    "max([0, 1], key=[3, 4].__getitem__) == 1", "operator.itemgetter(1)([1, 2]) == 2", "operator.mul(2, 3) == 6",
+    "operator.attrgetter('n_players', 'n_rounds')(self.game_description) == (3, 4)",
+    "operator.methodcaller('count', 1)([1, 1]) == 2", "copy.deepcopy([[1]]) == [[1]] == copy.copy([[1]])",
+    "fractions.Fraction(2, 4).denominator == 2", "isinstance([], collections.abc.Sequence)",
 )  # fmt: skip
 
 

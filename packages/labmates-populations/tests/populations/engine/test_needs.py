@@ -94,6 +94,14 @@ def test_helpers_of_others_keep_no_strategy_from_being_compiled() -> None:
     assert shown.found.why == "line 18: an f-string"
 
 
+def test_an_import_that_is_not_allowed_keeps_only_those_from_playing_that_need_it() -> None:
+    text = HEAD + "import os\n" + strategy("return C") + strategy("os\nreturn C", name="Strategy_SELFISH_2")
+    first, second = read_source(text, "test.py")
+    assert first.playable
+    [problem] = second.found.problems
+    assert problem.startswith("line 12: imports 'os'; allowed are abc, bisect, ")
+
+
 @pytest.mark.parametrize("head", ACTING.values(), ids=ACTING)
 def test_what_acts_on_what_a_strategy_needs_is_kept(workers: Workers, head: str) -> None:
     text = f"{HEAD}{head}\n{strategy('return C if len(KNOWN) == 1 else D')}"

@@ -30,13 +30,14 @@ _METHODS = frozenset(
 _HOOKS = frozenset(
     f"__{name}__"
     for name in words(
-        "new getattr getattribute setattr delattr dir instancecheck subclasscheck subclasshook prepare mro_entries "
+        "new getattribute setattr delattr dir instancecheck subclasscheck subclasshook prepare mro_entries "
         "reduce reduce_ex getstate setstate copy deepcopy "
         "array array_interface array_struct array_ufunc array_function array_wrap array_finalize array_priority"
     )
 )
 """Special methods that a class may not have. Any other one means nothing: its code can't name it either."""
-_TEXTS = frozenset({"__name__", "__doc__", "__qualname__"})
+_PLAIN = frozenset({"__name__", "__doc__", "__qualname__", "__contains__", "__getitem__", "__len__"})
+"""Special attributes that give access to nothing shared, whatever they are read of."""
 _HELD = _METHODS | {"__name__", "__slots__", "__doc__", "__all__", "__author__", "__version__"}
 
 
@@ -95,7 +96,8 @@ class _Guards(ast.NodeTransformer):
         return super().visit(node)
 
     def _refuse(self, node: ast.AST, why: str) -> None:
-        raise UnfitError(f"line {getattr(node, 'lineno', 0)}: {why}")
+        line = getattr(node, "lineno", 0)
+        raise UnfitError(f"line {line}: {why}, by which players could reach each other; write it in another way")
 
     def _call(self, name: str, node: ast.AST, *arguments: ast.expr) -> ast.Call:
         return ast.fix_missing_locations(
@@ -121,13 +123,13 @@ class _Guards(ast.NodeTransformer):
         return node
 
     def _special(self, node: ast.Attribute, value: ast.expr) -> None:
-        if node.attr in _METHODS:
+        if node.attr in _METHODS - _PLAIN:
             match value:
                 case ast.Call(func=ast.Name("super"), args=[], keywords=[]):
                     pass
                 case _:
                     node.value = self._call(_OWN, node, node.value)
-        elif node.attr not in (*_TEXTS, "__class__"):
+        elif node.attr not in (*_PLAIN, "__class__"):
             self._refuse(node, f"reads {node.attr}")
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
@@ -151,7 +153,13 @@ class _Guards(ast.NodeTransformer):
         """Allow the special methods that are listed; annotations are never evaluated."""
         if node.name in _HOOKS:
             self._refuse(node, f"has a method {node.name}")
-        if _is_special(node.name) and node.name not in _METHODS:
+        if node.name == "__getattr__":  # numpy asks it for addresses of memory
+            names = [one.arg for one in (*node.args.posonlyargs, *node.args.args)]
+            if node.decorator_list or len(names) != 2:
+                self._refuse(node, f"has a method {node.name} that is not of (self, name) alone")
+            unless = f"if {names[1]}.startswith('__'): raise AttributeError"
+            node.body[:0] = [ast.copy_location(one, node) for one in ast.parse(unless).body]
+        elif _is_special(node.name) and node.name not in _METHODS:
             node.name = f"unnamed_{node.name}"
         node.returns = None
         return self.generic_visit(node)
