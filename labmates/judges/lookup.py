@@ -15,8 +15,8 @@ from labmates.judges.rows import COARSE, Number, agree, read_numbers
 from labmates.judges.stated import Asked
 
 PREFIX: Final = 3
-MOST_AVERAGED: Final = 6
-"""Most values of one subject and statistic among which the mean of two counts."""
+FEW: Final = 6
+"""Most values of one subject and statistic among which the mean of two counts, and none is there by chance."""
 MOST_BESIDE: Final = 6
 """A line with more decimals beside its names is a row of a matrix, and selects none of them."""
 NEAR: Final = 0.1
@@ -74,12 +74,17 @@ _OTHER: Final = words_of(
 
 @dataclass(frozen=True)
 class Claim:
-    """What a stated finding says, its status, and the printed line that decided."""
+    """What a stated finding says, its status, and the printed line that decided.
+
+    `is_of_many` says that its subject and statistic have more than `FEW` values, and `outputs` where this one is.
+    """
 
     finding: str
     text: str
     status: Status
     line: str = ""
+    is_of_many: bool = False
+    outputs: frozenset[int] = frozenset()
 
 
 class Book:
@@ -106,17 +111,19 @@ class Book:
         direct = [cell for cell in cells if asked.siblings and alike(cell.near | cell.label, asked.own)]
         if not any(abs(cell.number.value - claim.value) <= NEAR * claim.value for cell in direct):
             cells = direct or cells  # what is named by the code alone may be that of a sibling
-        for cell in cells:
-            if _has_sign(cell, asked) and is_like(cell, asked) and agree(claim, cell.number):
-                return Claim(asked.finding, asked.text, "computed", cell.line)
+        found = [c for c in cells if _has_sign(c, asked) and is_like(c, asked) and agree(claim, c.number)]
+        is_of_many = len({cell.number.value for cell in cells}) > FEW
+        if found:
+            outputs = frozenset(cell.output for cell in found)
+            return Claim(asked.finding, asked.text, "computed", found[0].line, is_of_many, outputs)
         told = [cell for cell in cells if not cell.is_size and self._is_named(cell, asked)]
         if not asked.is_count and (
             pair := self._mean_of(claim, [cell for cell in told if _has_sign(cell, asked)], asked)
         ):
-            return Claim(asked.finding, asked.text, "computed", pair)
+            return Claim(asked.finding, asked.text, "computed", pair, is_of_many)
         if others := [cell for cell in told if self._is_other(claim, cell, asked)]:
-            return Claim(asked.finding, asked.text, "contradicted", others[0].line)
-        return Claim(asked.finding, asked.text, "not found")
+            return Claim(asked.finding, asked.text, "contradicted", others[0].line, is_of_many)
+        return Claim(asked.finding, asked.text, "not found", "", is_of_many)
 
     def _mean_of(self, claim: Number, cells: Iterable[Cell], asked: Asked) -> str:
         """Two neighbouring printed values of one statistic whose mean a claim is, in words."""
@@ -127,7 +134,7 @@ class Book:
             ):
                 words = {word for word in cell.near | cell.label if not self._names.meaning(word)}
                 near.setdefault(cell.number.value, set()).update(words)
-        for one, two in pairwise(sorted(near)) if len(near) <= MOST_AVERAGED else ():
+        for one, two in pairwise(sorted(near)) if len(near) <= FEW else ():
             is_one = near[one] & near[two] or near[one] == near[two]
             if is_one and agree(claim, Number((one + two) / 2, 0.0, 1, "")):
                 return f"mean of {one:g} and {two:g}"
@@ -135,6 +142,8 @@ class Book:
 
     def _is_about(self, cell: Cell, asked: Asked) -> bool:
         """Whether a cell may hold the value of a claim: its subject and no other statistic than its own."""
+        if cell.rank >= asked.among:
+            return False
         if cell.is_size:
             if not asked.is_count or asked.names or same_word(cell.near, asked.rivals - asked.own - asked.kin):
                 return False

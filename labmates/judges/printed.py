@@ -44,6 +44,9 @@ _INNER = re.compile(r"[^\[\](){}]*")
 _KEY = re.compile(r"['\"]([^'\"]+)['\"]\s*:")
 _PAIR = re.compile(r"['\"]([^'\"]+)['\"]\s*:\s*['\"]([^'\"]+)['\"]")
 _TRIED = re.compile(r"(?:^|;)\s*(\w+)[ =]+(\d+)\b([^;\d]*?)([-+]?\d+(?:\.\d+)?)(?=\s|;|$)")
+_SIGNED = re.compile(r"-?\d+(?:\.\d+)?")
+_TUPLE = re.compile(rf"\((?:{_SIGNED.pattern}, )+{_SIGNED.pattern}\)")
+_TUPLES = re.compile(rf"{_TUPLE.pattern}(?:, {_TUPLE.pattern}){{2,}}")
 _QUOTED = re.compile(r"['\"]([^'\"]+)['\"]")
 _NUMBER = re.compile(r"(?<!\w)[-+]?\d[\d.eE+-]*")
 _DESCRIBED: Final = {"count", "mean", "std", "min", "25", "50", "75", "max"}
@@ -73,6 +76,10 @@ class Cell:
         Whether it is the number of entries of a list, which the line itself doesn't print.
     around
         The words of each bracket around it, the innermost first, and those of the line.
+    output
+        The number of the output that has it.
+    rank
+        How many others stand before it, from the nearer end, in the order of values that each of them has.
     """
 
     number: Number
@@ -85,6 +92,8 @@ class Cell:
     negative: bool = False
     is_size: bool = False
     around: tuple[frozenset[str], ...] = ()
+    output: int = 0
+    rank: int = 0
 
 
 @dataclass(frozen=True)
@@ -133,13 +142,14 @@ def read_outputs(outputs: Iterable[tuple[str, str]], columns: Sequence[str]) -> 
     """
     cells, lines, literal = list[Cell](), list[Line](), set[float]()
     raw, order = {plain_name(column) for column in columns}, tuple[str, ...]()
-    for text, code in dict.fromkeys((_joined(text[:MOST_CHARS]), code) for text, code in outputs):
+    distinct = dict.fromkeys((_joined(text[:MOST_CHARS]), code) for text, code in outputs)
+    for number, (text, code) in enumerate(distinct):
         whole, in_texts, told = _literals(code)
         literal |= whole
         reader = _Reader(code, raw, order)
         for line, found in reader.read(text):
-            kept = [cell for cell in found if cell.is_size or not _is_stated(cell, line, literal, in_texts)]
-            cells += kept[: MOST_NUMBERS - len(cells)]
+            kept = [c for c in found if c.is_size or not _is_stated(c, line, literal, in_texts)]
+            cells += [replace(cell, output=number) for cell in kept[: MOST_NUMBERS - len(cells)]]
             decimals = sum(cell.number.half > 0 for cell in kept) if found else line.decimals
             lines.append(replace(line, decimals=decimals, told=NOTHING if decimals else told))
         order = reader.order
@@ -295,7 +305,7 @@ class _Reader:
         pending: list[str] = []
         numbers = [match for match in tokens if match.lastgroup == "number"]
         caption = self._caption
-        keys_of = _keys(text, tokens)
+        ranks = _ranks(text, tokens)
         brackets = _Around(text, tokens)
         order = len(self._header) - len(numbers)
         place = listed = 0
@@ -347,8 +357,8 @@ class _Reader:
                 led = frozenset()
                 place += 1
                 cell = _cell(match[0], near, caption if column else caption | header, text)
-                if keys_of.get(match.start(), True):
-                    yield replace(cell, after=words_of(" ".join(after)), around=brackets.words())
+                rank = ranks.get(match.start(), 0)
+                yield replace(cell, after=words_of(" ".join(after)), around=brackets.words(), rank=rank)
                 if stack:
                     stack[-1] = (stack[-1][0], stack[-1][1] + 1)
                 pending = []
@@ -383,10 +393,11 @@ class _Reader:
         return self._windows[words]
 
 
-def _keys(text: str, tokens: Sequence[re.Match[str]]) -> dict[int, bool]:
-    """The places of numbers that stand for something with a value (``{2: 41.0, 3: 39.5}``, ``k 2 bic 41; k 3 bic 39``).
+def _ranks(text: str, tokens: Sequence[re.Match[str]]) -> dict[int, int]:
+    """The ranks of numbers that stand for something with a value (``{2: 41.0, 3: 39.5}``, ``k 2 bic 41; k 3 bic 39``).
 
-    A value that is the smallest or largest of three or more selects its key.
+    Three or more of them are ranked, from the smallest and from the largest value, and so are tuples in the order of
+    their last numbers and not of their first.
     """
     pairs = [
         (one.start(), _size(two[0]).value)
@@ -396,12 +407,22 @@ def _keys(text: str, tokens: Sequence[re.Match[str]]) -> dict[int, bool]:
     sweeps: dict[tuple[str, str], list[tuple[int, float]]] = {("", ""): pairs}
     for match in _TRIED.finditer(text):
         sweeps.setdefault((match[1], match[3]), []).append((match.start(2), float(match[4])))
-    return {
-        place: value in (min(values), max(values))
-        for sweep in sweeps.values()
-        if len(values := [value for _, value in sweep]) > 2
-        for place, value in sweep
-    }
+    ranks = dict[int, int]()
+    for sweep in sweeps.values():
+        values = sorted(value for _, value in sweep)
+        for place, value in sweep if len(sweep) > 2 else ():
+            ranks[place] = min(values.index(value), values[::-1].index(value))
+    for ranked in _TUPLES.finditer(text):
+        tuples = [list(_SIGNED.finditer(text, *inner.span())) for inner in _TUPLE.finditer(text, *ranked.span())]
+        if _is_ordered([one[-1] for one in tuples]) and not _is_ordered([one[0] for one in tuples]):
+            for rank, one in enumerate(tuples):
+                ranks |= {number.start(): min(rank, len(tuples) - 1 - rank) for number in one[:-1]}
+    return ranks
+
+
+def _is_ordered(numbers: Sequence[re.Match[str]]) -> bool:
+    values = [float(number[0]) for number in numbers]
+    return values in (sorted(values), sorted(values, reverse=True))
 
 
 class _Around:

@@ -14,6 +14,8 @@ Source: the papers rate the quality of a text by its words; this audit is our ow
   test that says so.
 - Values agree when rounded to the digits of the coarser one; whole numbers of counts agree exactly. The mean of two
   values printed for the same subject and statistic counts as printed, as does the number of entries of a list.
+- Where many values were printed for each subject of a list, one of them is there by chance: these claims need one
+  output that has most of them. A key or an entry of a ranking counts if it is among as many first as the list has.
 - A claim is *contradicted* if its subject and statistic were printed with other values and never with this one.
   Otherwise, and in lists whose entries have no name, it is *not found*. Both earn nothing.
 - Numbers outside the findings are only counted, as printed somewhere or nowhere.
@@ -24,8 +26,9 @@ something else than it says deceives the audit, and so does a number that is rig
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any, Final
 
@@ -87,7 +90,7 @@ def audit(report: Report, findings: BaseModel | None) -> Provenance:
     if not asked:
         return Provenance(0.0, "the paper states no finding that could be looked up", (), *numbers)
     book = Book(printed, names_in(findings), report.columns)
-    claims = tuple(book.judge(one) for one in asked)
+    claims = tuple(_of_one_source([book.judge(one) for one in asked]))
     by_finding = shares(claims)
     value = sum(by_finding.values()) / len(by_finding)
     at_odds = sum(claim.status == "contradicted" for claim in claims)
@@ -96,6 +99,19 @@ def audit(report: Report, findings: BaseModel | None) -> Provenance:
         f"were computed, {at_odds} contradicted; other numbers: {numbers[0]} printed, {numbers[1]} nowhere"
     )
     return Provenance(value, reason, claims, *numbers)
+
+
+def _of_one_source(claims: Sequence[Claim]) -> Iterator[Claim]:
+    """Claims, without those of a list whose subjects have many values each, unless one output has most of the list."""
+    lists = dict[str, list[Claim]]()
+    for claim in claims:
+        if claim.is_of_many:
+            lists.setdefault(claim.finding, []).append(claim)
+    sources = {name: Counter(output for one in of for output in one.outputs) for name, of in lists.items()}
+    lacking = {name for name, of in lists.items() if 2 * max(sources[name].values(), default=0) <= len(of)}
+    for claim in claims:
+        is_lacking = claim.is_of_many and claim.finding in lacking
+        yield replace(claim, status="not found", line="") if is_lacking else claim
 
 
 def shares(claims: Iterable[Claim]) -> dict[str, float]:

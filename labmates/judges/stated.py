@@ -51,8 +51,8 @@ class Asked:
         The stated sign of a size.
     is_part, is_listed
         Whether it is a number of a group without a name, and whether it is an entry of a list.
-    fellows
-        All names that the finding states.
+    fellows, among
+        All names that the finding states, and how many entries it has.
     direction
         1 if a finding is about the largest values of a statistic, -1 if about the smallest, 0 if it does not say.
     """
@@ -75,6 +75,7 @@ class Asked:
     is_part: bool = False
     is_listed: bool = False
     fellows: frozenset[str] = frozenset()
+    among: int = 1
     direction: int = 0
 
 
@@ -126,6 +127,7 @@ def _claims(findings: BaseModel) -> Iterator[Asked]:
             is_count=(model.model_fields[name].description or "").startswith("number of "),
             is_listed=isinstance(value, list),
             fellows=frozenset(names_in(value)),
+            among=len(value) if isinstance(value, list) else 1,
             direction=_direction(words_of(name)) or _direction(words_of(model.model_fields[name].description or "")),
         )
         for entry in value if isinstance(value, list) else [value]:

@@ -46,7 +46,7 @@ class VerifiedJudge:
     """
 
     name = "verified"
-    version = "7"
+    version = "8"
     metrics = ("accuracy", SKILL, provenance.METRIC)
     prompts = MappingProxyType({"system": SYSTEM, "question": QUESTION.template})
 
