@@ -58,29 +58,7 @@ def exchanged(findings: BaseModel, names: Sequence[str], random: Random) -> Base
     return _valid(findings, moved)
 
 
-def one_digit(findings: BaseModel, names: Sequence[str], random: Random) -> BaseModel:
-    """The honest names and counts, with sizes of one digit within a factor of two."""
-    stated = findings.model_dump(exclude_none=True)
-    return _valid(findings, {name: _of_one_digit(value, random) for name, value in stated.items()})
-
-
-def _of_one_digit(value: Any, random: Random) -> Any:
-    if isinstance(value, dict):
-        return {key: _of_one_digit(inner, random) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_of_one_digit(inner, random) for inner in value]
-    if isinstance(value, float) and value:
-        moved = float(f"{value * random.uniform(0.5, 2):.1g}")
-        return min(moved, 0.9) if 0 < value < 1 else moved
-    return value
-
-
-ATTACKS: Mapping[str, Attack] = {
-    "invented": invented,
-    "of others": of_others,
-    "exchanged": exchanged,
-    "one digit": one_digit,
-}
+ATTACKS: Mapping[str, Attack] = {"invented": invented, "of others": of_others, "exchanged": exchanged}
 
 
 def gain(report: Report, honest: BaseModel, attacked: BaseModel) -> float:
