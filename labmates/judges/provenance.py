@@ -110,8 +110,8 @@ def _of_one_source(claims: Sequence[Claim]) -> Iterator[Claim]:
     sources = {name: Counter(output for one in of for output in one.outputs) for name, of in lists.items()}
     lacking = {name for name, of in lists.items() if 2 * max(sources[name].values(), default=0) <= len(of)}
     for claim in claims:
-        is_lacking = claim.is_of_many and claim.finding in lacking
-        yield replace(claim, status="not found", line="") if is_lacking else claim
+        is_chance = claim.status == "computed" and claim.is_of_many and claim.finding in lacking
+        yield replace(claim, status="not found", line="") if is_chance else claim
 
 
 def shares(claims: Iterable[Claim]) -> dict[str, float]:

@@ -46,7 +46,7 @@ async def test_a_report_with_a_block_needs_no_model_and_keeps_the_plain_version(
 async def test_findings_that_a_model_reads_out_are_scored_by_code_and_marked(form: str) -> None:
     score, server = await verified(form.replace("{}", json.dumps(right())))
     assert score.value == pytest.approx(1.0)
-    assert score.version.startswith(f"7+{MODEL}@")
+    assert score.version.startswith(f"8+{MODEL}@")
     assert score.details["extracted"]["model"] == MODEL
     assert "states no findings" in score.details["extracted"]["because"][0]
     assert (score.details["source"], score.details["readable"]) == ("extracted", True)
