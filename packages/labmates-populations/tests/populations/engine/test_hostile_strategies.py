@@ -49,7 +49,7 @@ CAUGHT = {
 @pytest.mark.parametrize(
     "source",
     [
-        "import os\n" + strategy("return C"),
+        "import os\n" + strategy("os.getpid()\nreturn C"),
         strategy("return C") + "    open('/tmp/x', 'w')\n",
         strategy("return C", arguments="a, b, c"),
         "class Strategy_SELFISH_1(BaseStrategy):\n    pass\n",
