@@ -103,6 +103,11 @@ class Registry(Generic[T]):
             if (name == listed or is_group) and listed not in self:
                 raise UsageError(f"the {self.what} '{name}' is in the package {package}: pip install {package}")
 
+    def missing(self) -> frozenset[str]:
+        """Packages of this project that bring entries and are not installed."""
+        brought = satellites().get(self.group, {}).items()
+        return frozenset(package for name, package in brought if name not in self)
+
     @contextmanager
     def guarded(self, name: str, fails: str) -> Iterator[None]:
         """Run the block on the entry called `name`; any exception of a plug-in's entry becomes a `PluginError`.

@@ -118,6 +118,7 @@ def test_an_entry_of_a_package_of_ours_that_is_not_installed_is_told_with_the_pa
     for name in ("elsewhere", "all/this"):
         with pytest.raises(UsageError, match=rf"'{name}' is in the package labmates-somewhere: pip install labmates-s"):
             things().get(name)
+    assert things().missing() == {"labmates-somewhere"}
 
 
 def test_an_unknown_name_is_told_with_the_nearest_one(add: Add) -> None:

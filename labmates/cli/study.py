@@ -324,6 +324,7 @@ def _print_status(database: Database, study: StudyRecord, counts: Counts) -> Non
 
 def _print_plan(plan: Plan) -> None:
     from labmates.budgets.money import show_dollars
+    from labmates.studies.designs import PLANS
 
     done = f", {plan.done:,} of them done" if plan.done else ""
     replicates = f"{plan.replicates:,} {'run' if plan.replicates == 1 else 'runs'}"
@@ -344,6 +345,8 @@ def _print_plan(plan: Plan) -> None:
         say(f"The cap of {show_dollars(plan.cap)} is {enough}.")
     for line in (line for each in plan.detectable for line in each.lines()):
         say(line)
+    for package in PLANS.missing():
+        say(f"What the study can find is told by the package {package}: pip install {package}")
 
 
 def _short(number: int) -> str:
