@@ -225,15 +225,15 @@ class Organisation(Part):
     def states(self, seat: Seat) -> bool:
         """Whether a seat states findings while it works: the lead of a team whose members don't write one by one."""
         team = self.teams[self.seats[seat.id][0]]
-        return seat == team.lead and not self._reports(team)
+        return seat == team.lead and not self.joins(team)
 
     def artifact_of(self, seat: Seat) -> str:
         """The artifact that a seat's work leads to: its team's, or its own report where each member writes one."""
         team = self.teams[self.seats[seat.id][0]]
-        return f"{team.artifact}_of_{seat.id}" if self._reports(team) else team.artifact
+        return f"{team.artifact}_of_{seat.id}" if self.joins(team) else team.artifact
 
-    def _reports(self, team: Team) -> bool:
-        """Whether the members of a team write a report each."""
+    def joins(self, team: Team) -> bool:
+        """Whether the members of a team write a report each, which are joined."""
         steps = (find_step(name) for phase in self.flow if phase.team == team.name for name in phase.names)
         return any(step.does == "write" and step.by_each for step in steps)
 

@@ -84,6 +84,8 @@ class Report:
         Messages and actions of all seats, oldest first.
     ideal
         Makes the findings of an ideal analysis of the run's data (see `labmates.tasks.base.Dataset`).
+    is_joined
+        Whether it joins reports of several agents, whose findings a fixed rule merged.
     """
 
     text: str | None
@@ -98,6 +100,7 @@ class Report:
     difficulty: Difficulty = "medium"
     deeds: tuple[Deed, ...] = ()
     ideal: Callable[[], BaseModel] | None = None
+    is_joined: bool = False
 
     @property
     def is_missing(self) -> bool:

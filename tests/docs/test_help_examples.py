@@ -53,7 +53,6 @@ SMALLER = {
     "--population 10000": "--population 16 --elite 2 --seconds 0.1",
     "fixation strategies --game public-goods": "fixation strategies --game public-goods --samples 5",
     "convergence --game public-goods": "convergence --game weakest-link",
-    "--episodes 300": "--episodes 40",
     "google_genai:gemini-3.1-flash": "openai:qwen3-8b",
     "--study dilemmas --summary": "--summary",
     "--study super-additive": "",

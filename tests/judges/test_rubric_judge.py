@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 
 import pytest
 
 from labmates.judges.base import Report
 from labmates.judges.interview import REASONING_TOKENS
 from labmates.judges.rubric import VERSION, RubricJudge
+from labmates.records.bodies import Bodies
+from labmates.workflows.science.lab.condition import ScienceCondition
+from labmates.workflows.science.run import report_of as report_of_run
 from tests.judges.conftest import MODEL, Judged, answer, interviewing, plant, report_of
 from tests.support.openai_server import Answer, Json, OpenAIServer, fault
 
@@ -43,6 +47,13 @@ async def test_the_request_is_cold_short_and_says_what_is_true(judged: Judged) -
     assert f"True: {share}. Full credit up to {0.1 * share:.3g} off, none beyond {0.4 * share:.3g}. Earns 1.00." in line
     [line] = [line for line in asked.prompt.splitlines() if line.startswith("- n_sensors (weight ")]
     assert line.endswith("Only this number earns credit. Earns 1.00.")
+
+
+@pytest.mark.parametrize(("organisation", "is_joined"), [("independent", True), ("pipeline", False)])
+def test_the_judge_is_told_that_a_report_joins_those_of_several_agents(organisation: str, is_joined: bool) -> None:
+    condition = ScienceCondition.model_validate({"task": "anomaly", "model": MODEL, "organisation": organisation})
+    report = replace(report_of_run(condition, 0, [], Bodies()), text="# Report of ana")
+    assert ("a fixed rule merged their findings" in str(RubricJudge.question(report, "m1", "x").human())) is is_joined
 
 
 async def test_the_same_report_is_asked_about_in_the_same_words_and_with_the_same_seed(judged: Judged) -> None:

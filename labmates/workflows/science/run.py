@@ -334,6 +334,7 @@ def _report(condition: ScienceCondition, known: _Known, events: Sequence[Event],
         repaired=tuple(stated.repaired) if stated else (),
         deeds=tuple(_deeds(events, bodies)),
         ideal=ideal,
+        is_joined=condition.crew.joins(condition.crew.teams[author]),
     )
 
 
