@@ -259,20 +259,21 @@ def _findings(report: Report) -> str:
     fields, true = type(stated).model_fields, report.task.oracle(report.truth)
     lines = []
     for credit in report.task.score(stated, report.truth):
-        near = _tolerance(report, true, credit.finding)
-        about = fields[credit.finding].description if credit.finding in fields else ""
-        values = (getattr(findings, credit.finding, None) for findings in (stated, true))
-        said, right = (one_line(json.dumps(to_jsonable_python(value), ensure_ascii=False), 600) for value in values)
-        lines.append(
-            f"- {credit.finding} (weight {credit.weight:g}): {about}. Stated: {said}. True: {right}. "
-            f"{near}Earns {credit.credit:.2f}."
-        )
+        field = fields.get(credit.finding)
+        if field is None:  # scored beside a finding, of which it is a part
+            meant = f"{credit.reason}. "
+        else:
+            values = (getattr(findings, credit.finding) for findings in (stated, true))
+            said, right = (one_line(json.dumps(to_jsonable_python(value), ensure_ascii=False), 600) for value in values)
+            near = _tolerance(report, true, credit.finding)
+            meant = f"{field.description}. Stated: {said}. True: {right}. {near}"
+        lines.append(f"- {credit.finding} (weight {credit.weight:g}): {meant}Earns {credit.credit:.2f}.")
     return "\n".join(lines)
 
 
 def _tolerance(report: Report, true: Any, name: str) -> str:
     """In words, how far a number above the true one still earns all of its credit, and from where on nothing."""
-    value = getattr(true, name, None)
+    value = getattr(true, name)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return ""
 

@@ -12,6 +12,8 @@ from labmates.judges.base import Report
 from labmates.judges.interview import REASONING_TOKENS
 from labmates.judges.rubric import VERSION, RubricJudge
 from labmates.records.bodies import Bodies
+from labmates.tasks.registry import get_task
+from labmates.tasks.report import oracle_report
 from labmates.workflows.science.lab.condition import ScienceCondition
 from labmates.workflows.science.run import report_of as report_of_run
 from tests.judges.conftest import MODEL, Judged, answer, interviewing, plant, report_of
@@ -54,6 +56,15 @@ def test_the_judge_is_told_that_a_report_joins_those_of_several_agents(organisat
     condition = ScienceCondition.model_validate({"task": "anomaly", "model": MODEL, "organisation": organisation})
     report = replace(report_of_run(condition, 0, [], Bodies()), text="# Report of ana")
     assert ("a fixed rule merged their findings" in str(RubricJudge.question(report, "m1", "x").human())) is is_joined
+
+
+def test_what_is_scored_beside_a_finding_is_told_by_its_reason() -> None:
+    task = get_task("ecology")
+    truth = task.generate(0, "easy").truth
+    prompt = str(RubricJudge.question(Report(oracle_report(task, truth), task, truth), "m1", "x").human().content)
+    [line] = [line for line in prompt.splitlines() if line.startswith("- interaction_strengths (weight 1.5): ")]
+    assert "effects found of" in line
+    assert line.endswith("mean closeness of their strengths 1.00. Earns 1.00.")
 
 
 async def test_the_same_report_is_asked_about_in_the_same_words_and_with_the_same_seed(judged: Judged) -> None:
