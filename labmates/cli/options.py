@@ -36,10 +36,9 @@ def flags_of(model: type[BaseModel]) -> Callable[[str], str]:
         field = model.model_fields.get(name.split(".")[0])
         if field is None:
             return flag(name)
-        if field.json_schema_extra == {"argument": True}:
-            return name.removesuffix("s").upper()
         shown = [option for option in _more_flags(field) if option.startswith("--")]  # first in the help
-        return shown[0] if shown else flag_of_one(name) if _is_many(field) else flag(name)
+        is_repeated = _is_many(field) and field.json_schema_extra != {"words": True}
+        return shown[0] if shown else flag_of_one(name) if is_repeated else flag(name)
 
     return named
 

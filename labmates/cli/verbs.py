@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from inspect import getdoc
 from itertools import chain
 from types import MappingProxyType
@@ -22,6 +22,26 @@ from labmates.workflows.protocol.analysis import Params
 from labmates.workflows.protocol.command import Command
 from labmates.workflows.protocol.experiment import EXPERIMENTS
 from labmates.workflows.protocol.verb import Verb
+
+
+class ManyWords(SectionedCommand):
+    """A command whose options of fields marked as ``words`` take all words up to the next option."""
+
+    def __init__(self, *arguments: Any, words: Set[str], **attributes: Any) -> None:
+        super().__init__(*arguments, **attributes)
+        self._words = words
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Repeat these options before each of their words."""
+        words: list[str] = []
+        option = ""
+        for word in args:
+            if word in self._words:
+                option = word
+                continue
+            option = "" if word.startswith("-") else option
+            words += [option, word] if option else [word]
+        return super().parse_args(ctx, words)
 
 
 class Group(SectionedCommand, SuggestingGroup):
@@ -69,8 +89,9 @@ def made(name: str, command: Command, summary: str = "") -> click.Command:
     for option in options:
         option.required = model.model_fields[option.name or ""].is_required()
     sections = _sections(command, model)
+    words = {flag(name) for name, field in model.model_fields.items() if field.json_schema_extra == {"words": True}}
     group: dict[str, Any] = {"cls": Group, "declared": command.commands, "invoke_without_command": True}
-    attributes = group if command.commands else {"cls": SectionedCommand}
+    attributes = group if command.commands else {"cls": ManyWords, "words": words}
     make: Callable[[Any], click.Command] = click.command(name, help=getdoc(run), epilog=example, **attributes)
     made_command = make(callback)
     assert isinstance(made_command, SectionedCommand)

@@ -28,7 +28,7 @@ def test_a_misplaced_value_is_told_its_place(labmates: Labmates, arguments: str,
     [
         (("run", "game", "--game", "o-ring", "--model", "a:b", "--model", "c:d"), "--model"),
         (("study", "status", "--store", "sqlite:///a.db", "--store", "sqlite:///b.db"), "--store"),
-        (("strategies", "play", "a", "b", "--game", "public-goods", "--game", "common-pool"), "--game"),
+        (("strategies", "play", "--players", "a", "b", "--game", "public-goods", "--game", "common-pool"), "--game"),
     ],
 )
 def test_an_option_with_one_value_is_refused_when_it_is_given_twice(

@@ -70,12 +70,16 @@ class PlayParams(SandboxParams):
     capacity: Capacity = None
     noise: float = Field(0.0, ge=0, le=0.5, description="Probability that a move is flipped.")
     sources: bool = Field(False, description="Let strategies read each other's code, as text.")
-    players: tuple[str, ...] = Field(min_length=2, json_schema_extra={"argument": True})
+    players: tuple[str, ...] = Field(
+        min_length=2,
+        description="Players in the order of seats, separated by spaces: FILE.py:CLASS or reference:NAME.",
+        json_schema_extra={"words": True},
+    )
     seed: int = Field(0, ge=0, description="Seed of all random numbers.")
 
 
 def play(lab: Lab, params: PlayParams) -> Iterator[Result]:
-    """Play one game between two PLAYERs or more, in the order of seats: FILE.py:CLASS or reference:NAME."""
+    """Play one game; seats are in the order of the players."""
     from labmates_populations.engine.library import faulty_players
     from labmates_populations.engine.match import play_match
 
@@ -370,7 +374,8 @@ def _added(lab: Lab, run: RunRecord, to: Path) -> Result:
 
 
 STRATEGIES = Command(
-    example="labmates strategies play --game public-goods reference:cooperate reference:cc-2 reference:defect",
+    example="labmates strategies play --game public-goods --players reference:cooperate reference:cc-2 "
+    "reference:defect",
     commands={
         "write": Command(
             write,
@@ -391,7 +396,7 @@ STRATEGIES = Command(
         "play": Command(
             play,
             PlayParams,
-            example="labmates strategies play --game public-goods --k 1.5 mine.py:Strategy_SELFISH_1 "
+            example="labmates strategies play --game public-goods --k 1.5 --players mine.py:Strategy_SELFISH_1 "
             "reference:cooperate reference:random-0.5",
             objects="",
         ),

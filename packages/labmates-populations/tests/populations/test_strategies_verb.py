@@ -26,7 +26,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_game_is_played_and_told_as_json(labmates: Labmates) -> None:
     write(labmates.folder, strategy("return C if history.round_number != 17 else 1 / 0", name="Strategy_SELFISH_1"))
     bad = "model.py:Strategy_SELFISH_1"
-    words = [bad, "reference:cooperate", "reference:defect", "--json"]
+    words = ["--players", bad, "reference:cooperate", "reference:defect", "--json"]
     done = labmates("strategies", "play", "--game", "public-goods", "--rounds", "20", "--k", "2", *words)
     [told] = done.records
     assert done.code == 0
@@ -35,7 +35,9 @@ def test_a_game_is_played_and_told_as_json(labmates: Labmates) -> None:
     assert told["total_payoffs"] == pytest.approx([19 * 4 / 3 + 5 / 3, 19 * 4 / 3 + 2 / 3, 19 * 7 / 3 + 5 / 3])
     assert list(told["errors"]) == [bad]
     assert (told["errors"][bad]["round"], told["errors"][bad]["count"]) == (17, 1)
-    shown = labmates("strategies", "play", "--game", "common-pool", "reference:cooperate", "reference:grim")
+    shown = labmates(
+        "strategies", "play", "--game", "common-pool", "--players", "reference:cooperate", "reference:grim"
+    )
     assert shown.out.splitlines()[0].endswith("reference:cooperate")
     assert "C" * 20 in shown.out
 
@@ -43,7 +45,7 @@ def test_a_game_is_played_and_told_as_json(labmates: Labmates) -> None:
 def test_a_strategy_that_would_reach_out_is_told_and_does_not(labmates: Labmates) -> None:
     made = labmates.folder / "made"
     write(labmates.folder, strategy(f"import os\nos.mkdir({str(made)!r})\nreturn C", name="Strategy_SELFISH_1"))
-    words = ["model.py:Strategy_SELFISH_1", "reference:cc-1", "--json"]
+    words = ["--players", "model.py:Strategy_SELFISH_1", "reference:cc-1", "--json"]
     [told] = labmates("strategies", "play", "--game", "collective-risk", "--rounds", "3", *words).records
     assert "imports 'os'" in told["errors"]["model.py:Strategy_SELFISH_1"]["what"]
     assert not made.exists()
@@ -150,7 +152,7 @@ def test_the_files_of_a_check_are_in_order_for_any_number_of_processes(labmates:
 def _assert_faulty(labmates: Labmates, file: str) -> None:
     """Assert that a game of the two strategies of a file warns of the first one alone."""
     players = [f"{file}:Strategy_SELFISH_{number}" for number in (1, 2)]
-    words = ["--rounds", "2", *players, players[1]]
+    words = ["--rounds", "2", "--players", *players, players[1]]
     played = labmates("strategies", "play", "--game", "public-goods", *words)
     assert played.code == 0
     warning = f"{players[0]} has problems by an earlier check: ZeroDivisionError"
@@ -186,7 +188,7 @@ def test_every_place_tells_how_a_strategy_is_played_why_and_what_it_costs(labmat
     assert (checked["way"], why in checked["why"], checked["microseconds"] > 0) == ("process", True, True)
     words, player = ["--game", "public-goods", "--rounds", "3"], f"{file}:{name}"
     players = [player, "reference:cc-1", "reference:defect"]
-    [played] = labmates("strategies", "play", *words, *players, "--json").records
+    [played] = labmates("strategies", "play", *words, "--players", *players, "--json").records
     assert played["ways"] == dict(zip(players, ("process", "compiled", "compiled"), strict=True))
     assert why in played["whys"][player]
     assert played["microseconds"].keys() == {"compiled", "process"}
@@ -246,16 +248,16 @@ def test_results_under_different_conditions_are_told_apart(labmates: Labmates, t
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("play", "--game", "chess", "reference:cooperate"), "'chess' is not one of"),
-        (("play", "--game", "public-goods", "reference:cooperate"), "PLAYER: needs at least 2"),
+        (("play", "--game", "chess", "--players", "reference:cooperate"), "'chess' is not one of"),
+        (("play", "--game", "public-goods", "--players", "reference:cooperate"), "--players: needs at least 2"),
         (
-            ("play", "--game", "public-goods", "--k", "9", *["reference:defect"] * 3),
+            ("play", "--game", "public-goods", "--k", "9", "--players", *["reference:defect"] * 3),
             "k must be more than 1",
         ),
-        (("play", "--game", "public-goods", "--m", "2", *["reference:defect"] * 3), "no parameter 'm'"),
-        (("play", "--game", "public-goods", *["nobody"] * 3), "a player is FILE.py:CLASS"),
-        (("play", "--game", "public-goods", *["no.py:X"] * 3), "no.py can't be read"),
-        (("play", "--game", "public-goods", *["reference:x"] * 3), "unknown reference strategy 'x'"),
+        (("play", "--game", "public-goods", "--m", "2", "--players", *["reference:defect"] * 3), "no parameter 'm'"),
+        (("play", "--game", "public-goods", "--players", *["nobody"] * 3), "a player is FILE.py:CLASS"),
+        (("play", "--game", "public-goods", "--players", *["no.py:X"] * 3), "no.py can't be read"),
+        (("play", "--game", "public-goods", "--players", *["reference:x"] * 3), "unknown reference strategy 'x'"),
         (("check", "nowhere"), "there is no file or folder nowhere"),
         (("check", "."), "holds no strategies"),
         (("import", "nowhere"), "there is no file or folder nowhere"),

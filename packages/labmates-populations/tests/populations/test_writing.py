@@ -198,7 +198,7 @@ def test_strategies_are_written_over_http_and_played(labmates: Labmates, tmp_pat
     assert (line["attempts"], line["prompt"]) == (1, "standard")
     assert labmates("strategies", "check", "strategies").code == 0
     player = f"{file}:Strategy_EXPLOITATIVE_2"
-    [told] = labmates("strategies", "play", "--game", "public-goods", *[player] * 3, "--json").records
+    [told] = labmates("strategies", "play", "--game", "public-goods", "--players", *[player] * 3, "--json").records
     assert told["errors"] == {}
     again = labmates("strategies", "write", "--resume", line["run"])
     assert "0 strategies were added" in again.out
