@@ -57,7 +57,7 @@ def test_runs_in_which_nobody_works_say_so_everywhere(labmates: Labmates, study:
     assert "status completed, no work" in " ".join(labmates("runs").out.split())  # of all, so in the caption
     assert "completed, no work in" in labmates("show", "last").out
     labmates("report", "small", "--out", "report.html")
-    labmates("export", "--all", "--format", "brief-pages", "--out", "pages")
+    labmates("view", "--export", "pages")
     of_study = next((study.parent / "pages" / "analyses").glob("small-*/index.html"))
     for page in (study.parent / "report.html", study.parent / "pages" / "index.html", of_study):
         assert "no work" in page.read_text(), page

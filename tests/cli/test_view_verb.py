@@ -13,13 +13,12 @@ import pytest
 import sqlalchemy as sa
 
 import labmates
-from labmates.cli.view import sample_store
 from labmates.records.store import Store
 from tests.docs.pages import blocks_of
 from tests.support.children import Child, command
 from tests.support.command_line import Labmates
 from tests.support.plugins import ROOT
-from tests.support.recorded import a_record
+from tests.support.recorded import a_record, long_run
 
 
 @pytest.fixture
@@ -69,18 +68,69 @@ def test_a_verb_that_reads_runs_says_what_makes_a_store(labmates: Labmates) -> N
     assert not any(labmates.folder.iterdir())
 
 
+def test_the_store_is_left_as_it_is(labmates: Labmates, store: Store) -> None:
+    before = store.run("aaaa")
+    assert labmates("view", "--export", "pages").code == 0
+    assert store.run("aaaa") == before
+
+
+def test_runs_are_exported_all_or_some(labmates: Labmates, store: Store) -> None:
+    done = labmates("view", "--export", "pages")
+    assert done.code == 0
+    assert done.out.startswith("2 runs, ")
+    assert sorted(path.name for path in (labmates.folder / "pages/runs").iterdir()) == ["aaaa", "bbbb"]
+    assert labmates("view", "labmates.db", "bbbb", "--export", "pages").out.startswith("1 runs, ")
+    assert [path.name for path in (labmates.folder / "pages/runs").iterdir()] == ["bbbb"]  # the earlier one is replaced
+    assert labmates("view", "--export", "newest", "--limit", "1").code == 0
+    assert [path.name for path in (labmates.folder / "newest/runs").iterdir()] == ["bbbb"]
+
+
+def test_an_export_without_events_leads_to_the_story_instead(labmates: Labmates, store: Store) -> None:
+    run = long_run(store, 120)
+    assert labmates("view", run, "--export", "pages", "--no-events").code == 0
+    folder = labmates.folder / "pages/runs" / run
+    assert not (folder / "events").exists()
+    assert 'href="../../runs/' in (folder / "index.html").read_text()
+    assert f'href="../../runs/{run}/story-1.html#e1"' in (folder / "story-1.html").read_text()
+
+
+@pytest.mark.slow("tests/viewer")
+def test_the_sample_store_opens_in_this_version_and_is_exported(labmates: Labmates) -> None:
+    done = labmates("view", "--sample", "--export", "pages", "--no-events")
+    assert done.code == 0
+    assert {path.name.rpartition("-")[0] for path in (labmates.folder / "pages/analyses").iterdir()} == {
+        "sample-games",
+        "sample-science",
+    }
+    assert labmates("view", "--sample", "labmates.db").code == 2
+
+
+def test_a_folder_of_something_else_is_not_touched(labmates: Labmates, store: Store) -> None:
+    folder = labmates.folder / "mine"
+    folder.mkdir()
+    (folder / "index.html").write_text("mine")
+    done = labmates("view", "--export", "mine")
+    assert done.code == 2
+    assert "the folder 'mine' is not empty and not an earlier export" in done.err
+    assert [path.read_text() for path in folder.iterdir()] == ["mine"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (("none.db", "aaaa"), "the store 'sqlite:///none.db' does not exist yet; 'labmates run', "),
+        (("none.db", "--export", "pages"), "the store 'sqlite:///none.db' does not exist yet; "),
         (("none/none.db",), "can't open the store 'sqlite:///none/none.db': there is no folder 'none'"),
         (("postgresql://nobody@127.0.0.1:9/x",), "can't open the store 'postgresql://nobody@127.0.0.1:9/x': "),
         (("zzzz",), "there is no run 'zzzz'"),
         (("labmates.db", "--store", "sqlite:///other.db"), "two stores are given"),
-        (("aaaa", "bbbb"), "name one RUN to open its page"),
+        (("aaaa", "bbbb"), "several go with --export"),
+        (("--study", "x"), "--study, --limit and --no-events go with --export"),
         (("--host", "0.0.0.0"), "the viewer listens on this machine alone"),
         (("--port", "70000"), "70000 is not in the range"),
         (("mysql://x/y",), "'mysql'"),
+        (("--export", "out", "--study", "none"), "unknown study 'none'"),
+        (("--export", "labmates.db"), "labmates.db"),
         (("text.db",), "file is not a database"),
         (("empty.db",), "belongs to another program: it has x, but no runs"),
     ],
@@ -92,12 +142,6 @@ def test_wrong_input_exits_with_2(labmates: Labmates, store: Store, arguments: t
     assert done.code == 2
     assert said in done.err
     assert done.out == ""
-
-
-def test_the_sample_store_opens_in_this_version(labmates: Labmates) -> None:
-    with sample_store() as url, Store(url, read_only=True) as sample:
-        assert {run.study for run in sample.runs()} == {"sample-games", "sample-science"}
-    assert labmates("view", "--sample", "labmates.db").code == 2
 
 
 def test_a_port_that_is_taken_is_told(labmates: Labmates, store: Store) -> None:

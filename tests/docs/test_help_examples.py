@@ -31,7 +31,9 @@ FIRST = [
 SMALLER = {
     "3f9a2c41d7": "RUN",
     "--at 120": "--at 40",
+    "labmates view labmates.db RUN": "labmates view --export run labmates.db RUN --no-events",
     "--study pilot --dry-run": "--study science-small --dry-run",
+    "--study small": "--study science-small --no-events",
     "export pilot": "export science-small",
     "study run science-small": "study run science-small.yaml",
     "analyze scores --study pilot": "analyze scores --study science-small",
@@ -85,7 +87,6 @@ ONLY_PARSED = {
     'labmates models check "openai:qwen3-8b?base_url=http://127.0.0.1:8001/v1"': "tests/cli/test_models_verb.py has it",
     "labmates store copy labmates.db postgresql://lab@db.example.org/runs": "test_store_care.py has it",
     "labmates view": "serves until it is stopped",
-    "labmates view labmates.db 3f9a2c41d7": "as above",
     "labmates view --sample": "as above; tests/cli/test_view_verb.py has it",
     "labmates dilemmas show my-game.yaml": "the page on new games has it, with the file",
     "labmates games check my-game": "needs a package of one's own; tests/cli/test_cli_tasks.py has one",

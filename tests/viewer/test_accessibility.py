@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from playwright.sync_api import Browser
 
+from labmates.viewer.export import export_pages
 from tests.support.axe import SIZES, faults, whole_faults
 from tests.support.browser import page_of
 from tests.support.recorded import Recorded
@@ -41,6 +44,15 @@ def test_no_other_page_is_wider_than_a_phone(browser: Browser, site: Site, recor
                 page.goto(site.url + path)
                 found[name, path] = whole_faults(page)
     assert not any(found.values()), found
+
+
+def test_no_exported_page_has_a_serious_fault(browser: Browser, recorded: Recorded, tmp_path: Path) -> None:
+    run = recorded.ids["game"]
+    export_pages(recorded.store, tmp_path / "pages", run_ids=[run], events=False)
+    with page_of(browser, "", token="") as (page, _):
+        for name in ("index.html", f"runs/{run}/index.html", f"runs/{run}/story-1.html"):
+            page.goto((tmp_path / "pages" / name).as_uri())
+            assert faults(page) == {}, name
 
 
 def test_a_fault_would_be_found_in_each_theme_and_size(browser: Browser) -> None:

@@ -16,6 +16,7 @@ from labmates.records.run import RunRecord
 from labmates.records.store import Store
 from labmates.stats.figures import Drawing, new_figure
 from labmates.stats.tables import Table
+from labmates.viewer.export import export_pages
 from labmates.viewer.pages.analyses import Computed, analyses_page
 from labmates.workflows.protocol.analysis import ANALYSES, Analysis, Params, Result, Runs
 from tests.studies.ended import fresh_run
@@ -153,3 +154,11 @@ def test_an_analysis_is_computed_again_only_where_a_run_has_another_digest(store
     ):
         assert computed.result(store, analysis, asked).sections
         assert len(computations) == times
+
+
+def test_exported_pages_have_the_analyses_too(store: Store, tmp_path: Path) -> None:
+    export_pages(store, tmp_path / "pages", events=False)
+    [link] = re.findall(r'href="(analyses/[^"]+)"', (tmp_path / "pages" / "studies.html").read_text())
+    listed = (tmp_path / "pages" / link).read_text()
+    [scores] = set(re.findall(r'href="../../(analyses/[^"]+scores.html)"', listed))
+    assert "Scores by judge" in (tmp_path / "pages" / scores).read_text()

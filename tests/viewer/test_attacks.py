@@ -27,7 +27,7 @@ from labmates.records.events import (
     WarningEvent,
 )
 from labmates.records.store import Store
-from labmates_doors.exports.pages import export_pages
+from labmates.viewer.export import export_pages
 from tests.support.browser import page_of
 from tests.support.recorded import add
 from tests.support.site import TOKEN, Site, served
@@ -186,9 +186,8 @@ def test_pages_of_an_export_run_and_load_nothing_from_elsewhere(
     browser: Browser, store: Store, tmp_path: Path, pages: str
 ) -> None:
     whole, brief = tmp_path / "whole", tmp_path / "brief"
-    first, *others = store.runs()
-    export_pages(store, whole, [first])
-    export_pages(store, brief, others, events=False)
+    export_pages(store, whole, limit=1)
+    export_pages(store, brief, run_ids=[run.id for run in store.runs()][1:], events=False)
     written = [path for folder in (whole, brief) for path in folder.rglob("*") if path.is_file()]
     assert all(path.resolve().is_relative_to(tmp_path) for path in written)
     assert {path.name for path in tmp_path.iterdir()} == {"whole", "brief"}
@@ -226,7 +225,7 @@ def test_a_picture_of_few_bytes_and_many_pixels_is_kept_from_the_browser(tmp_pat
         assert answer.status == 404
         assert "60,000 by 60,000 pixels" in answer.text
         assert site.get(f"/runs/{run}/figures/{pictures[1]}.png").status == 200
-    export_pages(store, tmp_path / "pages", store.runs())
+    export_pages(store, tmp_path / "pages")
     assert len(list((tmp_path / "pages").rglob("*.png"))) == 1
     store.close()
 

@@ -12,6 +12,7 @@ from playwright.sync_api import Browser, expect
 from labmates.records.bodies import Bodies
 from labmates.records.events import PhaseEvent, WarningEvent
 from labmates.records.store import Store
+from labmates.viewer.export import export_pages
 from tests.support.browser import page_of
 from tests.support.recorded import Recorded, a_record, long_run
 from tests.support.site import TOKEN, Site, served
@@ -168,6 +169,43 @@ def test_the_page_of_a_study_follows_its_runs(browser: Browser, tmp_path: Path) 
             expect(page.locator("#standing .live")).to_be_hidden()
             assert page.locator("#results .copy").count() == 1
             assert seen.errors == []
+
+
+def test_an_export_opens_from_files_with_all_that_belongs_to_it(
+    browser: Browser, recorded: Recorded, tmp_path: Path
+) -> None:
+    run = recorded.ids["science"]
+    export_pages(recorded.store, tmp_path / "pages", run_ids=[run, recorded.ids["contract"]])
+    with page_of(browser, "", token="", viewport={"width": 1000, "height": 900}) as (page, seen):
+        page.goto((tmp_path / "pages" / "index.html").as_uri())
+        assert page.locator("tbody tr").count() == 2
+        page.get_by_role("link", name=run).click()
+        expect(page.get_by_role("heading", name="Findings and truth")).to_be_visible()
+        page.get_by_role("link", name=re.compile("^Story")).click()
+        figure = page.locator("img").first
+        figure.scroll_into_view_if_needed()
+        assert figure.evaluate("async (one) => { await one.decode(); return one.naturalWidth }") > 50
+        page.locator(".t-llm_call .when a").first.click()
+        expect(page.get_by_role("heading", name="Request to the model")).to_be_visible()
+        page.wait_for_load_state()
+        page.keyboard.press("t")
+        assert page.evaluate("document.documentElement.dataset.theme") in ("dark", "light")
+        assert seen.errors == []
+
+
+def test_an_export_has_transcripts_without_a_server(browser: Browser, recorded: Recorded, tmp_path: Path) -> None:
+    run = recorded.ids["science"]
+    export_pages(recorded.store, tmp_path / "pages", run_ids=[run, recorded.ids["game"]])
+    with page_of(browser, "", token="", viewport={"width": 1000, "height": 900}) as (page, seen):
+        page.goto((tmp_path / "pages" / "runs" / run / "index.html").as_uri())
+        page.get_by_role("link", name="Transcripts").click()
+        agent = page.get_by_role("navigation", name="Agents").get_by_role("link", name="data_lead")
+        agent.click()
+        expect(agent).to_have_attribute("aria-current", "page")
+        expect(page.locator(".lanes")).to_contain_text("I look at the data.")
+        assert seen.errors == []
+    export_pages(recorded.store, tmp_path / "pages", run_ids=[run], events=False)
+    assert not list((tmp_path / "pages").rglob("transcript*.html"))
 
 
 def test_drawings_are_saved_as_they_look_and_with_their_numbers(

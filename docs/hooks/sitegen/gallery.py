@@ -6,16 +6,16 @@ from html import escape
 from pathlib import Path
 
 from labmates.cli.view import sample_store
+from labmates.pages.links import FileLinks
 from labmates.records.store import Store
 from labmates.reports.results import parameters, shown_name, varying
-from labmates_doors.exports.file_links import FileLinks
-from labmates_doors.exports.pages import export_pages
+from labmates.viewer.export import export_pages
 
 
 def write_gallery(folder: Path) -> None:
     """Write the pages of the sample store to a folder."""
     with sample_store() as url, Store(url, read_only=True) as store:
-        export_pages(store, folder, store.runs())
+        export_pages(store, folder)
 
 
 def gallery_links() -> str:

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from starlette.datastructures import QueryParams
 
 from labmates.errors import UsageError, telling
-from labmates.pages.links import PER_PAGE
+from labmates.pages.links import PER_PAGE, FileLinks, run_folder
 from labmates.pages.rendering import explain
 from labmates.records.events import Event
-from labmates.records.listing import PAGE, Chosen, ListedRun, RunPage, facets
+from labmates.records.listing import PAGE, Chosen, ListedRun, RunPage, facets, run_page
 from labmates.records.reading import BodyReader, RunReader
-from labmates.records.run import RunRecord
 from labmates.records.store import Store
+from labmates.records.studies import study_record
 from labmates.studies.runs import so_far
 from labmates.viewer.app import ASSETS, asset
 from labmates.viewer.event_items import HIDDEN
@@ -28,35 +28,39 @@ from labmates.viewer.pages.run import event_page, overview, story
 from labmates.viewer.pages.runs import Asked, listed, studies_page
 from labmates.viewer.pages.transcript import pages_by_agent, transcript
 from labmates.workflows.protocol.glossary import glossary
-from labmates_doors.exports.file_links import FileLinks, run_folder
 
 _MARK: Final = ".labmates-view"
 """The file that marks a folder as an export, which may be overwritten."""
 _OURS: Final = ("index.html", "studies.html", "search.html", "analyses", "runs", "static", _MARK)
 
 
-def write_pages(store: Store, out: str, runs: Callable[[], Iterable[RunRecord]], /) -> int:
-    """Write the viewer's pages of runs to a folder, with a page per event; see `export_pages`."""
-    return export_pages(store, Path(out), runs())
+@dataclass(frozen=True)
+class Exported:
+    """The result of an export."""
+
+    runs: int
+    files: int
 
 
-def write_brief_pages(store: Store, out: str, runs: Callable[[], Iterable[RunRecord]], /) -> int:
-    """Write the viewer's pages of runs to a folder without pages of events, prompts and transcripts."""
-    return export_pages(store, Path(out), runs(), events=False)
-
-
-def export_pages(store: Store, folder: Path, runs: Iterable[RunRecord], *, events: bool = True) -> int:
-    """Write the pages of runs to a folder, and return the number of runs.
+def export_pages(
+    store: Store,
+    folder: Path,
+    *,
+    run_ids: Sequence[str] = (),
+    study: str | None = None,
+    limit: int | None = None,
+    events: bool = True,
+    watch: Callable[[str], None] = lambda _: None,
+) -> Exported:
+    """Write the pages of runs (by id, of a study, or all; at most the newest `limit`) to a folder.
 
     The start page is ``index.html``. The folder may be new, empty or an earlier export, which is replaced. `events`
-    adds a page per event with the model's prompt, most of the files. Raises `UsageError` if there are no runs, or the
-    folder has other content or can't be written.
+    adds a page per event with the model's prompt, most of the files. `watch` receives the progress as text. Raises
+    `UsageError` if there are no such runs, or the folder has other content or can't be written.
     """
-    records = sorted(runs, key=lambda run: -run.started)
-    if not records:
+    rows = _rows(store, run_ids, study, limit)
+    if not rows:
         raise UsageError(f"no runs to export in the store {store.shown_url}")
-    costs = store.costs([run.id for run in records])
-    rows = [ListedRun(run, costs[run.id]) for run in records]
     explain(glossary)
     writer = _Writer(folder)
     with telling(f"can't write to '{folder}'"):
@@ -68,14 +72,17 @@ def export_pages(store: Store, folder: Path, runs: Iterable[RunRecord], *, event
         links = FileLinks(known=known, studies_known=studies, has_events=events)
         _lists(store, rows, links, writer)
         for name in sorted(studies):
-            mine = [row.run for row in rows if row.run.study == name]
+            watch(f"the analyses of {name}")
+            runs = [row.run for row in rows if row.run.study == name]
             computed = Computed()
-            for analysis in ("", *analyses_of(run.kind for run in mine)):
-                page = analyses_page(store, name, mine, replace(links, depth=2), analysis, computed)
+            for analysis in ("", *analyses_of(run.kind for run in runs)):
+                page = analyses_page(store, name, runs, replace(links, depth=2), analysis, computed)
                 writer.write(links.analyses(name, analysis), page)
-        for run in (so_far(store, record) for record in records):
+        for place, row in enumerate(rows, start=1):
+            watch(f"run {place:,} of {len(rows):,}: {row.run.id}, {writer.files:,} files")
+            run = so_far(store, store.run(row.run.id))
             _run(RunReader(store, run, BodyReader(store, run.id)), links, writer, events=events)
-    return len(rows)
+    return Exported(len(rows), writer.files)
 
 
 class _Writer:
@@ -83,6 +90,7 @@ class _Writer:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self.files = 0
 
     def begin(self) -> None:
         """Prepare the folder. Raises `UsageError` if it has other content."""
@@ -93,13 +101,27 @@ class _Writer:
         for path in folder.iterdir():
             if path.name in _OURS or (path.name.startswith("runs-") and path.suffix == ".html"):
                 shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
-        (folder / _MARK).write_text("Pages written by labmates export; they are replaced by the next one.\n")
+        (folder / _MARK).write_text("Pages written by labmates view --export; they are replaced by the next one.\n")
 
     def write(self, name: str, content: str | bytes) -> None:
         """Write a file under a trusted name."""
         path = self._folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8", "replace"))
+        self.files += 1
+
+
+def _rows(store: Store, run_ids: Sequence[str], study: str | None, limit: int | None) -> list[ListedRun]:
+    if study is not None:
+        study_record(store.database, study)
+    wanted, rows, after = {store.run(run_id).id for run_id in run_ids}, list[ListedRun](), ""
+    while limit is None or len(rows) < limit:
+        page = run_page(store.database, Chosen(study=study or ""), after=after, size=500)
+        rows += [row for row in page.rows if not wanted or row.run.id in wanted]
+        after = page.after
+        if not after:
+            break
+    return rows[:limit]
 
 
 def _lists(store: Store, rows: Sequence[ListedRun], links: FileLinks, writer: _Writer) -> None:
