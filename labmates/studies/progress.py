@@ -59,6 +59,7 @@ class RunProgress:
     """The progress of a run."""
 
     pool: int | None
+    step: str = ""
     whole: Count = field(default_factory=Count)
     phases: dict[str, Count] = field(default_factory=dict)
 
@@ -70,6 +71,7 @@ class RunProgress:
     def add(self, event: Event) -> None:
         """Process an event."""
         self.whole.add(event)
+        self.step = event.step or self.step
         if isinstance(event, PhaseEvent):
             name = f"{event.team} {event.number + 1}"
             if event.status == "started":
@@ -127,8 +129,10 @@ class Lines:
 
     def standing(self) -> str:
         """The progress of all runs as a line."""
-        left = next(iter(self.runs.values())).left if len(self.runs) == 1 else ""
-        return f"{self._over} of {self._total} runs have ended: {_counts(self._all)}{f', {left} left' if left else ''}"
+        only = next(iter(self.runs.values())) if len(self.runs) == 1 else None
+        left = f", {only.left} left" if only and only.left else ""
+        at = f", step {only.step}" if only and only.step else ""
+        return f"{self._over} of {self._total} runs have ended: {_counts(self._all)}{left}{at}"
 
 
 @asynccontextmanager
