@@ -58,11 +58,14 @@ def highest(
         return [part.sentence(what) for part in parts.values()]
     if len(parts) <= _MOST_NAMED:
         return [f"In {place}: {part.sentence(what)}" for place, part in parts.items()]
-    alike = grouped((part.leaders, place) for place, part in parts.items())
-    if len(alike) < 2:
+    choices = {place: part for place, part in parts.items() if part.rest or len(part.top) > 1}  # of rows
+    alike = grouped((part.leaders, place) for place, part in choices.items())
+    if not choices:
+        return []
+    if len(alike) < 2 and len(choices) == len(parts):
         return [f"Highest {what}: {who}, in each {' and '.join(within)}." for who in alike]
     told = sorted(alike.items(), key=lambda item: -len(item[1]))
-    answers = [f"{who} in {_where(where, len(parts))}" for who, where in told[:_MOST_NAMED]]
+    answers = [f"{who} in {_where(where, len(choices))}" for who, where in told[:_MOST_NAMED]]
     answers += ["others elsewhere"] if len(told) > _MOST_NAMED else []
     return [f"Highest {what}: {'; '.join(answers)}."]
 

@@ -53,5 +53,12 @@ def test_each_part_of_a_table_has_its_answer_and_many_are_counted() -> None:
     assert answer(*same, within=("game",)) == ["Highest skill: a, in each game."]
 
 
+def test_a_part_with_one_row_alone_is_no_choice() -> None:
+    alone = [row("a", 0.9, game=game) for game in "ghij"]
+    assert answer(*alone, within=("game",)) == []
+    both = [*alone, *(row("b", 0.2, game=game) for game in "ghi")]
+    assert answer(*both, within=("game",)) == ["Highest skill: a in g, h and i."]
+
+
 def test_values_that_are_missing_have_no_answer() -> None:
     assert answer(LOW | {"skill": None}) == []
