@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 import click
 from pydantic import Field
 
 from labmates.budgets.money import show_dollars
 from labmates.errors import UsageError
-from labmates.studies.continuations import Continuations
 from labmates.workflows.protocol.analysis import Params, Result
 from labmates.workflows.protocol.command import Command, Lab
-from labmates_credit.blame import blamed, branches_of, seats_of
+
+if TYPE_CHECKING:
+    from labmates.studies.continuations import Continuations
 
 
 class BlameParams(Params):
@@ -88,6 +90,9 @@ def _found(
     cap: str | float | None,
     ask: Callable[[Continuations], None],
 ) -> Result:
+    from labmates.studies.continuations import Continuations
+    from labmates_credit.blame import blamed, branches_of, seats_of
+
     store = lab.runs.store
     seats = lab.finish(seats_of(store, name, model, lab.settings_for))
     forks = Continuations(store, branches_of(seats), replicates)

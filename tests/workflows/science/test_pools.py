@@ -70,8 +70,9 @@ async def test_each_pool_buys_a_paper_and_nothing_without_effect_and_its_lines_a
     await check_pools(sandbox_pool, tmp_path, "centralised", [20_000, 60_000, 250_000])
     await check_pools(sandbox_pool, tmp_path, "independent", [4_000, 9_000])  # shares of three can pay nothing
     await check_pools(sandbox_pool, tmp_path, "hybrid", [93_823])  # its plan makes the paper longer to read
-    await check_pools(sandbox_pool, tmp_path, "pipeline", [12_000], "talkative")  # teams before the paper spend all
-    [recorder] = await check_pools(sandbox_pool, tmp_path, "pipeline", [20_000])  # no plan can be paid, but work can
+    await check_pools(sandbox_pool, tmp_path, "pipeline", [20_000])
+    # Teams before the paper spend all; at $0.02 no plan can be paid, but work can.
+    [_, recorder] = await check_pools(sandbox_pool, tmp_path, "pipeline", [12_000, 20_000], "talkative")
     assert sum(event.amount for event in recorder.events if isinstance(event, ChargeEvent)) >= 0.95 * 20_000
 
 

@@ -16,7 +16,7 @@ from tests.support.command_line import Labmates
 
 GENEROUS = (0.25, 0.31, 0.36, 0.42, 0.47, 0.53, 0.58, 0.64, 0.69, 0.75)
 TRUSTING = (0.47, 0.75, 0.31, 0.58, 0.25, 0.64, 0.42, 0.69, 0.36, 0.53)
-CAREFUL = (0.4, 0.7, 0.6, 0.3, 0.5, 0.3, 0.6, 0.7, 0.4, 0.5)
+CAREFUL = (0.4, 0.65, 0.6, 0.3, 0.5, 0.3, 0.6, 0.65, 0.4, 0.5)
 pytestmark = [
     pytest.mark.slow("packages/labmates-profiles/tests"),
     pytest.mark.xdist_group("screening"),
