@@ -70,7 +70,6 @@ def test_agreement_is_written_as_tables(labmates: Labmates, store: Store) -> Non
     ("arguments", "says"),
     [
         (["analyze", "agreement", "nope"], "there is no run 'nope'"),
-        (["analyze", "agreement"], "no metric of these 1 runs has scores of two judges"),
         (["blame", "nope"], "nor a study of that name with ended runs"),
         (["blame", "last", "--cap", "much"], "the cap: 'much' is not a dollar amount"),
         (["blame", "last", "--with", "scripted:nobody"], "unknown scripted baseline 'nobody'"),
@@ -81,6 +80,13 @@ def test_a_wrong_request_says_what_is_wrong(labmates: Labmates, store: Store, ar
     done = labmates(*arguments)
     assert done.code == 2
     assert says in " ".join(done.err.split())
+
+
+def test_agreement_needs_the_scores_of_two_judges(labmates: Labmates, store: Store) -> None:
+    ended_run(store)
+    done = labmates("analyze", "agreement")
+    assert done.code == 2
+    assert "no metric of these 1 runs has scores of two judges" in " ".join(done.err.split())
 
 
 @pytest.mark.parametrize("verb", [["blame"], ["analyze", "agreement"]])
