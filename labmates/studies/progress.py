@@ -128,11 +128,11 @@ class Lines:
             self._tell(self.standing())
 
     def standing(self) -> str:
-        """The progress of all runs as a line."""
-        only = next(iter(self.runs.values())) if len(self.runs) == 1 else None
+        """The progress of all runs as a line; that of one run begins with its step."""
+        only = next(iter(self.runs.values())) if self._total == 1 else None
         left = f", {only.left} left" if only and only.left else ""
-        at = f", step {only.step}" if only and only.step else ""
-        return f"{self._over} of {self._total} runs have ended: {_counts(self._all)}{left}{at}"
+        where = f"step {only.step}" if only and only.step else f"{self._over} of {self._total} runs have ended"
+        return f"{where}: {_counts(self._all)}{left}"
 
 
 @asynccontextmanager

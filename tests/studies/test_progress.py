@@ -10,6 +10,6 @@ from labmates.studies.progress import Lines
 def test_the_progress_of_one_run_has_its_latest_step_also_without_calls() -> None:
     run = RunRecord("r1", "selfplay", "key", 0, 0, {}, ["scripted:author"])
     lines = Lines([run], print)
-    lines.watch(run, PayoffEvent(step="mixture/3", match="mixture/3", payoffs={"welfare": 1.0}))
     assert lines.standing().startswith("0 of 1 runs have ended: 0 calls")
-    assert lines.standing().endswith(", step mixture/3")
+    lines.watch(run, PayoffEvent(step="mixture/3", match="mixture/3", payoffs={"welfare": 1.0}))
+    assert lines.standing().startswith("step mixture/3: 0 calls, 0 tokens, $0.0000 spent, ")
