@@ -99,6 +99,7 @@ def make_panel(judges: Sequence[str], extractor: str | None = None, *, always: S
 def _full_name(text: str) -> str:
     name = text.strip()
     kind, colon, rest = name.partition(":")
+    MODEL_JUDGES.refuse_missing(kind)
     prefix, model = (f"{kind}:", rest) if colon and kind in MODEL_JUDGES else (PREFIX, name)
     if ":" in model or prefix != PREFIX:
         return f"{prefix}{parse_model(model)}"

@@ -185,3 +185,10 @@ async def test_a_judge_can_not_sign_for_another_one_or_store_unsafe_text(
     assert type(score.value) is float
     assert "\x00" not in score.reason
     assert score.details == {"says": "\ufffd[2J", "parts": [1, 2]}
+
+
+def test_a_judge_of_a_package_that_is_not_installed_is_told_with_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = {"labmates.model_judges": {"essay": "labmates-essays"}}
+    monkeypatch.setattr("labmates.registry.satellites", lambda: table)
+    with pytest.raises(UsageError, match="the judge model 'essay' is in the package labmates-essays: pip install"):
+        make_panel(["essay:scripted:referee"])
