@@ -368,6 +368,7 @@ SAFE: frozenset[str] = frozenset().union(
     words("flags writeable c_contiguous f_contiguous strides tobytes"),
     words("args cache_clear cache_info close deleter getter send setter _asdict _fields _replace"),
     words("integers permuted standard_normal"),
+    words("Q R S U Vh counts eigenvalues eigenvectors indices intercept inverse_indices logabsdet sign slope"),
     words("c cdf coef coefficients coeffs convert cutdeg degree deriv domain filled fit from_samples fromroots integ "
           "inv_cdf linspace mapparms mask o order overlap pdf r roots truncate window zscore"),
     *map(frozenset, EXPOSED.values()),

@@ -337,6 +337,12 @@ EXPRESSIONS = (
     "operator.attrgetter('n_players', 'n_rounds')(self.game_description) == (3, 4)",
     "operator.methodcaller('count', 1)([1, 1]) == 2", "copy.deepcopy([[1]]) == [[1]] == copy.copy([[1]])",
     "fractions.Fraction(2, 4).denominator == 2", "isinstance([], collections.abc.Sequence)",
+    "statistics.linear_regression([0, 1], [1, 3]).slope == 2", "np.unique_counts([1, 1]).counts[0] == 2",
+    "statistics.linear_regression([0, 1], [1, 3]).intercept == 1", "np.unique_inverse([5]).inverse_indices.sum() == 0",
+    "np.unique_all([5]).values[0] == 5 and np.unique_all([5]).indices[0] == 0", "np.linalg.svd(np.eye(2)).S[0] == 1",
+    "np.linalg.eigh(np.eye(2)).eigenvalues[0] == 1", "np.linalg.eig(np.eye(2)).eigenvectors[0, 0] == 1",
+    "np.linalg.svd(np.eye(2)).U.shape == np.linalg.svd(np.eye(2)).Vh.shape", "np.linalg.slogdet([[1]]).logabsdet == 0",
+    "np.linalg.slogdet(np.eye(2)).sign == 1", "np.linalg.qr(np.eye(2)).Q.shape == np.linalg.qr(np.eye(2)).R.shape",
 )  # fmt: skip
 
 
