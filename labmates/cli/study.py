@@ -345,7 +345,7 @@ def _print_plan(plan: Plan) -> None:
         say(f"The cap of {show_dollars(plan.cap)} is {enough}.")
     for line in (line for each in plan.detectable for line in each.lines()):
         say(line)
-    for package in PLANS.missing():
+    for package in sorted(PLANS.missing()):
         say(f"What the study can find is told by the package {package}: pip install {package}")
 
 

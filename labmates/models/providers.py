@@ -60,7 +60,7 @@ def request_body(model: ModelName) -> dict[str, Any]:
 def provider_chat(
     model: ModelName, endpoint: Endpoint, options: ModelOptions, redact: Redactor, **more: Any
 ) -> BaseChatModel:
-    """Build the chat model of a provider with a class of its own, without its own retries.
+    """Build a chat model from the provider's LangChain class, without the retries of that class.
 
     `more` are further settings of the class. Raises `UsageError` if the class rejects the settings (most likely a
     missing key or region).

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from labmates.errors import unknown_name
 from labmates.registry import Registry
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ LOCAL: Final = "local"
 
 
 class Executor(Protocol):
-    """A cluster; an `address` of None is one of its own on this machine."""
+    """A cluster; with an `address` of None, one that is started on this machine."""
 
     def connected(self, address: str | None, *, cpus: int) -> AbstractContextManager[Any]:
         """Connect this process for the work of a run, and yield what executes it, such as the module ``ray``.
@@ -59,4 +60,7 @@ EXECUTORS: Registry[Executor] = Registry("executor", "labmates.executors")
 def executor_at(chosen: str) -> tuple[Executor, str | None]:
     """The executor of ``NAME:ADDRESS``, and the address. Raises `UsageError` if there is none of this name."""
     name, _, address = chosen.partition(":")
+    EXECUTORS.refuse_missing(name)
+    if name not in EXECUTORS:
+        raise unknown_name("executor", name, [LOCAL, *EXECUTORS])
     return EXECUTORS.get(name), address or None

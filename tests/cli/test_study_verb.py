@@ -114,7 +114,7 @@ def test_ctrl_c_ends_steps_keeps_all_and_the_same_command_goes_on(
         (("study", "plan", "nothing"), "no file or ready study 'nothing'"),
         (("study", "run", "absent.yaml"), "can't read the study 'absent.yaml'"),
         (("study", "show", "mine"), "no study 'mine' comes with labmates"),
-        (("study", "run", "small.yaml", "--executor", "nowhere:x"), "unknown executor 'nowhere'"),
+        (("study", "run", "small.yaml", "--executor", "nowhere:x"), "'nowhere'. Known: local"),
         (("study", "run", "small.yaml", "--workers", "0"), "not in the range"),
         (("study", "status"), "does not exist yet"),
         (("study", "retry"), "--failed"),

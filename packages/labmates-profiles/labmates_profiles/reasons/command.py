@@ -1,4 +1,4 @@
-"""``labmates analyze reasons``: a command of its own, since analyses never call models or add to runs."""
+"""``labmates analyze reasons``: a separate command, since analyses never call models or add to runs."""
 
 from __future__ import annotations
 

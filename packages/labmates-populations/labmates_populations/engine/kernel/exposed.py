@@ -79,7 +79,7 @@ def _is_own(thing: Any) -> bool:
 
 
 def _is_of(thing: Any, name: str) -> bool:
-    """Whether the strategy's code set this attribute on one of its own objects."""
+    """Whether the strategy's code set this attribute on an object that it made."""
     kinds = (*type(thing).__mro__, *(thing.__mro__ if isinstance(thing, type) else ()))
     made = any(name in vars(one) for one in kinds if one.__module__ == OWN)
     return made or name in getattr(thing, "__dict__", ())
