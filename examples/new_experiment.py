@@ -20,12 +20,12 @@ from labmates.records.events import DecisionEvent, PayoffEvent
 from labmates.stats.domains import SHARE, Domain
 from labmates.stats.figures import Drawing, new_figure
 from labmates.stats.tables import Table
-from labmates.studies.conformance import check_experiment
 from labmates.workflows.calls.call import Speaker
 from labmates.workflows.play import playing
 from labmates.workflows.protocol.analysis import ANALYSES, Analysis, Params, Result, Runs
 from labmates.workflows.protocol.experiment import EXPERIMENTS, Experiment, Metric, Outcome
 from labmates.workflows.protocol.services import Services
+from labmates_author.experiments import check_experiment
 
 
 class ContestCondition(playing.PlayCondition):

@@ -11,9 +11,9 @@ from pydantic import Field
 
 import labmates
 from labmates.games.base import Array, Game, Quantity
-from labmates.games.conformance import check_game
 from labmates.games.references import references
 from labmates.games.registry import GAMES
+from labmates_author.games import check_game
 
 
 class LoudParty(Game):

@@ -14,11 +14,11 @@ import labmates
 from labmates.games.dilemmas import get_dilemma
 from labmates.games.normal_form import NormalForm
 from labmates.mechanisms.base import Calls, Mechanism, Play, Seats, Then
-from labmates.mechanisms.conformance import check_mechanism
 from labmates.mechanisms.registry import MECHANISMS
 from labmates.records.store import Store
 from labmates.stats.metagame import mean_payoffs
 from labmates.workflows.dilemmas.records import read_cross_play
+from labmates_author.mechanisms import check_mechanism
 
 
 class Fines(Mechanism):

@@ -98,7 +98,7 @@ class Registry(Generic[T]):
 
     def refuse_missing(self, name: str) -> None:
         """Raise a `UsageError` if a package of this project has the entry and is not installed."""
-        for listed, package in satellites().get(self.group, {}).items():
+        for listed, package in satellites().get(self.group, {}).items() if name not in self else ():
             is_group = listed.startswith(f"{name}/") or (listed.endswith("/") and name.startswith(listed))
             if (name == listed or is_group) and listed not in self:
                 raise UsageError(f"the {self.what} '{name}' is in the package {package}: pip install {package}")

@@ -95,25 +95,6 @@ def source_of(name: str) -> dict[str, str]:
     return {**texts, **{f"{folder}/{prompt}.md": f"{text}\n" for prompt, text in prompts.items()}, **roles}
 
 
-def copy_organisation(like: str, name: str, folder: Path) -> Path:
-    """Copy an organisation under another name into a new folder; returns its file.
-
-    Raises
-    ------
-    UsageError
-        If the organisation is unknown, or the folder is not empty.
-    """
-    if folder.exists() and any(folder.iterdir()):
-        raise UsageError(f"the folder '{folder}' is not empty; choose another with --folder")
-    (_, text), *prompts = source_of(like).items()
-    renamed = re.sub(r"^name: .*$", f"name: {name}", text, count=1, flags=re.MULTILINE)
-    Organisation.model_validate({**find_organisation(like).model_dump(), "name": name})
-    for inner, content in ((f"{name}.yaml", renamed), *prompts):
-        (folder / inner).parent.mkdir(parents=True, exist_ok=True)
-        (folder / inner).write_text(content, encoding="utf-8")
-    return folder / f"{name}.yaml"
-
-
 def read_organisation(path: Traversable) -> Organisation:
     """The organisation in a YAML file, with its folder of prompts beside it.
 

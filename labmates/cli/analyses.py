@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from labmates.cli.common import SuggestingGroup
-from labmates.cli.verbs import made, verb_command
+from labmates.cli.verbs import made, names_within, verb_within
 from labmates.workflows.protocol.analysis import ANALYSES, Analysis, Params, Result
 from labmates.workflows.protocol.command import Command, Lab
 from labmates.workflows.protocol.verb import VERBS
@@ -24,22 +24,17 @@ class Analyses(SuggestingGroup):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names of analyses, verbs and subgroups."""
-        verbs = self._below("analyze/" + self._prefix, VERBS.names())
-        return sorted({name.split("/")[0] for name in (*verbs, *self._below(self._prefix, ANALYSES.names()))})
-
-    @staticmethod
-    def _below(prefix: str, names: list[str]) -> Iterator[str]:
-        return (name.removeprefix(prefix) for name in names if name.startswith(prefix))
+        names = [*names_within(f"analyze/{self._prefix}", VERBS), *names_within(self._prefix, ANALYSES)]
+        return sorted({name.split("/")[0] for name in names})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of an analysis or verb, or a subgroup."""
         name = self._prefix + cmd_name
         ANALYSES.refuse_missing(name)
-        VERBS.refuse_missing(f"analyze/{name}")
         if name in ANALYSES:
             return _command(cmd_name, ANALYSES.get(name))
-        if f"analyze/{name}" in VERBS:
-            return verb_command(cmd_name, VERBS.get(f"analyze/{name}"))
+        if (verb := verb_within(f"analyze/{name}")) is not None:
+            return verb
         if any(other.startswith(f"{name}/") for other in ANALYSES.names()):
             prefix = f"{name}/"
             members = [ANALYSES.get(member) for member in ANALYSES.names() if member.startswith(prefix)]

@@ -36,10 +36,10 @@ OWN = {
     "analyze": ("labmates.cli.analyses:analyze", "Analyse the runs in a store."),
     "report": ("labmates.cli.report:report", "Write a study's results as one self-contained HTML page."),
     "export": ("labmates.cli.export:export", "Write a study or runs: as a table, or for another program."),
-    "tasks": ("labmates.cli.catalogue.tasks:TASKS_COMMAND", "List the tasks, or show, check or create one."),
+    "tasks": ("labmates.cli.catalogue.tasks:TASKS_COMMAND", "List the tasks, show one, or score a report."),
     "judges": (
         "labmates.cli.catalogue.judges:JUDGES_COMMAND",
-        "List the judges of reports, or show, check or create one.",
+        "List the judges of reports, or show one.",
     ),
     "models": (
         "labmates.cli.catalogue.models:MODELS_COMMAND",

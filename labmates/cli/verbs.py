@@ -17,11 +17,12 @@ from labmates.cli.options import condition_given, flag, flag_of_one, options_of,
 from labmates.cli.results import parsed, present
 from labmates.cli.tables import figure_options, out_option
 from labmates.models.options import ModelOptions
+from labmates.registry import Registry
 from labmates.studies.settings import RunSettings
 from labmates.workflows.protocol.analysis import Params
 from labmates.workflows.protocol.command import Command
 from labmates.workflows.protocol.experiment import EXPERIMENTS
-from labmates.workflows.protocol.verb import Verb
+from labmates.workflows.protocol.verb import VERBS, Verb
 
 
 class ManyWords(SectionedCommand):
@@ -45,7 +46,7 @@ class ManyWords(SectionedCommand):
 
 
 class Group(SectionedCommand, SuggestingGroup):
-    """A group with commands made on demand."""
+    """A group with commands made on demand: declared ones, and those that other packages add to it."""
 
     def __init__(self, declared: Mapping[str, Command], **attributes: Any) -> None:
         super().__init__(**attributes)
@@ -53,11 +54,29 @@ class Group(SectionedCommand, SuggestingGroup):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names of the commands."""
-        return list(self._declared)
+        return [*self._declared, *names_within(f"{self.name}/", VERBS)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of this name."""
-        return made(cmd_name, self._declared[cmd_name]) if cmd_name in self._declared else None
+        declared = self._declared.get(cmd_name)
+        return verb_within(f"{self.name}/{cmd_name}") if declared is None else made(cmd_name, declared)
+
+
+def names_within(prefix: str, registry: Registry[Any]) -> Iterator[str]:
+    """The names that begin with a prefix, without it."""
+    return (name.removeprefix(prefix) for name in registry.names() if name.startswith(prefix))
+
+
+def verb_within(path: str) -> click.Command | None:
+    """The command that a package adds to a group, by ``GROUP/NAME``; None without one.
+
+    Raises
+    ------
+    UsageError
+        If it is in a package that is not installed.
+    """
+    VERBS.refuse_missing(path)
+    return verb_command(path.rpartition("/")[2], VERBS.get(path)) if path in VERBS else None
 
 
 def verb_command(name: str, verb: Verb) -> click.Command:

@@ -222,7 +222,7 @@ class Task(ABC, Generic[TruthT, FindingsT]):
     """A science problem with synthetic data.
 
     Subclass it, set the class attributes, write the four abstract methods and `prior`, and declare the class under the
-    entry-point group ``labmates.tasks``; `labmates.tasks.conformance.check_task` lists what is missing.
+    entry-point group ``labmates.tasks``; ``labmates tasks check`` lists what is missing.
 
     Attributes
     ----------

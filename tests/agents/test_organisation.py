@@ -9,7 +9,6 @@ import pytest
 from labmates.agents.organisation import Organisation
 from labmates.agents.organisation_files import (
     ORGANISATIONS,
-    copy_organisation,
     find_organisation,
     read_organisation,
     source_of,
@@ -17,6 +16,7 @@ from labmates.agents.organisation_files import (
 from labmates.errors import UsageError
 from labmates.workflows.science.graph import lab_graph
 from labmates.workflows.science.lab.condition import ScienceCondition
+from labmates_author.commands.organisations import copy_organisation
 from tests.support.teams import ALONE, PIPELINE
 
 PAIR = """\

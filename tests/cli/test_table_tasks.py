@@ -13,12 +13,12 @@ import pytest
 
 from labmates.errors import UsageError
 from labmates.tasks.base import Task, accuracy
-from labmates.tasks.conformance import check_task
-from labmates.tasks.conformance.leaks import held_answers
 from labmates.tasks.registry import TASKS, load_task
 from labmates.tasks.schema import findings_example
 from labmates.tasks.table import read_answers, read_table
 from labmates.workflows.protocol.experiment import make_condition
+from labmates_author.tasks import check_task
+from labmates_author.tasks.leaks import held_answers
 from tests.support.command_line import Labmates
 
 TABLE = "load,extension\n10,4\n20,8.1\n30,11.9\n"

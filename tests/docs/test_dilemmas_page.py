@@ -9,8 +9,8 @@ import pytest
 
 from labmates.games.dilemmas import get_dilemma
 from labmates.games.payoff_table import read_table
-from labmates.mechanisms.conformance import check_mechanism, play_with
 from labmates.mechanisms.registry import MECHANISMS
+from labmates_author.mechanisms import check_mechanism, play_with
 from tests.support.plugins import ROOT
 
 PAGE = (ROOT / "docs" / "dilemmas" / "README.md").read_text(encoding="utf-8")

@@ -89,7 +89,7 @@ ONLY_PARSED = {
     "labmates view": "serves until it is stopped",
     "labmates view --sample": "as above; tests/cli/test_view_verb.py has it",
     "labmates dilemmas show my-game.yaml": "the page on new games has it, with the file",
-    "labmates games check my-game": "needs a package of one's own; tests/cli/test_cli_tasks.py has one",
+    "labmates games check my-game": "needs a package of one's own; packages/labmates-author/tests has one",
     "labmates mechanisms check my-mechanism --game prisoners": "as above",
     "labmates tasks check labmates_soil/task.py:SoilTask --seeds 5": "the page on new tasks has it",
     "labmates gateway --budget 5 --seat alice --seat bob=2 --upstream openai:gpt-5.4-mini": "it serves",

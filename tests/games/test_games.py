@@ -14,12 +14,12 @@ from labmates.errors import UsageError
 from labmates.games.base import Array, Game, balanced
 from labmates.games.collective_risk import CollectiveRisk
 from labmates.games.common_pool import CommonPool, CommonPoolWithSanctions
-from labmates.games.conformance import check_game, random_decisions
 from labmates.games.o_ring import ORing
 from labmates.games.public_goods import PublicGoods
 from labmates.games.references import NoEquilibriumError, equilibria, references
 from labmates.games.registry import GAMES, make_game
 from labmates.games.weakest_link import WeakestLink
+from labmates_author.games import check_game, random_decisions
 
 ALL = GAMES.names()
 POOL = {3: (30, 50), 4: (17.5, 37.5), 5: (10, 30), 8: (10, 18.75), 10: (10, 15)}

@@ -11,7 +11,6 @@ from labmates.errors import UsageError
 from labmates.games.dilemmas import get_dilemma
 from labmates.games.payoff_table import read_table
 from labmates.mechanisms.base import Mechanism, Negotiated, Question
-from labmates.mechanisms.conformance import play_with
 from labmates.mechanisms.contract import Contract
 from labmates.mechanisms.correlation import best_correlated
 from labmates.mechanisms.mediation import Mediation
@@ -19,6 +18,7 @@ from labmates.mechanisms.registry import make_mechanisms
 from labmates.mechanisms.stackelberg import Stackelberg
 from labmates.mechanisms.wording import Answer
 from labmates.mechanisms.wording_paper import PaperWording
+from labmates_author.mechanisms import play_with
 
 PRISONERS = get_dilemma("prisoners").game()
 CHICKEN = read_table(

@@ -15,7 +15,6 @@ from labmates.errors import UsageError
 from labmates.games.dilemmas import get_dilemma
 from labmates.games.normal_form import NormalForm
 from labmates.mechanisms.base import Blank, Mechanism, Negotiated, Played, Question, Sheet
-from labmates.mechanisms.conformance import check_mechanism, play_with, random_answer
 from labmates.mechanisms.contract import Contract
 from labmates.mechanisms.mediation import Mediation
 from labmates.mechanisms.none import NoMechanism
@@ -25,6 +24,7 @@ from labmates.mechanisms.repetition import Repetition
 from labmates.mechanisms.reputation import Reputation
 from labmates.mechanisms.theorem import best_design
 from labmates.mechanisms.wording import Answer
+from labmates_author.mechanisms import check_mechanism, play_with, random_answer
 
 PRISONERS = get_dilemma("prisoners").game()
 GAMES = {name: get_dilemma(name).game() for name in ("prisoners", "trust")}

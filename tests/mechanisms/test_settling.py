@@ -9,11 +9,11 @@ import pytest
 from labmates.games.dilemmas import get_dilemma
 from labmates.games.normal_form import NormalForm
 from labmates.mechanisms.base import Blank, Calls, Mechanism, Play, Played, Question, Seats, Sheet, Then
-from labmates.mechanisms.conformance import check_mechanism, play_with, untested
 from labmates.mechanisms.contract import Contract
 from labmates.mechanisms.play import before_settling, settled
 from labmates.mechanisms.repetition import Repetition
 from labmates.mechanisms.wording import Answer
+from labmates_author.mechanisms import check_mechanism, play_with, untested
 
 PRISONERS = get_dilemma("prisoners").game()
 

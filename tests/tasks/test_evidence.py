@@ -19,8 +19,6 @@ from benchmarks.evidence import Solver, arms, as_loaded
 from labmates.errors import UsageError
 from labmates.tasks.base import DIFFICULTIES, Dataset, Difficulty, Division, accuracy
 from labmates.tasks.biomarker.records import NOT_DONE
-from labmates.tasks.conformance.cases import Case
-from labmates.tasks.conformance.data_rules import instruments as instruments_rule
 from labmates.tasks.ecology.instruments import EcologyInstruments
 from labmates.tasks.ecology.task import EcologyTask
 from labmates.tasks.evidence import Part, closed_shares, closed_units, divide, instruments_of
@@ -28,6 +26,8 @@ from labmates.tasks.merging import merge_findings
 from labmates.tasks.noise import random_for
 from labmates.tasks.registry import get_task
 from labmates.tasks.restoring import Keys
+from labmates_author.tasks.cases import Case
+from labmates_author.tasks.data_rules import instruments as instruments_rule
 from tests.support.line_task import LineFindings, LineTask
 
 NAMES = ("anomaly", "ecology", "biomarker", "geospatial")

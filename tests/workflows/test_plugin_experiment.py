@@ -23,10 +23,10 @@ from labmates.records.reading import Readers
 from labmates.records.store import Store
 from labmates.stats.figures import Drawing, new_figure
 from labmates.stats.tables import Table
-from labmates.studies.conformance import check_experiment
 from labmates.viewer.pages.run import overview
 from labmates.workflows.protocol.analysis import ANALYSES, Params
 from labmates.workflows.protocol.experiment import EXPERIMENTS, Experiment, Metric, Outcome
+from labmates_author.experiments import check_experiment
 from tests.support.plugins import ROOT
 
 SCRIPT = ROOT / "examples" / "new_experiment.py"

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from labmates.tasks.base import accuracy
-from labmates.tasks.conformance import check_task
 from labmates.tasks.registry import get_task
+from labmates_author.tasks import check_task
 from labmates_plugin_example.task import Inhibitor, InhibitorsFindings, InhibitorsTask
 
 

@@ -1,4 +1,4 @@
-"""``labmates tasks``: list, show, check and create science tasks, and score reports without a run."""
+"""``labmates tasks``: list and show science tasks, and score reports without a run."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import Field
 
-from labmates.errors import LabmatesError, UsageError, telling
+from labmates.errors import UsageError, telling
 from labmates.tasks.base import Difficulty, accuracy
-from labmates.tasks.registry import TASKS, get_task, load_task, resolve_reference
+from labmates.tasks.registry import TASKS, get_task, using_task
 from labmates.tasks.salt import data_seed
-from labmates.tasks.scaffold import new_package
 from labmates.util.safe_text import clean
 from labmates.workflows.protocol.analysis import Params, Result
-from labmates.workflows.protocol.catalogue import Facts, Named, NewParams, catalogue, verdict, written
+from labmates.workflows.protocol.catalogue import Facts, Named, catalogue
 from labmates.workflows.protocol.command import Command
 
 if TYPE_CHECKING:
@@ -139,21 +138,6 @@ def _report(lab: Lab, params: DataParams, text: str | None = None) -> Iterator[R
         yield Report(text, task, data.truth, columns=data.columns, difficulty=params.difficulty, ideal=data.ideal)
 
 
-@contextmanager
-def using_task(reference: str) -> Iterator[Task[Any, Any]]:
-    """Use a task by its reference; exceptions of its code become usage errors that name it."""
-    from labmates.tasks.conformance.trial import exception_text
-
-    try:
-        yield load_task(resolve_reference(reference))
-    except LabmatesError:
-        raise
-    except (Exception, SystemExit) as error:  # a plug-in may raise anything
-        raise UsageError(
-            f"the task '{reference}' {exception_text(error)}; for details: labmates tasks check"
-        ) from error
-
-
 def _read(path: Path) -> str:
     """The text of a file, or of standard input for ``-``.
 
@@ -213,75 +197,13 @@ def _score_lines(scored: dict[str, Any]) -> Iterator[str]:
     yield "skill     " + ("not defined" if scored["skill"] is None else f"{scored['skill']:.3f}") + guessed
 
 
-class NewTaskParams(NewParams):
-    """A package with a task."""
-
-    csv: Path | None = Field(None, description="CSV file with the data of a task without code; needs --answers.")
-    answers: Path | None = Field(None, description="YAML file with the questions and answers for --csv.")
-
-
-def new(_lab: Lab, params: NewTaskParams) -> Iterator[Result]:
-    """Write a small working package with a task, for you to change.
-
-    With --csv and --answers the task needs no code: it asks the questions in the YAML file about the table.
-    """
-    from labmates.tasks.table import ANSWERS, DATA, read_answers, read_table
-
-    folder, model = Path(params.folder or params.name), "scripted:diligent"
-    if params.csv is not None and params.answers is not None:
-        model = "openai:gpt-5.4-mini"  # baselines have no analysis for this table
-        read_table(params.csv)
-        made, table = read_answers(params.answers), params.csv.read_bytes()
-        text = params.answers.read_bytes()
-        if made.content is None:
-            text = text.rstrip() + f"\ncontent: {made.versioned(table)}\n".encode()
-        data = {DATA: table, ANSWERS: text}
-        paths = new_package(TASKS, params.name, folder, "table_template", data)
-    elif params.csv is not None or params.answers is not None:
-        raise UsageError(f"--{'csv' if params.answers else 'answers'} is missing: --csv and --answers go together")
-    else:
-        paths = new_package(TASKS, params.name, folder)
-    check = f"labmates tasks check {params.name}"
-    yield written(folder, paths, check, f"labmates run science --task {params.name} --model {model}")
-
-
-class CheckParams(Params):
-    """The parameters of checking a task."""
-
-    task: str = Field(json_schema_extra={"argument": True})
-    seeds: int = Field(3, ge=2, le=1000, description="Number of seeds to try.")
-    step_timeout: float = Field(
-        60.0,
-        gt=0,
-        description="Time limit per rule and data set, in seconds; a slower rule is reported as hanging.",
-    )
-
-
-def check(lab: Lab, params: CheckParams) -> Iterator[Result]:
-    """Check a task against the rules: the conformance test.
-
-    TASK is a name, or path/to/file.py:Class or module:Class for a task that is not installed. The check tries several
-    seeds at every difficulty, also in other processes. The exit code is 1 if there are errors, else 0.
-    """
-    from labmates.tasks.conformance.examine import try_task
-
-    trial = try_task(
-        params.task,
-        range(params.seeds),
-        step_seconds=params.step_timeout,
-        watch=lab.step,
-    )
-    rules, what = trial.verdicts(), f"{params.task}: {params.seeds} seeds at every difficulty"
-    yield verdict(params.task, rules, head=what, passed=trial.passed, task=params.task)
-
-
 def _facts(name: str) -> Facts:
     task = get_task(name)
     return {"title": task.title, "version": task.version}
 
 
 TASKS_COMMAND = catalogue(
-    "List the science tasks, or show, check or create one.",
+    "List the science tasks, show one, or score a report.",
     TASKS,
     _facts,
     {
@@ -298,10 +220,6 @@ TASKS_COMMAND = catalogue(
             example="labmates tasks score ecology report.md --seed 3",
             objects="",
             has_store=True,
-        ),
-        "new": Command(new, NewTaskParams, example="labmates tasks new soil_moisture"),
-        "check": Command(
-            check, CheckParams, example="labmates tasks check labmates_soil/task.py:SoilTask --seeds 5", objects=""
         ),
     },
     example="labmates tasks show ecology",

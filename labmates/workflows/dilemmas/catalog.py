@@ -1,4 +1,4 @@
-"""The commands that list, show and check mechanisms and social dilemmas."""
+"""The commands that list and show mechanisms and social dilemmas."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from labmates.games.payoff_table import PayoffTable, load_table
 from labmates.mechanisms.registry import MECHANISMS, make_mechanisms
 from labmates.stats.tables import Column, Table
 from labmates.workflows.protocol.analysis import Result
-from labmates.workflows.protocol.catalogue import Facts, Named, catalogue, checked
+from labmates.workflows.protocol.catalogue import Facts, Named, catalogue
 from labmates.workflows.protocol.command import Command
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def show_mechanism(_lab: Lab, params: MechanismParams) -> Iterator[Result]:
     from labmates.mechanisms.play import calls_of
 
     parts = make_mechanisms(params.name, params.terms)
-    table = _table(params.games[0] if params.games else "prisoners")
+    table = table_named(params.games[0] if params.games else "prisoners")
     game = table.game()
     for part in parts:
         part.check(game)
@@ -64,19 +64,9 @@ def show_mechanism(_lab: Lab, params: MechanismParams) -> Iterator[Result]:
     yield Result((), verdict=lines, objects=[shown])
 
 
-def check(_lab: Lab, params: MechanismParams) -> Iterator[Result]:
-    """Check a mechanism, or nested ones (contract+repetition). The exit code is 1 if there are problems."""
-    from labmates.mechanisms.conformance import check_mechanism, untested
-
-    parts = make_mechanisms(params.name, params.terms)
-    games = {table.name: table.game() for table in map(_table, params.games)} or None
-    yield Result((), verdict=list(untested(parts, games or {})))
-    yield checked(params.name, check_mechanism(parts, games))
-
-
 def show_dilemma(_lab: Lab, params: Named) -> Iterator[Result]:
     """Show a dilemma, by name or from a YAML file: payoffs, equilibria, and the possible gain from mechanisms."""
-    table = _table(params.name)
+    table = table_named(params.name)
     game = table.game()
 
     def actions(profile: tuple[int, ...]) -> list[str]:
@@ -138,7 +128,8 @@ def _dominance_text(dominated: Sequence[Mapping[str, Any]]) -> str:
     return f"Dominated actions: {'; then '.join(map(', '.join, rounds.values())) or 'none'}"
 
 
-def _table(name: str) -> PayoffTable:
+def table_named(name: str) -> PayoffTable:
+    """A dilemma by its name, or a payoff table from a YAML file."""
     return load_table(Path(name)) if name.endswith((".yaml", ".yml")) else get_dilemma(name)
 
 
@@ -153,7 +144,7 @@ def _dilemma_facts(name: str) -> Facts:
 
 
 MECHANISMS_COMMAND = catalogue(
-    "List the cooperation mechanisms, or show or check one.",
+    "List the cooperation mechanisms, or show one.",
     MECHANISMS,
     _mechanism_facts,
     {
@@ -163,7 +154,6 @@ MECHANISMS_COMMAND = catalogue(
             example="labmates mechanisms show contract --game public-goods",
             objects="each",
         ),
-        "check": Command(check, MechanismParams, example="labmates mechanisms check my-mechanism --game prisoners"),
     },
     example="labmates mechanisms show reputation",
     objects="each",

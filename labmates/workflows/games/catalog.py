@@ -1,4 +1,4 @@
-"""The commands that list, show and check behavioural games."""
+"""The commands that list and show behavioural games."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from labmates.games.base import Game
 from labmates.games.registry import GAMES, make_game
 from labmates.stats.tables import Column, Table
 from labmates.workflows.protocol.analysis import Result
-from labmates.workflows.protocol.catalogue import Facts, Named, catalogue, checked
+from labmates.workflows.protocol.catalogue import Facts, Named, catalogue
 from labmates.workflows.protocol.command import Command
 
 if TYPE_CHECKING:
     from labmates.workflows.protocol.command import Lab
 
 
-class CheckParams(Named):
+class GameParams(Named):
     """A game with its rules."""
 
     rules: dict[str, str] = Field({}, description="Constant of the game, NAME=VALUE; repeatable.")
 
 
-class ShowParams(CheckParams):
+class ShowParams(GameParams):
     """A game with its rules, for groups of several sizes."""
 
     group_size: tuple[str, ...] = Field((), description="Players in a group; repeatable.")
@@ -38,13 +38,6 @@ def show(_lab: Lab, params: ShowParams) -> Iterator[Result]:
     tables = [_payoffs(sized), _references(sized)]
     people = [f"People {people.about} ({people.source})." for people in sized[0].people]
     yield Result(tables, verdict=_rules(sized[0]), objects=list(map(_json, sized)), remarks={"People": people})
-
-
-def check(_lab: Lab, params: CheckParams) -> Iterator[Result]:
-    """Check a game, such as your own. The exit code is 1 if there are problems."""
-    from labmates.games.conformance import check_game
-
-    yield checked(params.name, check_game(make_game(params.name, params.rules)))
 
 
 def _json(game: Game) -> dict[str, Any]:
@@ -122,7 +115,7 @@ def _facts(name: str) -> Facts:
 
 
 COMMAND = catalogue(
-    "List the behavioural games, or show or check one.",
+    "List the behavioural games, or show one.",
     GAMES,
     _facts,
     {
@@ -132,7 +125,6 @@ COMMAND = catalogue(
             example="labmates games show o-ring --group-size 3 --group-size 5 --rule threshold=40",
             objects="per group size",
         ),
-        "check": Command(check, CheckParams, example="labmates games check my-game"),
     },
     example="labmates games show weakest-link",
     objects="per game",

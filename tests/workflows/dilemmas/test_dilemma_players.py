@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from labmates.games.dilemmas import get_dilemma
 from labmates.mechanisms.base import Question
-from labmates.mechanisms.conformance import play_with, random_answer
 from labmates.mechanisms.registry import MECHANISMS as MECHANISM_REGISTRY
 from labmates.mechanisms.registry import make_mechanisms
 from labmates.mechanisms.wording import Answer
@@ -21,6 +20,7 @@ from labmates.models.scripted.base import Heard
 from labmates.workflows.dilemmas.briefs import Briefing, form_of
 from labmates.workflows.dilemmas.players import read
 from labmates.workflows.play.wordings import Ablation, Wording, renamed, replaced, word_count
+from labmates_author.mechanisms import play_with, random_answer
 from tests.support.orders import check_rendered
 
 FIELDS = {"name", "least", "most", "choices", "me", "others", "rounds"}

@@ -17,7 +17,6 @@ from labmates.api import arun
 from labmates.budgets.tokens import text_of
 from labmates.errors import LabmatesError, UsageError
 from labmates.games.base import Array, Game, Quantity
-from labmates.games.conformance import check_game
 from labmates.games.registry import GAMES, own_games
 from labmates.models.scripted import BASELINES
 from labmates.models.scripted.base import Draft, Heard
@@ -37,6 +36,7 @@ from labmates.studies.settings import RunSettings
 from labmates.workflows.games.experiment import GAME
 from labmates.workflows.games.outcome import _turned
 from labmates.workflows.protocol.experiment import make_condition
+from labmates_author.games import check_game
 from tests.support.form_filler import FormFiller
 from tests.support.openai_server import Answer, Json, OpenAIServer, fault, serve_model
 from tests.support.puppet import puppet

@@ -31,7 +31,8 @@ from labmates.workflows.science.lab.condition import ScienceCondition
 from labmates.workflows.science.lab.facts import run_facts
 from labmates.workflows.science.lab.state import first_state
 from labmates.workflows.science.steps.bid import read_bid
-from labmates.workflows.science.verbs.check import check_organisation
+from labmates_author.organisations import check_organisation
+from labmates_author.trial import Trial
 from tests.support.puppet import agent_of, dutiful, puppet, step_of
 from tests.workflows.science.test_science_lab import Lab, tool_results
 
@@ -51,8 +52,8 @@ def condition(**values: Any) -> ScienceCondition:
     )
 
 
-def faults(rules: Any) -> dict[str, str]:
-    return {rule["rule"]: problem["text"] for rule in rules for problem in rule["problems"]}
+def faults(trial: Trial) -> dict[str, str]:
+    return {problem.rule: problem.text for problem in trial.problems}
 
 
 def without_code(heard: Heard) -> Draft:

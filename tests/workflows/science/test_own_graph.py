@@ -28,7 +28,7 @@ from labmates.tasks.registry import get_task
 from labmates.workflows.people.approval import Question
 from labmates.workflows.science.analyses.team_page import team_sections
 from labmates.workflows.science.lab.condition import ScienceCondition
-from labmates.workflows.science.verbs.check import check_organisation
+from labmates_author.organisations import check_organisation
 from tests.support.children import run_child
 from tests.support.plugins import ROOT
 from tests.support.puppet import puppet

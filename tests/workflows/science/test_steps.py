@@ -23,7 +23,7 @@ from labmates.workflows.science.lab.condition import ScienceCondition
 from labmates.workflows.science.lab.coordination import stages
 from labmates.workflows.science.steps.base import LabStep
 from labmates.workflows.science.steps.running import StepRun
-from labmates.workflows.science.verbs.check import check_organisation
+from labmates_author.organisations import check_organisation
 from tests.support.plugins import ROOT, install
 from tests.support.puppet import agent_of, dutiful, step_of
 from tests.workflows.science.test_science_lab import Lab
@@ -156,10 +156,10 @@ async def test_talk_of_every_kind_counts_as_coordination(lab: Lab) -> None:
 async def test_the_example_organisations_keep_all_rules(name: str) -> None:
     file = str(ROOT / "examples" / "organisations" / f"{name}.yaml")
     values = {"task": "anomaly", "difficulty": "easy", "model": "scripted:hasty", "organisation": file}
-    rules = await check_organisation(ScienceCondition.model_validate(values))
-    assert [rule for rule in rules if rule["status"] == "error"] == []
+    trial = await check_organisation(ScienceCondition.model_validate(values))
+    assert trial.passed
     # Their seats work once and at the same time, so that nobody can use the keys of another's part.
-    assert [rule["rule"] for rule in rules if rule["problems"]] == ["evidence"]
+    assert [problem.rule for problem in trial.problems] == ["evidence"]
 
 
 class Undeclared(LabStep):
@@ -213,8 +213,8 @@ async def test_the_check_of_an_organisation_finds_calls_that_no_step_declares(mo
     monkeypatch.setitem(STEPS._loaded, "stray", Stray())
     values = {"task": "anomaly", "difficulty": "easy", "model": "scripted:hasty"}
     condition = ScienceCondition.model_validate({**values, "organisation": organisation(["work", "stray", "write"])})
-    rules = await check_organisation(condition)
-    faults = {rule["rule"]: problem["text"] for rule in rules for problem in rule["problems"]}
+    trial = await check_organisation(condition)
+    faults = {problem.rule: problem.text for problem in trial.problems}
     assert faults["measured"] == "t/0/ana/elsewhere/0: no step of the flow records its calls as 'elsewhere'"
 
 

@@ -31,7 +31,7 @@ from labmates.studies.settings import RunSettings
 from labmates.workflows.calls.call import outer_step
 from labmates.workflows.science.analyses.shown import tables
 from labmates.workflows.science.lab.condition import ScienceCondition
-from labmates.workflows.science.verbs.check import check_organisation
+from labmates_author.organisations import check_organisation
 from labmates_doors.protocols.base import RefusedRequestError
 from labmates_doors.seats import session
 from labmates_doors.seats.adapters import PythonSeat
@@ -364,7 +364,7 @@ async def test_a_check_of_an_organisation_tells_what_its_agents_did_wrong() -> N
     seat = {"command": [sys.executable, "-c", "raise SystemExit('no')"]}
     with puppet(industrious) as model:
         values = {"task": "anomaly", "difficulty": "easy", "model": model, "organisation": seated(**seat)}
-        rules = await check_organisation(ScienceCondition.model_validate({**values, "repair_turns": 0}))
-    [fault] = [problem["text"] for rule in rules if rule["rule"] == "agents" for problem in rule["problems"]]
+        trial = await check_organisation(ScienceCondition.model_validate({**values, "repair_turns": 0}))
+    [fault] = [problem.text for problem in trial.problems if problem.rule == "agents"]
     assert "researcher: " in fault
     assert "ended with exit status 1. no" in fault

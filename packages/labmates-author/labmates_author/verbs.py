@@ -1,0 +1,15 @@
+"""The commands that this package adds to verbs of labmates."""
+
+from __future__ import annotations
+
+from labmates.registry import lazy
+from labmates.workflows.protocol.verb import Verb
+
+CHECK_TASK = Verb("Check a task against the rules.", lazy("labmates_author.commands.tasks:CHECK"))
+NEW_TASK = Verb("Write a package with a task.", lazy("labmates_author.commands.tasks:NEW"))
+CHECK_JUDGE = Verb("Check a judge against the rules.", lazy("labmates_author.commands.judges:CHECK"))
+NEW_JUDGE = Verb("Write a package with a judge.", lazy("labmates_author.commands.judges:NEW"))
+CHECK_GAME = Verb("Check a game.", lazy("labmates_author.commands.games:CHECK"))
+CHECK_MECHANISM = Verb("Check a mechanism.", lazy("labmates_author.commands.mechanisms:CHECK"))
+CHECK_ORGANISATION = Verb("Check an organisation.", lazy("labmates_author.commands.organisations:CHECK"))
+NEW_ORGANISATION = Verb("Write the files of an organisation.", lazy("labmates_author.commands.organisations:NEW"))
