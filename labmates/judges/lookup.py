@@ -76,7 +76,8 @@ _OTHER: Final = words_of(
 class Claim:
     """What a stated finding says, its status, and the printed line that decided.
 
-    `is_of_many` says that its subject and statistic have more than `FEW` values, and `outputs` where this one is.
+    `is_of_many` says that its subject and statistic have more than `FEW` values, and `outputs` where this one is;
+    `is_coarse` that so few digits are stated that many of them agree.
     """
 
     finding: str
@@ -85,6 +86,7 @@ class Claim:
     line: str = ""
     is_of_many: bool = False
     outputs: frozenset[int] = frozenset()
+    is_coarse: bool = False
 
 
 class Book:
@@ -115,7 +117,8 @@ class Book:
         is_of_many = len({cell.number.value for cell in cells}) > FEW
         if found:
             outputs = frozenset(cell.output for cell in found)
-            return Claim(asked.finding, asked.text, "computed", found[0].line, is_of_many, outputs)
+            is_coarse = claim.half > COARSE * claim.value
+            return Claim(asked.finding, asked.text, "computed", found[0].line, is_of_many, outputs, is_coarse)
         told = [cell for cell in cells if not cell.is_size and self._is_named(cell, asked)]
         if not asked.is_count and (
             pair := self._mean_of(claim, [cell for cell in told if _has_sign(cell, asked)], asked)
@@ -153,7 +156,8 @@ class Book:
         fine = (NOTHING if asked.is_listed else _COUNTED) | _FITTED if asked.is_count else NOTHING
         if any(not alike(frozenset({w}), own) for w in other - fine):
             return False
-        if asked.is_count and asked.is_listed and (cell.near | cell.label) & self._columns - own:
+        beside = cell.near | cell.label if asked.is_listed else cell.near
+        if asked.is_count and beside & self._columns - own:
             return False
         if asked.is_part:
             return self._is_part(cell, asked)

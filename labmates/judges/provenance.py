@@ -15,7 +15,8 @@ Source: the papers rate the quality of a text by its words; this audit is our ow
 - Values agree when rounded to the digits of the coarser one; whole numbers of counts agree exactly. The mean of two
   values printed for the same subject and statistic counts as printed, as does the number of entries of a list.
 - Where many values were printed for each subject of a list, one of them is there by chance: these claims need one
-  output that has most of them. A key or an entry of a ranking counts if it is among as many first as the list has.
+  output that has most of them, or all if one digit is stated. A key or an entry of a ranking counts if it is among as
+  many first as the list has.
 - A claim is *contradicted* if its subject and statistic were printed with other values and never with this one.
   Otherwise, and in lists whose entries have no name, it is *not found*. Both earn nothing.
 - Numbers outside the findings are only counted, as printed somewhere or nowhere.
@@ -108,10 +109,15 @@ def _of_one_source(claims: Sequence[Claim]) -> Iterator[Claim]:
         if claim.is_of_many:
             lists.setdefault(claim.finding, []).append(claim)
     sources = {name: Counter(output for one in of for output in one.outputs) for name, of in lists.items()}
-    lacking = {name for name, of in lists.items() if 2 * max(sources[name].values(), default=0) <= len(of)}
+    lacking = {name for name, of in lists.items() if max(sources[name].values(), default=0) < _needed(of)}
     for claim in claims:
         is_chance = claim.status == "computed" and claim.is_of_many and claim.finding in lacking
         yield replace(claim, status="not found", line="") if is_chance else claim
+
+
+def _needed(of: Sequence[Claim]) -> int:
+    """How many claims of a list one output has to have: all of those with few digits, else most."""
+    return len(of) if all(claim.is_coarse for claim in of if claim.status == "computed") else len(of) // 2 + 1
 
 
 def shares(claims: Iterable[Claim]) -> dict[str, float]:

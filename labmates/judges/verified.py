@@ -46,7 +46,7 @@ class VerifiedJudge:
     """
 
     name = "verified"
-    version = "8"
+    version = "9"
     metrics = ("accuracy", SKILL, provenance.METRIC)
     prompts = MappingProxyType({"system": SYSTEM, "question": QUESTION.template})
 

@@ -37,7 +37,7 @@ async def verified(answers: Answer | Sequence[Answer] | str, text: str | None = 
 async def test_a_report_with_a_block_needs_no_model_and_keeps_the_plain_version() -> None:
     score, server = await verified("", text=None)
     assert score.value == pytest.approx(1.0)
-    assert score.version == VerifiedJudge.version == "8"
+    assert score.version == VerifiedJudge.version
     assert "extracted" not in score.details
     assert server.requests == []
 
@@ -46,7 +46,7 @@ async def test_a_report_with_a_block_needs_no_model_and_keeps_the_plain_version(
 async def test_findings_that_a_model_reads_out_are_scored_by_code_and_marked(form: str) -> None:
     score, server = await verified(form.replace("{}", json.dumps(right())))
     assert score.value == pytest.approx(1.0)
-    assert score.version.startswith(f"8+{MODEL}@")
+    assert score.version.startswith(f"{VerifiedJudge.version}+{MODEL}@")
     assert score.details["extracted"]["model"] == MODEL
     assert "states no findings" in score.details["extracted"]["because"][0]
     assert (score.details["source"], score.details["readable"]) == ("extracted", True)
@@ -106,4 +106,4 @@ async def test_a_model_that_can_not_be_reached_is_to_be_tried_again() -> None:
 
 async def test_a_missing_report_scores_zero_without_a_call() -> None:
     score, server = await verified("", text=" ")
-    assert (score.value, score.version, server.requests) == (0.0, "8", [])
+    assert (score.value, score.version, server.requests) == (0.0, VerifiedJudge.version, [])
