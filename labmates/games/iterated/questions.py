@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal
 
-from labmates.games.iterated.match import LABELS, Action, Payoffs, Round
+from labmates.games.iterated.match import LABELS, Action, Payoffs, Round, turned
 from labmates.games.iterated.strategies import STRATEGIES
 
 FOLLOWS = 0.8
@@ -25,6 +25,41 @@ OPPONENT = "your opponent"
 
 Kind = Literal["number", "action", "actions", "yes_no", "yes_no_open"]
 Answer = int | str | list[str]
+_TIT_FOR_TAT = (
+    "Did your opponent mostly play tit-for-tat, that is, cooperate (action_a) in the first round and then repeat what "
+    f"you had done in the round before? Mostly means in at least {FOLLOWS:.0%} of the rounds."
+)
+_FORGIVING = (
+    "Was your opponent forgiving, that is, after a round in which you had defected (action_b), did it choose action_a "
+    "in the next round at least half of the time? If no round came after one in which you had defected, answer "
+    f'"{UNDECIDABLE}".'
+)
+QUESTIONS: Mapping[str, tuple[Kind, str]] = {
+    "lowest": ("number", "By the rules, what is the lowest number of points that a player can get in a round?"),
+    "highest": ("number", "By the rules, what is the highest number of points that a player can get in a round?"),
+    "actions": ("actions", "Which actions can be chosen in the first round?"),
+    "payoff": (
+        "number",
+        "How many points does a player get for a round in which it chooses {actions[0]} and its opponent chooses "
+        "{actions[1]}?",
+    ),
+    "round": ("number", "What is the number of the last round that was played?"),
+    "action": ("action", "Which action did {who} choose in round {round}?"),
+    "points": ("number", "How many points did {who} get in round {round}?"),
+    "count": ("number", "How often did {who} choose {action} in this match?"),
+    "total": ("number", "How many points did {who} get in this match altogether?"),
+    "tit_for_tat": ("yes_no", _TIT_FOR_TAT),
+    "forgiving": ("yes_no_open", _FORGIVING),
+}
+"""The type of the answer and the text of each question, by its key, in order."""
+_EXECUTED: Mapping[str, str] = {
+    "action": "Which action was carried out for {who} in round {round}?",
+    "count": "How often was {action} carried out for {who} in this match?",
+    "tit_for_tat": f"{_TIT_FOR_TAT} Take the actions that were carried out.",
+    "forgiving": f"{_FORGIVING} Take the actions that were carried out.",
+}
+"""Texts on the actions that were carried out."""
+_ACTIONS: Mapping[str, Action] = {LABELS["C"]: "C", LABELS["D"]: "D"}
 
 
 @dataclass(frozen=True)
@@ -35,8 +70,6 @@ class Question:
     ----------
     id
         Its key in the answer's JSON.
-    group
-        Its subject.
     kind
         Type of the answer.
     truth
@@ -46,27 +79,10 @@ class Question:
     """
 
     id: str
-    group: Literal["rules", "time", "state", "opponent"]
     text: str
     kind: Kind
     truth: Answer
-    facts: Mapping[str, Any] = field(default_factory=dict)
-
-
-QUESTIONS = (
-    "lowest",
-    "highest",
-    "actions",
-    "payoff",
-    "round",
-    "action",
-    "points",
-    "count",
-    "total",
-    "tit_for_tat",
-    "forgiving",
-)
-"""The keys of all questions, in order."""
+    facts: Mapping[str, Any]
 
 
 def questions(rounds: Sequence[Round], payoffs: Payoffs, *, has_noise: bool = False, seed: int) -> list[Question]:
@@ -82,22 +98,53 @@ def questions(rounds: Sequence[Round], payoffs: Payoffs, *, has_noise: bool = Fa
         Determines the actions, rounds and players in the questions.
     """
     rng = random.Random(seed)
-    asked = [*_on_rules(payoffs, rng), *_on_time(rounds, payoffs, rng), *_on_state(rounds, payoffs, rng), *_on(rounds)]
-    return [replace(question, text=_executed(question)) for question in asked] if has_noise else asked
+    actions = [rng.choice(list(_ACTIONS)) for _ in range(2)]
+    numbers = [rng.randrange(len(rounds)) + 1 for _ in range(2)]
+    who = [("you", OPPONENT)[rng.randrange(2)] for _ in range(4)]
+    named: Mapping[str, Mapping[str, Any]] = {
+        "payoff": {"actions": actions},
+        "action": {"who": who[0], "round": numbers[0]},
+        "points": {"who": who[1], "round": numbers[1]},
+        "count": {"who": who[2], "action": rng.choice(list(_ACTIONS))},
+        "total": {"who": who[3]},
+    }
+    asked = []
+    for key, (kind, text) in QUESTIONS.items():
+        facts = named.get(key, {})
+        words = (_EXECUTED.get(key, text) if has_noise else text).format_map(facts)
+        asked.append(Question(key, words, kind, truth(key, rounds, payoffs, facts), facts))
+    return asked
 
 
-def _executed(question: Question) -> str:
-    """A question's text, on the actions that were carried out."""
-    who, action = question.facts.get("who"), question.facts.get("action")
-    match question.id:
+def truth(key: str, rounds: Sequence[Round], payoffs: Payoffs, facts: Mapping[str, Any]) -> Answer:
+    """The right answer to a question on a match with the player's moves first; `facts` as in `Question`."""
+    theirs = turned(rounds)
+    side = rounds if facts.get("who") == "you" else theirs
+    match key:
+        case "lowest":
+            return payoffs.range[0]
+        case "highest":
+            return payoffs.range[1]
+        case "actions":
+            return sorted(_ACTIONS)
+        case "payoff":
+            own, other = facts["actions"]
+            return payoffs.of(_ACTIONS[own], _ACTIONS[other])
+        case "round":
+            return len(rounds)
         case "action":
-            return f"Which action was carried out for {who} in round {question.facts['round']}?"
+            return LABELS[side[facts["round"] - 1][0]]
+        case "points":
+            return payoffs.of(*side[facts["round"] - 1])
         case "count":
-            return f"How often was {action} carried out for {who} in this match?"
-        case "tit_for_tat" | "forgiving":
-            return f"{question.text} Take the actions that were carried out."
+            return sum(LABELS[own] == facts["action"] for own, _ in side)
+        case "total":
+            return payoffs.total(side)
+        case "tit_for_tat":
+            return "yes" if plays_tit_for_tat(theirs, payoffs) else "no"
         case _:
-            return question.text
+            answer = forgives(theirs)
+            return UNDECIDABLE if answer is None else "yes" if answer else "no"
 
 
 def plays_tit_for_tat(rounds: Sequence[Round], payoffs: Payoffs) -> bool:
@@ -114,100 +161,6 @@ def forgives(rounds: Sequence[Round]) -> bool | None:
     """
     answers = [own == "C" for (_, other), (own, _) in pairwise(rounds) if other == "D"]
     return sum(answers) >= FORGIVES * len(answers) if answers else None
-
-
-def _on_rules(payoffs: Payoffs, rng: random.Random) -> list[Question]:
-    actions = sorted(LABELS[action] for action in ("C", "D"))
-    own, other = (rng.choice(_ACTIONS) for _ in range(2))
-    named = {"actions": [LABELS[own], LABELS[other]]}
-    pair = f"How many points does a player get for a round in which it chooses {LABELS[own]} and its opponent chooses"
-    return [
-        Question(
-            "lowest",
-            "rules",
-            "By the rules, what is the lowest number of points that a player can get in a round?",
-            "number",
-            payoffs.range[0],
-        ),
-        Question(
-            "highest",
-            "rules",
-            "By the rules, what is the highest number of points that a player can get in a round?",
-            "number",
-            payoffs.range[1],
-        ),
-        Question("actions", "rules", "Which actions can be chosen in the first round?", "actions", actions),
-        Question("payoff", "rules", f"{pair} {LABELS[other]}?", "number", payoffs.of(own, other), named),
-    ]
-
-
-def _on_time(rounds: Sequence[Round], payoffs: Payoffs, rng: random.Random) -> list[Question]:
-    acted, scored = (rng.randrange(len(rounds)) for _ in range(2))
-    who, whose = (rng.randrange(2) for _ in range(2))
-    row = rounds[scored]
-    points = payoffs.of(row[whose], row[1 - whose])
-    return [
-        Question("round", "time", "What is the number of the last round that was played?", "number", len(rounds)),
-        Question(
-            "action",
-            "time",
-            f"Which action did {_WHO[who]} choose in round {acted + 1}?",
-            "action",
-            LABELS[rounds[acted][who]],
-            {"who": _WHO[who], "round": acted + 1},
-        ),
-        Question(
-            "points",
-            "time",
-            f"How many points did {_WHO[whose]} get in round {scored + 1}?",
-            "number",
-            points,
-            {"who": _WHO[whose], "round": scored + 1},
-        ),
-    ]
-
-
-def _on_state(rounds: Sequence[Round], payoffs: Payoffs, rng: random.Random) -> list[Question]:
-    who, whose = (rng.randrange(2) for _ in range(2))
-    action = rng.choice(_ACTIONS)
-    count = sum(row[who] == action for row in rounds)
-    total = sum(payoffs.of(row[whose], row[1 - whose]) for row in rounds)
-    counted = f"How often did {_WHO[who]} choose {LABELS[action]} in this match?"
-    summed = f"How many points did {_WHO[whose]} get in this match altogether?"
-    return [
-        Question("count", "state", counted, "number", count, {"who": _WHO[who], "action": LABELS[action]}),
-        Question("total", "state", summed, "number", total, {"who": _WHO[whose]}),
-    ]
-
-
-def _on(rounds: Sequence[Round]) -> list[Question]:
-    """The questions on the opponent."""
-    theirs = [(other, own) for own, other in rounds]
-    forgiving = forgives(theirs)
-    return [
-        Question(
-            "tit_for_tat",
-            "opponent",
-            "Did your opponent mostly play tit-for-tat, that is, cooperate (action_a) in the first round and then "
-            f"repeat what you had done in the round before? Mostly means in at least {FOLLOWS:.0%} of the rounds.",
-            "yes_no",
-            _YES_NO[plays_tit_for_tat(theirs, Payoffs())],
-        ),
-        Question(
-            "forgiving",
-            "opponent",
-            "Was your opponent forgiving, that is, after a round in which you had defected (action_b), did it choose "
-            "action_a in the next round at least half of the time? If no round came after one in which you had "
-            f'defected, answer "{UNDECIDABLE}".',
-            "yes_no_open",
-            UNDECIDABLE if forgiving is None else _YES_NO[forgiving],
-        ),
-    ]
-
-
-_ACTIONS: tuple[Action, Action] = ("C", "D")
-_WHO = ("you", OPPONENT)
-_YES_NO = {True: "yes", False: "no"}
 
 
 def marked(questions: Sequence[Question], answers: Mapping[str, Any] | None) -> dict[str, dict[str, Any]]:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 import math
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from labmates.agents.players.base import Chooses, Family
 from labmates.agents.players.base import Strategy as Reply
-from labmates.games.iterated.match import LABELS, Action, Payoffs, Round, turned
-from labmates.games.iterated.questions import UNDECIDABLE, forgives, plays_tit_for_tat
+from labmates.games.iterated.match import LABELS, Action, Payoffs, Round
+from labmates.games.iterated.questions import truth
 from labmates.games.iterated.strategies import STRATEGIES, Strategy
 from labmates.models.scripted.base import Heard
 from labmates.workflows.play.wordings import renamed
@@ -104,31 +104,7 @@ def _of_rounds(chooses: Chooses) -> Reply:
 
 def answers(situation: Situation) -> dict[str, Any]:
     """The right answers to the questions, by key."""
-    payoffs, rounds = situation.payoffs, situation.rounds
-    theirs = turned(rounds)
-    forgiving = forgives(theirs)
-
-    def side(facts: Mapping[str, Any]) -> Sequence[Round]:
-        return rounds if facts["who"] == "you" else theirs
-
-    def row(facts: Mapping[str, Any]) -> Round:
-        number: int = facts["round"]
-        return side(facts)[number - 1]
-
-    known: dict[str, Callable[[Mapping[str, Any]], Any]] = {
-        "lowest": lambda _: payoffs.range[0],
-        "highest": lambda _: payoffs.range[1],
-        "actions": lambda _: sorted(_ACTIONS),
-        "payoff": lambda facts: payoffs.of(*(_ACTIONS[label] for label in facts["actions"])),
-        "round": lambda _: len(rounds),
-        "action": lambda facts: LABELS[row(facts)[0]],
-        "points": lambda facts: payoffs.of(*row(facts)),
-        "count": lambda facts: sum(LABELS[own] == facts["action"] for own, _ in side(facts)),
-        "total": lambda facts: payoffs.total(side(facts)),
-        "tit_for_tat": lambda _: "yes" if plays_tit_for_tat(theirs, payoffs) else "no",
-        "forgiving": lambda _: UNDECIDABLE if forgiving is None else "yes" if forgiving else "no",
-    }
-    return {key: known[key](facts) for key, facts in situation.questions.items()}
+    return {key: truth(key, situation.rounds, situation.payoffs, facts) for key, facts in situation.questions.items()}
 
 
 FAMILY = Family(read, {name: _of_strategy(strategy) for name, strategy in STRATEGIES.items()}, _of_rounds)
