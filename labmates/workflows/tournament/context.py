@@ -32,40 +32,35 @@ def add_matches(old: list[Match], new: list[Match]) -> list[Match]:
     return sorted([*old, *new], key=lambda match: match.number)
 
 
-class TournamentState(TypedDict):
-    """State of a whole tournament.
+class Plans(TypedDict):
+    """The plans of players.
 
     Attributes
     ----------
-    turn
-        Number of rounds of the schedule that have begun.
-    matches
-        Completed matches.
     plans
         The latest plan of each player with one.
-    played
-        Number of rounds each player has played.
     planned
-        That number at the time of the player's last plan.
+        The number of rounds it had played at that time.
     """
 
-    turn: int
-    matches: Annotated[list[Match], add_matches]
     plans: Annotated[dict[str, str], operator.or_]
-    played: Annotated[dict[str, int], operator.or_]
     planned: Annotated[dict[str, int], operator.or_]
 
 
-class Outcome(TypedDict):
-    """The result of a match for the tournament."""
+class Progress(Plans):
+    """What matches add to a tournament: completed matches, and the number of rounds each player has played."""
 
-    matches: list[Match]
-    plans: dict[str, str]
-    played: dict[str, int]
-    planned: dict[str, int]
+    matches: Annotated[list[Match], add_matches]
+    played: Annotated[dict[str, int], operator.or_]
 
 
-class MatchState(TypedDict):
+class TournamentState(Progress):
+    """State of a whole tournament; `turn` is the number of rounds of the schedule that have begun."""
+
+    turn: int
+
+
+class MatchState(Progress):
     """State of one match.
 
     Attributes
@@ -78,8 +73,6 @@ class MatchState(TypedDict):
         Both moves of the present round; None for a player without a usable move.
     messages
         Both messages before a round, with its number; empty if unusable.
-    matches
-        The match itself, once it is completed.
     points
         The points of all players before the match, if they are shown.
     shared
@@ -93,15 +86,11 @@ class MatchState(TypedDict):
     chosen: list[Round]
     moves: list[Move | None]
     messages: list[tuple[int, str, str]]
-    plans: Annotated[dict[str, str], operator.or_]
-    played: Annotated[dict[str, int], operator.or_]
-    planned: Annotated[dict[str, int], operator.or_]
-    matches: Annotated[list[Match], add_matches]
     points: dict[str, int]
     shared: dict[str, str]
 
 
-class PlanState(TypedDict):
+class PlanState(Plans):
     """State of one player's planning before a round.
 
     Attributes
@@ -114,8 +103,6 @@ class PlanState(TypedDict):
         The latest of each; empty if unusable.
     turn
         Number of critiques so far.
-    plans
-        The resulting plan, by player.
     """
 
     number: int
@@ -123,15 +110,6 @@ class PlanState(TypedDict):
     draft: str
     critique: str
     turn: int
-    plans: dict[str, str]
-    planned: dict[str, int]
-
-
-class PlanOutcome(TypedDict):
-    """The result of planning for the match."""
-
-    plans: dict[str, str]
-    planned: dict[str, int]
 
 
 @dataclass(frozen=True)

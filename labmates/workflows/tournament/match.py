@@ -18,7 +18,7 @@ from labmates.records.events import PayoffEvent
 from labmates.util.seeds import derive
 from labmates.workflows.play.playing import together
 from labmates.workflows.tournament.briefs import View, answers_form, move_form
-from labmates.workflows.tournament.context import MatchState, Outcome, PlanState, TournamentContext, seen_by
+from labmates.workflows.tournament.context import MatchState, PlanState, Progress, TournamentContext, seen_by
 from labmates.workflows.tournament.planning import planning_graph, read_text
 
 Update = dict[str, Any]
@@ -100,9 +100,9 @@ async def comprehension(state: MatchState, runtime: Runtime[TournamentContext]) 
 
 
 @cache
-def match_graph() -> CompiledStateGraph[MatchState, TournamentContext, MatchState, Outcome]:
+def match_graph() -> CompiledStateGraph[MatchState, TournamentContext, MatchState, Progress]:
     """The graph of a match; compiled once, since compilation takes longer than a step."""
-    graph = StateGraph(MatchState, context_schema=TournamentContext, output_schema=Outcome)
+    graph = StateGraph(MatchState, context_schema=TournamentContext, output_schema=Progress)
     graph.add_node("round start", round_start)
     graph.add_node("planning", planning_graph(), input_schema=PlanState)
     for node in (moves, payoffs, comprehension):

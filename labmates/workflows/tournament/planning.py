@@ -16,7 +16,7 @@ from labmates.models.reply import Reply
 from labmates.records.bodies import Bodies
 from labmates.records.events import DecisionEvent, Event, LLMCallEvent
 from labmates.workflows.calls.remarks import fault_text
-from labmates.workflows.tournament.context import PlanOutcome, PlanState, TournamentContext
+from labmates.workflows.tournament.context import Plans, PlanState, TournamentContext
 
 MOST_CHARS = 6_000
 """Maximum length of a plan and of a critique, in characters."""
@@ -65,9 +65,9 @@ def after_critique(state: PlanState) -> Literal["improve", "adopt"]:
 
 
 @cache
-def planning_graph() -> CompiledStateGraph[PlanState, TournamentContext, PlanState, PlanOutcome]:
+def planning_graph() -> CompiledStateGraph[PlanState, TournamentContext, PlanState, Plans]:
     """The graph; compiled once, since compilation takes longer than a step."""
-    graph = StateGraph(PlanState, context_schema=TournamentContext, output_schema=PlanOutcome)
+    graph = StateGraph(PlanState, context_schema=TournamentContext, output_schema=Plans)
     for node in (plan, critique, improve, adopt):
         graph.add_node(node.__name__, node)
     graph.add_edge(START, "plan")
