@@ -13,7 +13,7 @@ from pydantic import Field
 import labmates
 from labmates.games.dilemmas import get_dilemma
 from labmates.games.normal_form import NormalForm
-from labmates.mechanisms.base import Calls, Mechanism, Play, Seats, Then
+from labmates.mechanisms.base import Mechanism, Play, Seats, Then
 from labmates.mechanisms.registry import MECHANISMS
 from labmates.records.store import Store
 from labmates.stats.metagame import mean_payoffs
@@ -52,10 +52,6 @@ class Fines(Mechanism):
     def play(self, game: NormalForm, seats: Seats, then: Then) -> Play:
         """Let the game with the fines be played."""
         return (yield from then(self.fined(game), seats))
-
-    def calls(self, game: NormalForm, inner: Calls) -> Calls:
-        """Ask nothing more than what is under it."""
-        return inner
 
 
 prisoners = get_dilemma("prisoners").game()

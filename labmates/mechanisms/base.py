@@ -251,14 +251,6 @@ Play = Generator[list[Question], list[Answer], Result]
 Then = Callable[[NormalForm, Seats], Play]
 
 
-@dataclass(frozen=True)
-class Calls:
-    """Numbers of questions: per match, and once for each model and seat."""
-
-    per_match: int
-    shared: int = 0
-
-
 class Mechanism(BaseModel, ABC):
     """A rule around a game; a frozen model of its parameters.
 
@@ -305,10 +297,6 @@ class Mechanism(BaseModel, ABC):
         then
             Plays the game inside, with further mechanisms if any.
         """
-
-    @abstractmethod
-    def calls(self, game: NormalForm, inner: Calls) -> Calls:
-        """The number of questions of `play`, given the number of the game inside."""
 
     def check(self, game: NormalForm) -> None:
         """Check that the mechanism fits a game.

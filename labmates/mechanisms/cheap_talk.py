@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import ClassVar
 
 from labmates.games.normal_form import NormalForm
-from labmates.mechanisms.base import Blank, Calls, Insufficient, Play, Seats, Sheet, Then
+from labmates.mechanisms.base import Blank, Insufficient, Play, Seats, Sheet, Then
 from labmates.mechanisms.wording import actions_text
 
 _SILENCE = "nothing"
@@ -38,7 +38,3 @@ class CheapTalk(Insufficient):
         announced = [str(answer["announcement"]) for answer in answers]
         told = [actions_text("Announcements", announced, me) for me in range(n)]
         return (yield from then(game, table.telling(told, [{"announced": announced}] * n)))
-
-    def calls(self, game: NormalForm, inner: Calls) -> Calls:
-        """One announcement per player."""
-        return Calls(inner.per_match + game.players, inner.shared)

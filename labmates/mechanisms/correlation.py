@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labmates.games.normal_form import NormalForm, Profile
-from labmates.mechanisms.base import Calls, Insufficient, Play, Seats, Then
+from labmates.mechanisms.base import Insufficient, Play, Seats, Then
 from labmates.util.seeds import derive
 
 _LEAST = 1e-9
@@ -43,10 +43,6 @@ class Correlation(Insufficient):
         recommended = _actions(game, profile)
         told = [f"## Your recommendation\n{action}" for action in recommended]
         return (yield from then(game, seats.telling(told, [{"recommended": action} for action in recommended])))
-
-    def calls(self, game: NormalForm, inner: Calls) -> Calls:
-        """No further questions."""
-        return inner
 
 
 def _actions(game: NormalForm, profile: Profile) -> list[str]:

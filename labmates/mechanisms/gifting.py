@@ -7,7 +7,7 @@ from typing import ClassVar
 from pydantic import Field
 
 from labmates.games.normal_form import NormalForm
-from labmates.mechanisms.base import Blank, Calls, Insufficient, Play, Seats, Sheet, Then
+from labmates.mechanisms.base import Blank, Insufficient, Play, Seats, Sheet, Then
 from labmates.mechanisms.play import before_settling, settled
 from labmates.mechanisms.wording import actions_text
 
@@ -46,7 +46,3 @@ class Gifting(Insufficient):
         given = [sum(answer.values()) for answer in answers]
         received = [sum(answer.get(f"player {me + 1}", 0) for answer in answers) for me in range(n)]
         return settled(seats, played, [gain - loss for gain, loss in zip(received, given, strict=True)])
-
-    def calls(self, game: NormalForm, inner: Calls) -> Calls:
-        """One question on gifts per player."""
-        return Calls(inner.per_match + game.players, inner.shared)

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field
 
 from labmates.games.normal_form import NormalForm, Profile, cooperation
-from labmates.mechanisms.base import Blank, Calls, Mechanism, Negotiated, Play, Seats, Sheet, Then
+from labmates.mechanisms.base import Blank, Mechanism, Negotiated, Play, Seats, Sheet, Then
 from labmates.mechanisms.play import average
 from labmates.mechanisms.wording import Answer
 from labmates.util.seeds import derive
@@ -92,12 +92,6 @@ class Negotiation(Mechanism):
             f"proposal with the most approvals wins; if several are tied, {tie}. If nobody makes a valid proposal or "
             f"approves of one, the game is played without a {self.thing}."
         )
-
-    def calls(self, game: NormalForm, inner: Calls) -> Calls:
-        """One vote per player, and a signature and a proposal where they apply."""
-        once = self.proposals == "once"
-        asked = game.players * (1 + self._asks_to_sign + (not once))
-        return Calls(inner.per_match + asked, inner.shared + once)
 
     @property
     def _asks_to_sign(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from labmates.games.normal_form import NormalForm
-from labmates.mechanisms.base import Calls, Insufficient, Play, Seats, Then
+from labmates.mechanisms.base import Insufficient, Play, Seats, Then
 
 
 class NoMechanism(Insufficient):
@@ -22,7 +22,3 @@ class NoMechanism(Insufficient):
     def play(self, game: NormalForm, seats: Seats, then: Then) -> Play:
         """Play the game."""
         return (yield from then(game, seats))
-
-    def calls(self, game: NormalForm, inner: Calls) -> Calls:
-        """No further questions."""
-        return inner

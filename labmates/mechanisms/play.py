@@ -13,7 +13,6 @@ from labmates.games.base import balanced
 from labmates.games.normal_form import NormalForm
 from labmates.mechanisms.base import (
     Blank,
-    Calls,
     Mechanism,
     Negotiated,
     Play,
@@ -121,12 +120,36 @@ def around(mechanisms: Sequence[Mechanism]) -> Then:
     return then
 
 
+@dataclass(frozen=True)
+class Calls:
+    """Numbers of questions: per match, and once for each model and seat."""
+
+    per_match: int
+    shared: int
+
+
 def calls_of(mechanisms: Sequence[Mechanism], game: NormalForm) -> Calls:
-    """The numbers of questions of a match under mechanisms."""
-    calls = Calls(game.players)
-    for mechanism in reversed(mechanisms):
-        calls = mechanism.calls(game, calls)
-    return calls
+    """The numbers of questions under mechanisms, counted in a match of players who agree on everything.
+
+    Under a mechanism that seats all agents, a match is what it asks the agents of one model.
+    """
+    agents = tuple(range(game.players))
+    match = around(mechanisms)(game, Seats(agents, agents, seed=0))
+    per_match, shared = 0, set[str]()
+    try:
+        questions = next(match)
+        while True:
+            per_match += sum(not question.shared for question in questions)
+            shared |= {question.shared for question in questions if question.shared}
+            questions = match.send(list(map(_agreeing, questions)))
+    except StopIteration:
+        return Calls(per_match, len(shared))
+
+
+def _agreeing(question: Question) -> Answer:
+    if question.stage not in ("propose", "vote", "sign"):
+        return question.sheet.fallback
+    return {blank.name: blank.allowed is None or blank.allowed[0] for blank in question.sheet.blanks}
 
 
 def _under(mechanism: Mechanism, then: Then, game: NormalForm, seats: Seats) -> Play:

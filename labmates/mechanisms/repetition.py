@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from labmates.games.normal_form import NormalForm
-from labmates.mechanisms.base import Calls, Mechanism, Play, Result, Seats, Then
+from labmates.mechanisms.base import Mechanism, Play, Result, Seats, Then
 from labmates.mechanisms.norms import Deed, Past
 from labmates.mechanisms.play import average
 from labmates.mechanisms.wording import player_name
@@ -33,10 +33,6 @@ class Repeated(Mechanism):
     rounds: int = Field(15, ge=1, le=200, description="Rounds played; the last represents all later ones.")
     continuation: float = Field(0.8, ge=0, lt=1, description="Stated probability of another round.")
     memory: int = Field(3, ge=1, le=200, description="Number of last rounds shown.")
-
-    def calls(self, game: NormalForm, inner: Calls) -> Calls:
-        """The questions of every round; shared ones are asked once."""
-        return Calls(inner.per_match * self.rounds, inner.shared)
 
     def weights(self) -> tuple[float, ...]:
         """Weights of the rounds."""

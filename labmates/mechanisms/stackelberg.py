@@ -11,7 +11,7 @@ from pydantic import Field
 
 from labmates.errors import UsageError
 from labmates.games.normal_form import NormalForm, Profile, cooperation
-from labmates.mechanisms.base import Calls, Mechanism, Play, Question, Seats, Then
+from labmates.mechanisms.base import Mechanism, Play, Question, Seats, Then
 from labmates.mechanisms.wording import Answer
 
 
@@ -47,10 +47,6 @@ class Stackelberg(Mechanism):
                 questions = inner.send((yield from self._asked(questions)))
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]
-
-    def calls(self, game: NormalForm, inner: Calls) -> Calls:
-        """No further questions, only another order."""
-        return inner
 
     def sustains(self, game: NormalForm) -> bool:
         """Whether cooperation is the leader's best commitment and the others' equilibrium reply.

@@ -8,7 +8,7 @@ import pytest
 
 from labmates.games.dilemmas import get_dilemma
 from labmates.games.normal_form import NormalForm
-from labmates.mechanisms.base import Blank, Calls, Mechanism, Play, Played, Question, Seats, Sheet, Then
+from labmates.mechanisms.base import Blank, Mechanism, Play, Played, Question, Seats, Sheet, Then
 from labmates.mechanisms.contract import Contract
 from labmates.mechanisms.play import before_settling, settled
 from labmates.mechanisms.repetition import Repetition
@@ -38,9 +38,6 @@ class Gifts(Mechanism):
         gifts = [answer["gift"] for answer in answers]
         share = (1 - self.lost) / (players - 1)
         return settled(seats, played, [(sum(gifts) - own) * share - own for own in gifts])
-
-    def calls(self, game: NormalForm, inner: Calls) -> Calls:
-        return Calls(inner.per_match + game.players, inner.shared)
 
 
 class Burning(Gifts):

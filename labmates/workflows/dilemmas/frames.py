@@ -14,11 +14,10 @@ from labmates.mechanisms.mediation import DELEGATE
 from labmates.stats.coefficients import concordance
 from labmates.stats.domains import SHARE
 from labmates.stats.intervals import means
-from labmates.stats.metagame import Array
 from labmates.stats.replicator import replicator_dynamics
 from labmates.stats.validity import invalid
 from labmates.util.grouping import grouped
-from labmates.workflows.dilemmas.records import CrossPlay, places
+from labmates.workflows.dilemmas.records import CrossPlay, Round, places
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,7 +33,7 @@ def actions_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
     the model's failed decisions there, which are excluded).
     """
     plays = list(plays)
-    rows = [{**_who(play, entrant), **row} for play in plays for entrant, row in _choices(play)]
+    rows = [row for play in plays for row in _choices(play)]
     means_of = _counted(_frame(rows, [*_WHO, "run", "action", "share", "weight"]), [*_WHO, "action"])
     counts = failures_frame(plays).groupby(_WHO, sort=False)[["asked", "failed"]].sum()
     rates = (counts["failed"] / counts["asked"]).rename("failed")
@@ -51,18 +50,15 @@ def matches_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
     """
     rows = []
     for play in plays:
-        agreements = {agreement.place: agreement for agreement in play.agreements}
         for each in play.rounds:
-            agreed = next((agreements[place] for place in places(each.step) if place in agreements), None)
-            design = agreed.design(each.step) if agreed else None
+            design = next(map(json.dumps, play.designs(each.step)), None)
             shared = {"match": each.match, "round": each.round or None, "step": each.step, "weight": each.weight}
-            shared["design"] = json.dumps(design[0]) if design else None
             rows += [
-                {**_who(play, entrant), **shared, "seat": seat + 1, "agent": each.agents[seat] + 1}
+                {**_who(play, model), **shared, "design": design, "seat": seat + 1, "agent": each.agents[seat] + 1}
                 | {"mix": json.dumps(dict(zip(each.labels[seat], each.mixes[seat], strict=True)))}
                 | {name: getattr(each, f"{name}s")[seat] for name in ("action", "payoff")}
                 | {name: getattr(each, name)[seat] for name in ("expected", "failed")}
-                for seat, entrant in enumerate(each.entrants)
+                for seat, model in enumerate(each.models)
             ]
     of_seat = ["seat", "model", "agent", "mix", "action", "payoff", "expected", "weight", "failed", "design"]
     return _frame(rows, ["run", "mechanism", "game", "match", "round", "step", *of_seat])
@@ -84,7 +80,7 @@ def pooled_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
 
     Columns as in `actions_frame`, without ``model`` and ``failed``.
     """
-    rows = [{**_who(play, entrant), **row} for play in plays for entrant, row in _choices(play)]
+    rows = [row for play in plays for row in _choices(play)]
     return _counted(_frame(rows, [*_WHO, "run", "action", "share", "weight"]), ["mechanism", "game", "action"])
 
 
@@ -99,20 +95,20 @@ def evolution_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
         play = whole.without(invalid(whole.failures))
         if not play.has_metagame or play.table.game().cooperate is None:
             continue
-        matches: dict[tuple[int, ...], list[tuple[float, float]]] = {}
+        matches: dict[tuple[str, ...], list[tuple[float, float]]] = {}
         for round_ in play.rounds:
             made = [
                 likely for likely, failed in zip(play.cooperation(round_), round_.failed, strict=True) if not failed
             ]
             if made:
-                matches.setdefault(round_.entrants, []).append((fmean(made), round_.weight))
+                matches.setdefault(round_.models, []).append((fmean(made), round_.weight))
         if not matches:
             continue
         population = replicator_dynamics(play.cell().payoffs).path[-1]
         row: dict[str, Any] = {"mechanism": play.mechanism, "game": play.game, "run": play.run}
         for name, shares in (("uniform", np.full(len(population), 1 / len(population))), ("evolved", population)):
             # A multiset that was played once represents all of its orders.
-            weights = [_likely(shares, entrants, matches) for entrants in matches]
+            weights = [_likely(dict(zip(play.models, shares, strict=True)), models, matches) for models in matches]
             rates = [fmean(*zip(*values, strict=True)) for values in matches.values()]
             row[name] = float(np.average(rates, weights=weights))
         rows.append(row)
@@ -120,11 +116,11 @@ def evolution_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
     return _shares(_frame(rows, ["mechanism", "game", "run", *columns]), ["mechanism", "game"], columns)
 
 
-def _likely(shares: Array, entrants: tuple[int, ...], played: Mapping[tuple[int, ...], object]) -> float:
-    """The probability that a match of a population has these entrants, or an order of them that was not played."""
-    orders = set(permutations(entrants))
+def _likely(shares: Mapping[str, float], models: tuple[str, ...], played: Mapping[tuple[str, ...], object]) -> float:
+    """The probability that a match of a population has these models, or an order of them that was not played."""
+    orders = set(permutations(models))
     alike = len(orders) / len(orders & played.keys())
-    return float(np.prod([shares[entrant] for entrant in entrants])) * alike
+    return float(np.prod([shares[model] for model in models])) * alike
 
 
 def failures_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
@@ -135,9 +131,9 @@ def failures_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
     """
     where = [*_WHO, "stage", "seat"]
     rows = [
-        {**_who(play, each.entrant), "stage": each.stage, "seat": each.seat + 1, "asked": 1, "failed": int(each.failed)}
+        {**_who(play, each.model), "stage": each.stage, "seat": each.seat + 1, "asked": 1, "failed": int(each.failed)}
         for play in plays
-        for each in sorted(play.decided, key=lambda decision: (decision.entrant, decision.stage, decision.seat))
+        for each in sorted(play.decided, key=lambda one: (play.models.index(one.model), one.stage, one.seat))
     ]
     counts = _frame(rows, [*where, "asked", "failed"]).groupby(where, sort=False)[["asked", "failed"]].sum()
     counts["share"] = counts["failed"] / counts["asked"]
@@ -161,14 +157,10 @@ def responses_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
             for agent, action in zip(round_.agents, round_.actions, strict=True):
                 last[round_.match, agent, round_.round] = action
         for round_ in play.rounds:
-            for seat, entrant in enumerate(round_.entrants):
-                if round_.failed[seat]:
-                    continue
-                others = [agent for place, agent in enumerate(round_.agents) if place != seat]
-                actions = [last.get((round_.match, agent, round_.round - 1)) for agent in others]
-                before = "-" if None in actions else "+".join(map(str, actions))
-                for label, share in zip(round_.labels[seat], round_.mixes[seat], strict=True):
-                    rows.append({**_who(play, entrant), "before": before, "action": label, "share": share / 100})
+            for seat, who in enumerate(round_.agents):
+                others = [last.get((round_.match, agent, round_.round - 1)) for agent in round_.agents if agent != who]
+                before = "-" if None in others else "+".join(map(str, others))
+                rows += [{**choice, "before": before} for choice in _choices_of(play, round_, seat)]
     places = {player: place for place, player in enumerate(players)}
     rows.sort(key=lambda row: (places[row["mechanism"], row["game"], row["model"]], len(row["before"]), row["before"]))
     return _counted(_frame(rows, [*_WHO, "run", "before", "action", "share"]), [*_WHO, "before", "action"])
@@ -188,8 +180,8 @@ def adoption_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
             offered = [seat for seat, design in enumerate(agreement.proposals) if design is not None]
             no_vote, no_signature = play.failed_at(agreement.place, "vote"), play.failed_at(agreement.place, "sign")
             votes = [vote for seat, vote in enumerate(agreement.votes) if seat not in no_vote]
-            for seat, entrant in enumerate(agreement.entrants):
-                row: dict[str, Any] = {**_who(play, entrant), "proposes": float(seat in offered)}
+            for seat, model in enumerate(agreement.models):
+                row: dict[str, Any] = {**_who(play, model), "proposes": float(seat in offered)}
                 if offered and seat not in no_vote:
                     row["approves"] = len(agreement.votes[seat]) / len(offered)
                 if seat in offered:
@@ -198,11 +190,7 @@ def adoption_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
                 if agreement.signed and seat not in no_signature:
                     row["signs"] = sum(signed[seat] for signed in agreement.signed) / len(agreement.signed)
                 rows.append(row)
-        rows += [
-            {**_who(play, entrant), "delegates": row["share"]}
-            for entrant, row in _choices(play)
-            if row["action"] == DELEGATE
-        ]
+        rows += [{**row, "delegates": row["share"]} for row in _choices(play) if row["action"] == DELEGATE]
     columns = ["proposes", "approves", "approved", "wins", "signs", "delegates"]
     return _shares(_frame(rows, [*_WHO, "run", *columns]), _WHO, columns)
 
@@ -239,10 +227,10 @@ def designs_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
     equilibrium, or weakly dominant).
     """
     rows = [
-        {**_who(play, entrant), "nash": float(stable[0]), "dominant": float(stable[1])}
+        {**_who(play, model), "nash": float(stable[0]), "dominant": float(stable[1])}
         for play in plays
         for agreement in play.agreements
-        for entrant, stable in zip(agreement.entrants, agreement.stable, strict=True)
+        for model, stable in zip(agreement.models, agreement.stable, strict=True)
         if stable is not None
     ]
     frame = _frame(rows, [*_WHO, "run", "nash", "dominant"])
@@ -256,18 +244,20 @@ def _counted(frame: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     return _shares(frame, keys, ["share"]).merge(choices, on=keys)
 
 
-def _choices(play: CrossPlay) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Entrant, action, share and weight of every action of every usable distribution."""
+def _choices(play: CrossPlay) -> Iterator[dict[str, Any]]:
+    """Model, action, share and weight of every action of every usable distribution."""
     for round_ in play.rounds:
-        for entrant, labels, mix, failed in zip(
-            round_.entrants, round_.labels, round_.mixes, round_.failed, strict=True
-        ):
-            for label, share in () if failed else zip(labels, mix, strict=True):
-                yield entrant, {"action": label, "share": share / 100, "weight": round_.weight}
+        for seat in range(len(round_.models)):
+            yield from _choices_of(play, round_, seat)
 
 
-def _who(play: CrossPlay, entrant: int) -> dict[str, str]:
-    return {"mechanism": play.mechanism, "game": play.game, "model": play.models[entrant], "run": play.run}
+def _choices_of(play: CrossPlay, round_: Round, seat: int) -> Iterator[dict[str, Any]]:
+    for action, share in () if round_.failed[seat] else round_.shares[seat].items():
+        yield {**_who(play, round_.models[seat]), "action": action, "share": share, "weight": round_.weight}
+
+
+def _who(play: CrossPlay, model: str) -> dict[str, str]:
+    return {"mechanism": play.mechanism, "game": play.game, "model": model, "run": play.run}
 
 
 def _shares(frame: pd.DataFrame, keys: list[str], columns: Sequence[str]) -> pd.DataFrame:
@@ -346,7 +336,7 @@ def reasons_frame(plays: Iterable[CrossPlay], *, by_game: bool = True) -> pd.Dat
     by_game
         Whether games have separate rows; otherwise choices of all games are pooled.
     """
-    labelled = [(_who(play, reasons.entrant), reasons) for play in plays for reasons in play.labels]
+    labelled = [(_who(play, reasons.model), reasons) for play in plays for reasons in play.labels]
     given: dict[str, set[str]] = {}
     for _, reasons in labelled:
         given.setdefault(reasons.judge, set()).update(reasons.labels)

@@ -55,9 +55,8 @@ def _of_choices(play: CrossPlay) -> dict[str, float]:
     for round_ in play.rounds:
         made = [not failed for failed in round_.failed]
         cooperative += [(likely, round_.weight) for likely in compress(play.cooperation(round_), made)]
-        for labels, mix in compress(zip(round_.labels, round_.mixes, strict=True), made):
-            shares = dict(zip(labels, mix, strict=True))
-            delegated += [(shares[DELEGATE] / 100, round_.weight)] if DELEGATE in shares else []
+        for shares in compress(round_.shares, made):
+            delegated += [(shares[DELEGATE], round_.weight)] if DELEGATE in shares else []
     values_of = {"cooperation_rate": cooperative, "delegation_rate": delegated}
     return {name: fmean(*zip(*values, strict=True)) for name, values in values_of.items() if values}
 

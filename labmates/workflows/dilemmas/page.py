@@ -135,7 +135,6 @@ def _matches(play: CrossPlay) -> list[Match]:
         agreements[agreement.match].append(agreement)
     matches: dict[str, Match] = {}
     for round_ in play.rounds:
-        seats = tuple(play.models[entrant] for entrant in round_.entrants)
-        match = matches.setdefault(round_.match, Match(round_.match, seats, agreements[round_.match]))
+        match = matches.setdefault(round_.match, Match(round_.match, round_.models, agreements[round_.match]))
         match.rounds.append(round_)
     return sorted(matches.values(), key=lambda match: [int(p) if p.isdecimal() else 0 for p in match.name.split("-")])

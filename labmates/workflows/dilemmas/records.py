@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
 
 import numpy as np
+from pydantic import TypeAdapter
 
 from labmates.errors import UsageError
 from labmates.games.dilemmas import get_dilemma
@@ -22,6 +24,7 @@ from labmates.stats.metagame import Array, metagame
 from labmates.stats.ratings import Cell, Scale
 from labmates.stats.validity import Tally, tallies
 from labmates.util.display_names import labels_apart
+from labmates.util.grouping import grouped
 from labmates.workflows.protocol.experiment import condition_of
 
 if TYPE_CHECKING:
@@ -53,8 +56,8 @@ class Round(Played):
 
     Attributes
     ----------
-    entrants
-        By seat, the index of the model in the run.
+    models
+        By seat, the displayed name of the model.
     labels
         By seat, names of the actions.
     failed
@@ -62,9 +65,15 @@ class Round(Played):
     """
 
     match: str
-    entrants: tuple[int, ...]
+    models: tuple[str, ...]
     labels: tuple[tuple[str, ...], ...]
     failed: tuple[bool, ...]
+
+    @property
+    def shares(self) -> list[dict[str, float]]:
+        """By seat, the probability of each action."""
+        both = zip(self.labels, self.mixes, strict=True)
+        return [{label: share / 100 for label, share in zip(*one, strict=True)} for one in both]
 
 
 @dataclass(frozen=True)
@@ -79,7 +88,7 @@ class Agreement:
 
     match: str
     place: str
-    entrants: tuple[int, ...]
+    models: tuple[str, ...]
     proposals: tuple[Mapping[str, Any] | None, ...]
     stable: tuple[tuple[bool, bool] | None, ...]
     votes: tuple[tuple[int, ...], ...]
@@ -87,18 +96,20 @@ class Agreement:
     tied: int
     signed: tuple[tuple[bool, ...], ...]
 
-    def design(self, step: str) -> tuple[Mapping[str, Any], int] | None:
-        """The design of a step, and its index among the played designs; None without a design."""
+    def design(self, step: str) -> Mapping[str, Any] | None:
+        """The design of a step; None without one."""
         designs: dict[int, Mapping[str, Any]] = {}
         for seat in self.winners:
             proposal = self.proposals[seat]
             if proposal is not None and proposal not in designs.values():
                 designs[seat] = proposal
-        if not designs:
-            return None
+        if len(designs) < 2:
+            return next(iter(designs.values()), None)
         # With several played, the next part of the name identifies it.
-        seat = next(iter(designs)) if len(designs) == 1 else int(step.removeprefix(self.place).partition("/")[0])
-        return designs[seat], list(designs).index(seat)
+        return designs[int(step.removeprefix(self.place).partition("/")[0])]
+
+
+_AGREEMENT = TypeAdapter(Agreement)
 
 
 @dataclass(frozen=True)
@@ -107,7 +118,7 @@ class Decided:
 
     step: str
     match: str
-    entrant: int
+    model: str
     seat: int
     stage: str
     failed: bool
@@ -115,19 +126,12 @@ class Decided:
 
 @dataclass(frozen=True)
 class Reasons:
-    """A judge's labels of the reasons for a choice.
+    """A judge's labels of the reasons for a model's choice in a step.
 
-    Attributes
-    ----------
-    entrant
-        Who chose.
-    step
-        Of the choice.
-    confidence
-        The judge's estimate that the labels are right, from 0 to 1; None if missing.
+    `confidence` is the judge's estimate that the labels are right, from 0 to 1; None if missing.
     """
 
-    entrant: int
+    model: str
     judge: str
     labels: tuple[str, ...]
     step: str
@@ -167,7 +171,7 @@ class CrossPlay:
     @cached_property
     def failures(self) -> Mapping[str, Tally]:
         """Tallies of each model's decisions."""
-        return tallies((self.models[decision.entrant], decision.failed) for decision in self.decided)
+        return tallies((decision.model, decision.failed) for decision in self.decided)
 
     @property
     def scale(self) -> Scale | None:
@@ -186,18 +190,12 @@ class CrossPlay:
         if not self.models:
             tensor: Array = np.zeros(0)
         elif self.has_metagame:
-            matches: dict[str, tuple[list[int], list[float]]] = {}
-            for (match, _), (entrant, payoff) in totals.items():
-                seats, payoffs = matches.setdefault(match, ([], []))
-                seats.append(entrant)
-                payoffs.append(payoff)
-            tensor = metagame(len(self.models), matches.values())
+            matches = grouped((match, (self.models.index(model), paid)) for (match, _), (model, paid) in totals.items())
+            played = (([seat for seat, _ in both], [paid for _, paid in both]) for both in matches.values())
+            tensor = metagame(len(self.models), played)
         else:
-            means = [
-                np.mean([payoff for entrant, payoff in totals.values() if entrant == place] or [np.nan])
-                for place in range(len(self.models))
-            ]
-            tensor = np.array(means)
+            by_model = grouped(totals.values())
+            tensor = np.array([np.mean(by_model.get(model, [np.nan])) for model in self.models])
         what = (self.run, self.mechanism, self.game, self.models, tensor, self.scale)
         domain = payoff_domain(self.table, self.mechanism)
         return Cell(*what, failures=self.failures, left_out=self.left_out, domain=domain)
@@ -206,24 +204,17 @@ class CrossPlay:
         """The same cross-play among the other models only; plays with `models` are removed."""
         if not models:
             return self
-        places = {place: at for at, place in enumerate(p for p, m in enumerate(self.models) if m not in models)}
 
-        def renumbered(entries: Sequence[T]) -> tuple[T, ...]:
-            return tuple(
-                replace(entry, entrants=tuple(places[entrant] for entrant in entry.entrants))
-                for entry in entries
-                if places.keys() >= set(entry.entrants)
-            )
+        def kept(entries: Sequence[T]) -> tuple[T, ...]:
+            return tuple(entry for entry in entries if set(models).isdisjoint(entry.models))
 
         return replace(
             self,
-            models=tuple(self.models[place] for place in places),
-            rounds=renumbered(self.rounds),
-            agreements=renumbered(self.agreements),
-            decided=tuple(
-                replace(each, entrant=places[each.entrant]) for each in self.decided if each.entrant in places
-            ),
-            labels=tuple(replace(each, entrant=places[each.entrant]) for each in self.labels if each.entrant in places),
+            models=tuple(model for model in self.models if model not in models),
+            rounds=kept(self.rounds),
+            agreements=kept(self.agreements),
+            decided=tuple(each for each in self.decided if each.model not in models),
+            labels=tuple(each for each in self.labels if each.model not in models),
             left_out={**self.left_out, **{m: tally for m, tally in self.failures.items() if m in models}},
         )
 
@@ -233,30 +224,18 @@ class CrossPlay:
 
     @cached_property
     def _failed(self) -> Mapping[tuple[str, str], frozenset[int]]:
-        seats_of: dict[tuple[str, str], set[int]] = {}
-        for decision in self.decided:
-            if decision.failed:
-                for place in places(decision.step):
-                    seats_of.setdefault((place, decision.stage), set()).add(decision.seat)
-        return {key: frozenset(seats) for key, seats in seats_of.items()}
+        failed = [each for each in self.decided if each.failed]
+        seats = grouped(((place, each.stage), each.seat) for each in failed for place in places(each.step))
+        return {key: frozenset(some) for key, some in seats.items()}
+
+    def designs(self, step: str) -> Iterator[Mapping[str, Any]]:
+        """The mediators, contracts and other designs in effect in a step, the outermost first."""
+        around = (self._agreements[place] for place in places(step) if place in self._agreements)
+        return filter(None, (agreement.design(step) for agreement in around))
 
     @cached_property
-    def _mediators(self) -> dict[str, Agreement]:
-        """The agreements on mediators, by the prefix of the steps played under them."""
-        numbers = {str(number) for number in range(1, self.table.players + 1)}
-        return {
-            agreement.place: agreement
-            for agreement in self.agreements
-            if any(design is not None and set(design) == numbers for design in agreement.proposals)
-        }
-
-    def mediator(self, round_: Round) -> Mapping[str, str] | None:
-        """The mediator of a round, as the action for each number of delegators; None without one."""
-        for place in places(round_.step):
-            if place in self._mediators:
-                design = self._mediators[place].design(round_.step)
-                return None if design is None else design[0]
-        return None
+    def _agreements(self) -> dict[str, Agreement]:
+        return {agreement.place: agreement for agreement in self.agreements}
 
     def cooperation(self, round_: Round) -> list[float]:
         """The probability of the cooperative action by seat, own or by the mediator.
@@ -266,35 +245,34 @@ class CrossPlay:
         game = self.table.game()
         if game.cooperate is None:
             return []
-        design = self.mediator(round_)
-        shares = [dict(zip(labels, mix, strict=True)) for labels, mix in zip(round_.labels, round_.mixes, strict=True)]
-        delegated = [mix.get(DELEGATE, 0) / 100 for mix in shares]
+        numbers = [str(number) for number in range(1, game.players + 1)]
+        mediator = next((design for design in self.designs(round_.step) if set(design) == set(numbers)), None)
+        delegated = [mix.get(DELEGATE, 0.0) for mix in round_.shares]
         probabilities = []
-        for seat, mix in enumerate(shares):
-            good = game.cooperate[seat]
-            likely = mix[game.labels[seat][good]] / 100
-            if design is not None:
+        for seat, (mix, names, good) in enumerate(zip(round_.shares, game.labels, game.cooperate, strict=True)):
+            likely = mix[names[good]]
+            if mediator is not None:
                 others = _poisson_binomial([*delegated[:seat], *delegated[seat + 1 :]])
-                acted = (game.labels[0].index(design[str(number)]) for number in range(1, game.players + 1))
-                likely += delegated[seat] * sum(p for p, action in zip(others, acted, strict=True) if action == good)
+                acts = (game.labels[0].index(mediator[number]) == good for number in numbers)
+                likely += delegated[seat] * sum(p for p, is_good in zip(others, acts, strict=True) if is_good)
             probabilities.append(likely)
         return probabilities
 
-    def totals(self, use: Use) -> dict[tuple[str, int], tuple[int, float]]:
-        """The entrant and the payoff of each agent of each match, in the order of agents.
+    def totals(self, use: Use) -> dict[tuple[str, int], tuple[str, float]]:
+        """The model and the payoff of each agent of each match, in the order of agents.
 
         The weights of a match sum to 1; they are renormalised if rounds with other models were left out.
         """
-        totals: dict[tuple[str, int], tuple[int, float]] = {}
-        weights: dict[tuple[str, int], float] = {}
+        totals: dict[tuple[str, int], tuple[str, float]] = {}
+        weights: defaultdict[tuple[str, int], float] = defaultdict(float)
         for round_ in self.rounds:
             values = round_.expected if use == "expected" else round_.payoffs
-            for entrant, agent, value in zip(round_.entrants, round_.agents, values, strict=True):
-                _, before = totals.get((round_.match, agent), (entrant, 0.0))
-                totals[round_.match, agent] = (entrant, before + round_.weight * value)
-                weights[round_.match, agent] = weights.get((round_.match, agent), 0.0) + round_.weight
+            for model, agent, value in zip(round_.models, round_.agents, values, strict=True):
+                key = (round_.match, agent)
+                totals[key] = model, totals.get(key, (model, 0.0))[1] + round_.weight * value
+                weights[key] += round_.weight
         if self.left_out and not self.has_metagame:
-            totals = {key: (entrant, payoff / weights[key]) for key, (entrant, payoff) in totals.items()}
+            totals = {key: (model, payoff / weights[key]) for key, (model, payoff) in totals.items()}
         return dict(sorted(totals.items()))
 
 
@@ -381,18 +359,15 @@ def read_cross_play(
     models
         Displayed names of its models.
     """
-    game = condition["game"]
-    table = get_dilemma(game) if isinstance(game, str) else PayoffTable.model_validate(game)
+    table = _table_of(condition)
     # Matches are played at once: the record has them in the order in which they happened to end.
     events = sorted(events, key=lambda event: [(len(part), part) for part in re.split(r"(\d+)", event.step)])
     decided = [event for event in events if isinstance(event, DecisionEvent)]
     failed = {event.step for event in decided if event.failed}
-    rounds = tuple(_round(table.game(), event, failed) for event in events if isinstance(event, PayoffEvent))
+    rounds = tuple(_round(table.game(), models, event, failed) for event in events if isinstance(event, PayoffEvent))
     groups = {place: round_.agents for round_ in rounds for place in places(round_.step)}
     labels = {  # a judge's newest labels of a choice, whatever its version
-        (event.judge, event.step): Reasons(
-            models.index(event.agent), event.judge, tuple(event.labels), event.step, event.confidence
-        )
+        (event.judge, event.step): Reasons(event.agent, event.judge, tuple(event.labels), event.step, event.confidence)
         for event in events
         if isinstance(event, LabelEvent) and event.labels is not None
     }
@@ -404,9 +379,9 @@ def read_cross_play(
         table=table,
         has_metagame="pairing" not in condition.get("terms", {}),
         rounds=rounds,
-        agreements=tuple(_agreement(event) for event in decided if event.stage == AGREEMENT),
+        agreements=tuple(_agreement(models, event) for event in decided if event.stage == AGREEMENT),
         decided=tuple(
-            Decided(event.step, event.match, models.index(event.agent), _seat(event, groups), event.stage, event.failed)
+            Decided(event.step, event.match, event.agent, _seat(event, groups), event.stage, event.failed)
             for event in decided
             if event.stage != AGREEMENT
         ),
@@ -447,7 +422,7 @@ def mechanism_labels(conditions: Sequence[Mapping[str, Any]]) -> list[str]:
     return labels
 
 
-def _round(game: NormalForm, event: PayoffEvent, failed: Collection[str]) -> Round:
+def _round(game: NormalForm, models: Sequence[str], event: PayoffEvent, failed: Collection[str]) -> Round:
     details = event.details
     mixes = tuple(map(tuple, details["mixes"]))
     choose = f"{event.step.removesuffix('play')}choose"
@@ -457,7 +432,7 @@ def _round(game: NormalForm, event: PayoffEvent, failed: Collection[str]) -> Rou
         step=event.step,
         match=event.match,
         round=event.round,
-        entrants=tuple(details["entrants"]),
+        models=tuple(models[entrant] for entrant in details["entrants"]),
         agents=tuple(agent - 1 for agent in details["agents"]),
         labels=labels,
         mixes=mixes,
@@ -469,16 +444,7 @@ def _round(game: NormalForm, event: PayoffEvent, failed: Collection[str]) -> Rou
     )
 
 
-def _agreement(event: DecisionEvent) -> Agreement:
-    decision = event.decision
-    return Agreement(
-        match=event.match,
-        place=event.step.removesuffix("outcome"),
-        entrants=tuple(decision["entrants"]),
-        proposals=tuple(decision["proposals"]),
-        stable=tuple(None if pair is None else (bool(pair[0]), bool(pair[1])) for pair in decision["stable"]),
-        votes=tuple(map(tuple, decision["votes"])),
-        winners=tuple(decision["winners"]),
-        tied=decision["tied"],
-        signed=tuple(map(tuple, decision["signed"])),
-    )
+def _agreement(models: Sequence[str], event: DecisionEvent) -> Agreement:
+    seats = [models[entrant] for entrant in event.decision["entrants"]]
+    where = {"match": event.match, "place": event.step.removesuffix("outcome"), "models": seats}
+    return _AGREEMENT.validate_python({**event.decision, **where})

@@ -25,18 +25,16 @@ def players(runs: Runs) -> Iterator[Player]:
 def _players(run: str, play: CrossPlay) -> Iterator[Player]:
     scale = play.scale
     cooperation = _cooperation(play)
-    seats = {
-        (each.match, agent): (seat, each.entrants) for each in play.rounds for seat, agent in enumerate(each.agents)
-    }
-    for agent, (entrant, payoff) in play.totals("expected").items():
+    seats = {(each.match, agent): (seat, each.models) for each in play.rounds for seat, agent in enumerate(each.agents)}
+    for agent, (model, payoff) in play.totals("expected").items():
         values: dict[str, float] = {}
         if agent in cooperation:
             values["cooperation_rate"] = fmean(*zip(*cooperation[agent], strict=True))
         if scale is not None:
             values["normalised"] = (payoff - scale.defect) / (scale.cooperate - scale.defect)
-        seat, entrants = seats[agent]
-        others = (*entrants[:seat], *entrants[seat + 1 :]) if play.has_metagame else ()
-        yield Player(run, play.models[entrant], (seat, others), values)
+        seat, models = seats[agent]
+        others = (*models[:seat], *models[seat + 1 :]) if play.has_metagame else ()
+        yield Player(run, model, (seat, others), values)
 
 
 def _cooperation(play: CrossPlay) -> dict[tuple[str, int], list[tuple[float, float]]]:

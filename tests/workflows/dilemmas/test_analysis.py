@@ -54,13 +54,13 @@ def plays(url: str) -> list[CrossPlay]:
 
 def test_every_play_of_every_match_is_a_row_for_each_seat(plays: list[CrossPlay]) -> None:
     frame = dilemma_frames.matches_frame(plays)
-    assert len(frame) == sum(len(each.entrants) for play in plays for each in play.rounds)
+    assert len(frame) == sum(len(each.models) for play in plays for each in play.rounds)
     for play in plays:
         mine = frame[frame["run"] == play.run]
         for each in play.rounds:
             rows = mine[mine["step"] == each.step].to_dict("records")
-            assert [row["seat"] for row in rows] == [*range(1, len(each.entrants) + 1)]
-            assert [row["model"] for row in rows] == [play.models[entrant] for entrant in each.entrants]
+            assert [row["seat"] for row in rows] == [*range(1, len(each.models) + 1)]
+            assert [row["model"] for row in rows] == list(each.models)
             assert tuple(row["action"] for row in rows) == each.actions
             assert tuple(row["payoff"] for row in rows) == each.payoffs
             assert [tuple(json.loads(row["mix"]).values()) for row in rows] == [*each.mixes]
@@ -368,7 +368,7 @@ def test_runs_of_other_kinds_have_no_cross_play(url: str) -> None:
 def test_reasons_are_shares_of_all_labelled_choices_by_judge(tmp_path: Path) -> None:
     def labelled(game: str, judge: str, *labels: tuple[str, ...]) -> CrossPlay:
         table = get_dilemma("prisoners")
-        given = tuple(Reasons(0, judge, some, str(number)) for number, some in enumerate(labels))
+        given = tuple(Reasons("m", judge, some, str(number)) for number, some in enumerate(labels))
         return CrossPlay("run", "none", game, ("m",), table, False, (), (), (), given)
 
     plays = [
@@ -391,7 +391,7 @@ def test_reasons_are_shares_of_all_labelled_choices_by_judge(tmp_path: Path) -> 
 def test_judges_agree_on_reasons_by_label_beyond_chance() -> None:
     said = {"one": ["greed", "greed", "", "", ""], "two": ["greed", "", "", "", "norm conformity"]}
     given = tuple(
-        Reasons(0, judge, (label.replace("greed", "reciprocity"),) if label else (), str(number))
+        Reasons("m", judge, (label.replace("greed", "reciprocity"),) if label else (), str(number))
         for judge, labels in said.items()
         for number, label in enumerate(labels)
     )

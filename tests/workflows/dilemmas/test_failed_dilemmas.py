@@ -46,15 +46,15 @@ def plays(url: str, *games: str, models: str, mechanism: str = "none", **terms: 
 
 def failing(play: CrossPlay, steps: Collection[str], *, stage: str = "choose") -> CrossPlay:
     """Return a cross-play in which these rounds' choices of the first model had failed."""
-    places = {step.removesuffix("play") for step in steps}
+    asked = {f"{step.removesuffix('play')}{stage}/" for step in steps}
     return replace(
         play,
         rounds=tuple(
-            replace(one, failed=tuple(who == 0 for who in one.entrants)) if one.step in steps else one
+            replace(one, failed=tuple(who == play.models[0] for who in one.models)) if one.step in steps else one
             for one in play.rounds
         ),
         decided=tuple(
-            replace(one, failed=one.entrant == 0 and any(one.step.startswith(f"{place}{stage}/") for place in places))
+            replace(one, failed=one.model == play.models[0] and one.step.startswith(tuple(asked)))
             for one in play.decided
         ),
     )
@@ -83,8 +83,9 @@ def test_a_model_whose_every_reply_fails_is_unrated_and_does_not_change_others(
     if play.has_metagame:
         assert found.cell.payoffs == pytest.approx(kept.cell.payoffs[1:, 1:])
     else:
-        some = [one for one in play.rounds if 0 not in one.entrants]
-        mine = [(v, one.weight) for one in some for w, v in zip(one.entrants, one.expected, strict=True) if w == 1]
+        some = [one for one in play.rounds if play.models[0] not in one.models]
+        who = play.models[1]
+        mine = [(v, one.weight) for one in some for w, v in zip(one.models, one.expected, strict=True) if w == who]
         if len({who for one in some for who in one.agents}) == 4:
             assert np.isfinite(found.mean).all()
         assert min(v for v, _ in mine) <= found.mean[0] <= max(v for v, _ in mine)

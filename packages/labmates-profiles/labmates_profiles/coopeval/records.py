@@ -251,7 +251,7 @@ def _play(path: Path) -> tuple[tuple[int, int, str], CrossPlay]:
             agents = tuple(range(together)) if has_metagame else tuple(who * together + seat for who, seat in seats)
             turn = seen[agents[0]]
             seen.update(agents)
-            entrants = tuple(who for who, _ in seats)
+            playing = tuple(models[who] for who, _ in seats)
             place = f"{number}/{at}/"
             names = tuple((*each, DELEGATE) if thing == "mediator" else each for each in labels)
             actions = tuple(
@@ -273,18 +273,18 @@ def _play(path: Path) -> tuple[tuple[int, int, str], CrossPlay]:
                     expected=payoffs,
                     weight=float(weights[turn]),
                     match=str(number),
-                    entrants=entrants,
+                    models=playing,
                     labels=names,
                     failed=(False,) * together,
                 )
             )
             if thing:
                 proposals = [_design(designs[move["player"]][thing], labels[0]) for move in moves]
-                agreements.append(_agreement(entry, thing, str(number), place, entrants, proposals, table))
+                agreements.append(_agreement(entry, thing, str(number), place, playing, proposals, table))
     decided = [
         Decided(f"{each.step.removesuffix('play')}choose/{seat + 1}", each.match, who, seat, "choose", failed=False)
         for each in rounds
-        for seat, who in enumerate(each.entrants)
+        for seat, who in enumerate(each.models)
     ]
     terms = {"order": 3 if mechanism == "Reputation" else 1} if not has_metagame else {}
     shown = shown_mechanism({"mechanism": MECHANISMS[mechanism].partition("(")[0], "terms": terms})
@@ -297,7 +297,7 @@ def _agreement(
     thing: str,
     match: str,
     place: str,
-    entrants: tuple[int, ...],
+    models: tuple[str, ...],
     proposals: Sequence[Mapping[str, Any] | None],
     table: PayoffTable,
 ) -> Agreement:
@@ -313,7 +313,7 @@ def _agreement(
     return Agreement(
         match=match,
         place=place,
-        entrants=entrants,
+        models=models,
         proposals=tuple(proposals),
         stable=tuple(None if each is None else mechanism.stability(table.game(), each) for each in proposals),
         votes=votes,
