@@ -154,7 +154,7 @@ def _asks_well(parts: Sequence[Mechanism], game: NormalForm, seed: int) -> Itera
     calls = calls_of(parts, game)
     expected = calls.per_match * _copies(parts) + sum(bool(question.shared) for question in asked)
     if len(asked) != expected:
-        yield f"`calls` announces {expected} questions, but {len(asked)} were asked"
+        yield f"{expected} questions were counted beforehand, but {len(asked)} were asked"
 
 
 def _keeps_points(parts: Sequence[Mechanism], game: NormalForm, seed: int) -> Iterator[str]:
