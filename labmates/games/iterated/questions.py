@@ -120,6 +120,7 @@ def truth(key: str, rounds: Sequence[Round], payoffs: Payoffs, facts: Mapping[st
     """The right answer to a question on a match with the player's moves first; `facts` as in `Question`."""
     theirs = turned(rounds)
     side = rounds if facts.get("who") == "you" else theirs
+    number: int = facts.get("round", 1)
     match key:
         case "lowest":
             return payoffs.range[0]
@@ -133,11 +134,11 @@ def truth(key: str, rounds: Sequence[Round], payoffs: Payoffs, facts: Mapping[st
         case "round":
             return len(rounds)
         case "action":
-            return LABELS[side[facts["round"] - 1][0]]
+            return LABELS[side[number - 1][0]]
         case "points":
-            return payoffs.of(*side[facts["round"] - 1])
+            return payoffs.of(*side[number - 1])
         case "count":
-            return sum(LABELS[own] == facts["action"] for own, _ in side)
+            return [LABELS[own] for own, _ in side].count(facts["action"])
         case "total":
             return payoffs.total(side)
         case "tit_for_tat":
