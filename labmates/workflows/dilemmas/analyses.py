@@ -37,8 +37,6 @@ TableName = Literal[
     "designs",
     "actions",
     "responses",
-    "reasons",
-    "agreement",
     "failures",
     "matches",
 ]
@@ -50,8 +48,6 @@ TABLES: Final = {
     "designs": "Share of proposals that make full cooperation stable",
     "actions": "Probability of each action, by model",
     "responses": "Probability of each action after the co-players' actions in the previous round",
-    "reasons": "Kinds of reasons for choices (see: labmates analyze reasons)",
-    "agreement": "Agreement of judges on the reasons of the same choices",
     "failures": "Failed decisions, by model, stage and seat",
     "matches": "Every play of every match, by seat",
 }
@@ -227,7 +223,7 @@ def choices_in(plays: Sequence[CrossPlay], params: ChoicesParams) -> Result:
         del computed["failures"]
     filled = {name: frame for name, frame in computed.items() if len(frame)}
     rows = None if params.tables else _ROWS
-    tables = [Table(name, TABLES[name], _columns(frame), frame, shown=rows) for name, frame in filled.items()]
+    tables = [Table(name, TABLES[name], columns_of(frame), frame, shown=rows) for name, frame in filled.items()]
     answers = (highest(table, *_ANSWERS[table.name]) for table in tables if table.name in _ANSWERS)
     return Result(
         tables,
@@ -237,7 +233,7 @@ def choices_in(plays: Sequence[CrossPlay], params: ChoicesParams) -> Result:
     )
 
 
-def _columns(frame: pd.DataFrame) -> list[Column]:
+def columns_of(frame: pd.DataFrame) -> list[Column]:
     """The columns of a table, with intervals beside shares."""
     from labmates.stats.tables import Column
 
@@ -248,8 +244,7 @@ def _columns(frame: pd.DataFrame) -> list[Column]:
 
 def _drawings_of_tables(tables: Mapping[str, pd.DataFrame], plays: Sequence[CrossPlay]) -> Iterator[Drawing]:
     from labmates.workflows.dilemmas import dot_figures as dots
-    from labmates.workflows.dilemmas import figures
-    from labmates.workflows.dilemmas.frames import action_names, reasons_frame
+    from labmates.workflows.dilemmas.frames import action_names
 
     names = action_names(plays)
 
@@ -268,13 +263,11 @@ def _drawings_of_tables(tables: Mapping[str, pd.DataFrame], plays: Sequence[Cros
         "outcomes": shares(dots.OUTCOMES, "Outcomes of votes"),
         "evolution": shares(dots.EVOLUTION, "Cooperation before and after evolution"),
         "designs": shares(dots.DESIGNS, "Proposals that make cooperation stable"),
-        "reasons": ("Reasons", lambda frame: [partial(figures.reasons_figure, frame)]),
     }
     for name, (title, drawn) in draw.items():
         if name in tables:
             alt = f"{TABLES[name]}; the numbers are in the table."
-            frame = reasons_frame(plays, by_game=False) if name == "reasons" else tables[name]
-            yield from paged(name, title, alt, drawn(frame))
+            yield from paged(name, title, alt, drawn(tables[name]))
 
 
 def _drawings_of_metagames(plays: Sequence[CrossPlay]) -> Iterator[Drawing]:

@@ -1,4 +1,4 @@
-"""Figures of social dilemmas: payoffs, populations and reasons."""
+"""Figures of social dilemmas: payoffs and populations."""
 
 from __future__ import annotations
 
@@ -25,10 +25,8 @@ from labmates.stats.replicator import fitness_of, replicator_dynamics
 from labmates.workflows.dilemmas.dot_figures import LETTER
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.figure import Figure
 
-_ENDS = ["share_low", "share_high"]
 _MOST_PANELS = 12
 _SIDE, _SMALL_SIDE = 0.5, 0.16
 """Width of a cell of a heat map in inches, with a number and without."""
@@ -110,32 +108,6 @@ def population_figure(cells: Sequence[Cell], *, steps: int = 1000) -> Figure:
     axes[1].set_xlabel("step of the replicator dynamics")
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside right center", fontsize=8, frameon=False)
     title_figure(figure, f"{cell.game}, {cell.mechanism}: evolution{_left_out(cell)}")
-    return figure
-
-
-def reasons_figure(frame: pd.DataFrame) -> Figure:
-    """Frequency of each kind of reasons, by mechanism and model, a panel for each judge.
-
-    Parameters
-    ----------
-    frame
-        From `labmates.workflows.dilemmas.frames.reasons_frame` over all games.
-    """
-    judges = list(dict.fromkeys(frame["judge"]))
-    tables = [
-        frame[frame["judge"] == judge].pivot(index="label", columns=["mechanism", "model"], values=["share", *_ENDS])
-        for judge in judges
-    ]
-    heights = [1.4 + 0.3 * len(table) for table in tables]
-    width = 3.0 + 0.5 * max(table["share"].shape[1] for table in tables)
-    figure, axes = new_figure(width, sum(heights) + 0.2, rows=len(tables), height_ratios=heights)
-    for ax, judge, table in zip(axes, judges, tables, strict=True):
-        values = table["share"].to_numpy(dtype=float)
-        ax.imshow(values, cmap="viridis", vmin=0, vmax=1, aspect="auto")
-        write_numbers(ax, values, [table[end].to_numpy(dtype=float) for end in _ENDS])
-        name_cells(ax, map(str, table.index), (": ".join(column) for column in table["share"].columns.to_list()))
-        ax.set_title(f"labelled by {judge.removeprefix('reasons:')}", loc="left", fontsize=9)
-    title_figure(figure, "Reasons: share of the labelled choices")
     return figure
 
 

@@ -1,17 +1,16 @@
-"""Tables of choices in social dilemmas: actions, responses to co-players, votes and adoption, designs, reasons."""
+"""Tables of choices in social dilemmas: actions, responses to co-players, votes and adoption, designs."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import combinations, permutations
+from itertools import permutations
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from labmates.mechanisms.mediation import DELEGATE
-from labmates.stats.coefficients import concordance
 from labmates.stats.domains import SHARE
 from labmates.stats.intervals import means
 from labmates.stats.replicator import replicator_dynamics
@@ -34,7 +33,7 @@ def actions_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
     """
     plays = list(plays)
     rows = [row for play in plays for row in _choices(play)]
-    means_of = _counted(_frame(rows, [*_WHO, "run", "action", "share", "weight"]), [*_WHO, "action"])
+    means_of = counted(frame_of(rows, [*_WHO, "run", "action", "share", "weight"]), [*_WHO, "action"])
     counts = failures_frame(plays).groupby(_WHO, sort=False)[["asked", "failed"]].sum()
     rates = (counts["failed"] / counts["asked"]).rename("failed")
     return means_of.merge(rates.reset_index(), how="left", on=_WHO)
@@ -61,7 +60,7 @@ def matches_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
                 for seat, model in enumerate(each.models)
             ]
     of_seat = ["seat", "model", "agent", "mix", "action", "payoff", "expected", "weight", "failed", "design"]
-    return _frame(rows, ["run", "mechanism", "game", "match", "round", "step", *of_seat])
+    return frame_of(rows, ["run", "mechanism", "game", "match", "round", "step", *of_seat])
 
 
 def action_names(plays: Iterable[CrossPlay]) -> dict[str, dict[str, str]]:
@@ -81,7 +80,7 @@ def pooled_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
     Columns as in `actions_frame`, without ``model`` and ``failed``.
     """
     rows = [row for play in plays for row in _choices(play)]
-    return _counted(_frame(rows, [*_WHO, "run", "action", "share", "weight"]), ["mechanism", "game", "action"])
+    return counted(frame_of(rows, [*_WHO, "run", "action", "share", "weight"]), ["mechanism", "game", "action"])
 
 
 def evolution_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
@@ -113,7 +112,7 @@ def evolution_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
             row[name] = float(np.average(rates, weights=weights))
         rows.append(row)
     columns = ["uniform", "evolved"]
-    return _shares(_frame(rows, ["mechanism", "game", "run", *columns]), ["mechanism", "game"], columns)
+    return shares_over_runs(frame_of(rows, ["mechanism", "game", "run", *columns]), ["mechanism", "game"], columns)
 
 
 def _likely(shares: Mapping[str, float], models: tuple[str, ...], played: Mapping[tuple[str, ...], object]) -> float:
@@ -135,7 +134,7 @@ def failures_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
         for play in plays
         for each in sorted(play.decided, key=lambda one: (play.models.index(one.model), one.stage, one.seat))
     ]
-    counts = _frame(rows, [*where, "asked", "failed"]).groupby(where, sort=False)[["asked", "failed"]].sum()
+    counts = frame_of(rows, [*where, "asked", "failed"]).groupby(where, sort=False)[["asked", "failed"]].sum()
     counts["share"] = counts["failed"] / counts["asked"]
     return counts.reset_index()
 
@@ -163,7 +162,7 @@ def responses_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
                 rows += [{**choice, "before": before} for choice in _choices_of(play, round_, seat)]
     places = {player: place for place, player in enumerate(players)}
     rows.sort(key=lambda row: (places[row["mechanism"], row["game"], row["model"]], len(row["before"]), row["before"]))
-    return _counted(_frame(rows, [*_WHO, "run", "before", "action", "share"]), [*_WHO, "before", "action"])
+    return counted(frame_of(rows, [*_WHO, "run", "before", "action", "share"]), [*_WHO, "before", "action"])
 
 
 def adoption_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
@@ -192,7 +191,7 @@ def adoption_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
                 rows.append(row)
         rows += [{**row, "delegates": row["share"]} for row in _choices(play) if row["action"] == DELEGATE]
     columns = ["proposes", "approves", "approved", "wins", "signs", "delegates"]
-    return _shares(_frame(rows, [*_WHO, "run", *columns]), _WHO, columns)
+    return shares_over_runs(frame_of(rows, [*_WHO, "run", *columns]), _WHO, columns)
 
 
 def outcomes_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
@@ -215,9 +214,9 @@ def outcomes_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
             row["adopted"] = sum(signed) / len(signed) if signed else float(agreement.place in delegated)
             rows.append(row)
     keys, columns = ["mechanism", "game"], ["unanimous", "tied", "adopted"]
-    frame = _frame(rows, [*keys, "run", *columns])
+    frame = frame_of(rows, [*keys, "run", *columns])
     votes = frame.groupby(keys, sort=False)["tied"].count().rename("votes").reset_index()
-    return votes.merge(_shares(frame, keys, columns), on=keys)
+    return votes.merge(shares_over_runs(frame, keys, columns), on=keys)
 
 
 def designs_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
@@ -233,15 +232,15 @@ def designs_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
         for model, stable in zip(agreement.models, agreement.stable, strict=True)
         if stable is not None
     ]
-    frame = _frame(rows, [*_WHO, "run", "nash", "dominant"])
+    frame = frame_of(rows, [*_WHO, "run", "nash", "dominant"])
     designs = frame.groupby(_WHO, sort=False).size().rename("designs").reset_index()
-    return designs.merge(_shares(frame, _WHO, ["nash", "dominant"]), on=_WHO)
+    return designs.merge(shares_over_runs(frame, _WHO, ["nash", "dominant"]), on=_WHO)
 
 
-def _counted(frame: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+def counted(frame: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     """The means of shares by keys, with intervals over runs and their number (``choices``)."""
     choices = frame.groupby(keys, sort=False).size().rename("choices").reset_index()
-    return _shares(frame, keys, ["share"]).merge(choices, on=keys)
+    return shares_over_runs(frame, keys, ["share"]).merge(choices, on=keys)
 
 
 def _choices(play: CrossPlay) -> Iterator[dict[str, Any]]:
@@ -260,7 +259,7 @@ def _who(play: CrossPlay, model: str) -> dict[str, str]:
     return {"mechanism": play.mechanism, "game": play.game, "model": model, "run": play.run}
 
 
-def _shares(frame: pd.DataFrame, keys: list[str], columns: Sequence[str]) -> pd.DataFrame:
+def shares_over_runs(frame: pd.DataFrame, keys: list[str], columns: Sequence[str]) -> pd.DataFrame:
     """The means of shares over runs by keys, with intervals (`NAME_low`, `NAME_high`) or the reason for none.
 
     The share of a run is weighted by the column ``weight``, if there is one.
@@ -286,68 +285,8 @@ def _shares(frame: pd.DataFrame, keys: list[str], columns: Sequence[str]) -> pd.
     return frame_of_means.drop(columns="size").reset_index()
 
 
-def _frame(rows: list[dict[str, Any]], columns: list[str]) -> pd.DataFrame:
+def frame_of(rows: list[dict[str, Any]], columns: list[str]) -> pd.DataFrame:
+    """A data frame of rows with these columns, also without rows."""
     import pandas as pd
 
     return pd.DataFrame(rows, columns=columns)
-
-
-def agreement_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
-    """The agreement of judges on the reasons of the same choices, a row for each pair of judges and label.
-
-    Columns: ``first``, ``second`` (the judges), ``label``, ``same`` (share of choices with agreement on the label, with
-    its interval over runs), ``kappa`` (Cohen's; missing if neither judge varies) and ``choices`` (labelled by both).
-    """
-    plays, rows = list(plays), []
-    given = dict.fromkeys(sorted({label for play in plays for reasons in play.labels for label in reasons.labels}))
-    for play in plays:
-        by_choice: dict[str, dict[str, set[str]]] = {}
-        for reasons in play.labels:
-            by_choice.setdefault(reasons.step, {})[reasons.judge] = set(reasons.labels)
-        for by_judge in by_choice.values():
-            for (first, ours), (second, theirs) in combinations(sorted(by_judge.items()), 2):
-                rows += [
-                    {"first": first, "second": second, "label": label, "run": play.run}
-                    | {"a": label in ours, "b": label in theirs, "same": float((label in ours) == (label in theirs))}
-                    for label in given
-                ]
-    keys = ["first", "second", "label"]
-    frame = _frame(rows, [*keys, "run", "a", "b", "same"])
-    used = frame[frame["a"].astype(bool) | frame["b"].astype(bool)]["label"].unique()
-    frame = frame[frame["label"].isin(used)]
-    groups = frame.groupby(keys, sort=False)
-    kappas = [
-        {**dict(zip(keys, key, strict=True)), "choices": len(group)}
-        | {"kappa": concordance(*(group[name].to_numpy(float) for name in "ab"))}
-        for key, group in groups
-    ]
-    return _shares(frame, keys, ["same"]).merge(_frame(kappas, [*keys, "kappa", "choices"]), on=keys)
-
-
-def reasons_frame(plays: Iterable[CrossPlay], *, by_game: bool = True) -> pd.DataFrame:
-    """The share of choices with each kind of reason, a row for each mechanism, game, model and label.
-
-    Further columns: ``judge``, ``share`` (of labelled choices with the label, with its interval over runs),
-    ``labelled`` (their number) and ``confidence`` (the judge's, mean over choices with the label). Each label of a
-    judge has a row wherever this judge labelled choices, with the share 0 if unused.
-
-    Parameters
-    ----------
-    by_game
-        Whether games have separate rows; otherwise choices of all games are pooled.
-    """
-    labelled = [(_who(play, reasons.model), reasons) for play in plays for reasons in play.labels]
-    given: dict[str, set[str]] = {}
-    for _, reasons in labelled:
-        given.setdefault(reasons.judge, set()).update(reasons.labels)
-    rows = [
-        {**who, "judge": reasons.judge, "label": label, "share": float(label in reasons.labels)}
-        | {"confidence": reasons.confidence if label in reasons.labels else None}
-        for who, reasons in labelled
-        for label in sorted(given[reasons.judge])
-    ]
-    keys = [*(name for name in _WHO if by_game or name != "game"), "judge", "label"]
-    frame = _frame(rows, [*_WHO, "judge", "label", "run", "share", "confidence"])
-    counted = _counted(frame, keys).rename(columns={"choices": "labelled"})
-    confidence = frame.astype({"confidence": float}).groupby(keys, sort=False)["confidence"].mean().reset_index()
-    return counted.merge(confidence, on=keys)

@@ -60,7 +60,7 @@ def sections(reader: RunReader, _links: Links) -> Iterator[Section]:
 
 def _play(reader: RunReader) -> CrossPlay:
     names = cast(DilemmaCondition, condition_of(reader.run)).names()
-    events = reader.all("decision", "payoff", "label")
+    events = reader.all("decision", "payoff")
     return read_cross_play(reader.run.id, reader.run.condition, names, events)
 
 

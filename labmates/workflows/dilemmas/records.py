@@ -18,7 +18,7 @@ from labmates.games.normal_form import NormalForm
 from labmates.games.payoff_table import PayoffTable
 from labmates.mechanisms.base import Played
 from labmates.mechanisms.mediation import DELEGATE
-from labmates.records.events import DecisionEvent, Event, LabelEvent, PayoffEvent
+from labmates.records.events import DecisionEvent, Event, PayoffEvent
 from labmates.stats.domains import ANY, Domain
 from labmates.stats.metagame import Array, metagame
 from labmates.stats.ratings import Cell, Scale
@@ -125,20 +125,6 @@ class Decided:
 
 
 @dataclass(frozen=True)
-class Reasons:
-    """A judge's labels of the reasons for a model's choice in a step.
-
-    `confidence` is the judge's estimate that the labels are right, from 0 to 1; None if missing.
-    """
-
-    model: str
-    judge: str
-    labels: tuple[str, ...]
-    step: str
-    confidence: float | None = None
-
-
-@dataclass(frozen=True)
 class CrossPlay:
     """The record of one run.
 
@@ -150,8 +136,6 @@ class CrossPlay:
         Whether co-players are fixed within matches.
     decided
         All requested decisions.
-    labels
-        Of each choice with reasons labelled by a judge.
     left_out
         Models left out, with their decisions; see `without`.
     """
@@ -165,7 +149,6 @@ class CrossPlay:
     rounds: tuple[Round, ...]
     agreements: tuple[Agreement, ...]
     decided: tuple[Decided, ...]
-    labels: tuple[Reasons, ...] = ()
     left_out: Mapping[str, Tally] = field(default_factory=dict)
 
     @cached_property
@@ -214,7 +197,6 @@ class CrossPlay:
             rounds=kept(self.rounds),
             agreements=kept(self.agreements),
             decided=tuple(each for each in self.decided if each.model not in models),
-            labels=tuple(each for each in self.labels if each.model not in models),
             left_out={**self.left_out, **{m: tally for m, tally in self.failures.items() if m in models}},
         )
 
@@ -343,7 +325,7 @@ def cross_plays(runs: Runs) -> list[CrossPlay]:
 
 def _stored(store: Store, run: RunRecord) -> CrossPlay:
     condition = cast("DilemmaCondition", condition_of(run))
-    events = [event for kind in ("decision", "payoff", "label") for event in store.events(run.id, kind=kind)]
+    events = [event for kind in ("decision", "payoff") for event in store.events(run.id, kind=kind)]
     return read_cross_play(run.id, run.condition, condition.names(), events)
 
 
@@ -366,11 +348,6 @@ def read_cross_play(
     failed = {event.step for event in decided if event.failed}
     rounds = tuple(_round(table.game(), models, event, failed) for event in events if isinstance(event, PayoffEvent))
     groups = {place: round_.agents for round_ in rounds for place in places(round_.step)}
-    labels = {  # a judge's newest labels of a choice, whatever its version
-        (event.judge, event.step): Reasons(event.agent, event.judge, tuple(event.labels), event.step, event.confidence)
-        for event in events
-        if isinstance(event, LabelEvent) and event.labels is not None
-    }
     return CrossPlay(
         run=run,
         mechanism=shown_mechanism(condition),
@@ -385,7 +362,6 @@ def read_cross_play(
             for event in decided
             if event.stage != AGREEMENT
         ),
-        labels=tuple(labels.values()),
     )
 
 

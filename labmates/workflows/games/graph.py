@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from typing import Any, TypedDict
 
 import numpy as np
@@ -98,22 +98,15 @@ async def decide(state: GameState, runtime: Runtime[GameContext]) -> Update:
     """Ask all players for decisions, in parallel."""
     ctx, game = runtime.context, runtime.context.game
     *past, now = state["rounds"]
-    form = decision_form(game)
-    asked = {player: ctx.briefing.decide(player, state["rounds"]) for _, player in ctx.seats}
-    decided = await _decisions(
-        ctx, len(state["rounds"]), "decide", asked, dict.fromkeys(asked, form), default_words(game)
+    players = [player for _, player in ctx.seats]
+    forms, defaults = dict.fromkeys(players, decision_form(game)), dict.fromkeys(players, _default(game))
+    ask = partial(ctx.briefing.decide, rounds=state["rounds"])
+    played, usable = await _stage(
+        ctx, len(state["rounds"]), "decide", ask, forms, defaults, default_words(game), game.completed
     )
-    default = _default(game)
-    played = [default if decision is None else game.completed(decision) for decision in decided]
     decisions = np.array([list(each.values()) for each in played]).reshape(game.groups, game.group_size, -1)
-    now = replace(
-        now,
-        decisions=decisions,
-        usable=_made(ctx, decided),
-        payoffs=np.asarray(game.payoffs(decisions), dtype=float),
-    )
-    _record(ctx, len(state["rounds"]), "decide", played, decided)
-    return {"rounds": [*past, now]}
+    payoffs = np.asarray(game.payoffs(decisions), dtype=float)
+    return {"rounds": [*past, replace(now, decisions=decisions, usable=usable, payoffs=payoffs)]}
 
 
 async def sanction(state: GameState, runtime: Runtime[GameContext]) -> Update:
@@ -125,13 +118,12 @@ async def sanction(state: GameState, runtime: Runtime[GameContext]) -> Update:
     assert now.payoffs is not None
     others = {player: [name for name in ctx.briefing.members(player) if name != player] for _, player in ctx.seats}
     forms = {player: sanction_form(game, player, names) for player, names in others.items()}
-    asked = {player: ctx.briefing.sanction(player, state["rounds"]) for player in others}
-    decided = await _decisions(ctx, len(state["rounds"]), "sanction", asked, forms, NO_TOKENS)
-    spent = [tokens or dict.fromkeys(names, 0) for tokens, names in zip(decided, others.values(), strict=True)]
+    defaults = {player: dict.fromkeys(names, 0) for player, names in others.items()}
+    ask = partial(ctx.briefing.sanction, rounds=state["rounds"])
+    spent, made = await _stage(ctx, len(state["rounds"]), "sanction", ask, forms, defaults, NO_TOKENS)
     tokens = _tokens(ctx, spent)
     sanctioned = np.asarray(game.sanctioned(now.payoffs, tokens), dtype=float)
-    _record(ctx, len(state["rounds"]), "sanction", spent, decided)
-    return {"rounds": [*past, replace(now, tokens=tokens, spent=_made(ctx, decided), payoffs=sanctioned)]}
+    return {"rounds": [*past, replace(now, tokens=tokens, spent=made, payoffs=sanctioned)]}
 
 
 def decision_form(game: Game) -> type[Numbers]:
@@ -156,11 +148,6 @@ def sanction_form(game: Game, player: str, others: Iterable[str]) -> type[Number
     return numbers_form(
         dict.fromkeys(others, (0, limit)), most=limit, not_keys={player: "is yourself: tokens go to others only"}
     )
-
-
-def _made(ctx: GameContext, decided: Sequence[object]) -> Array:
-    """Whether each player's decision is usable, ``(groups, group_size)``."""
-    return np.array([decision is not None for decision in decided]).reshape(ctx.game.groups, ctx.game.group_size)
 
 
 def _tokens(ctx: GameContext, spent: Sequence[dict[str, int]]) -> Array:
@@ -236,36 +223,33 @@ def _sentences(reply: Reply, _last: bool) -> str:
     return text if len(text) <= MOST_SAID_CHARS else f"{text[:MOST_SAID_CHARS]} …"
 
 
-async def _decisions(
+async def _stage(
     ctx: GameContext,
     round_: int,
     stage: str,
-    asked: dict[str, list[BaseMessage]],
-    forms: dict[str, type[Numbers]],
+    ask: Callable[[str], list[BaseMessage]],
+    forms: Mapping[str, type[Numbers]],
+    defaults: Mapping[str, dict[str, int]],
     otherwise: str,
-) -> list[dict[str, int] | None]:
-    decisions = await together(
+    completed: Callable[[dict[str, int]], dict[str, int]] = dict,
+) -> tuple[list[dict[str, int]], Array]:
+    """Ask all players in a stage of a round: what is played of each, and which of it is its own, by group and seat."""
+    answers = await together(
         ctx.table.decide(
             f"{round_}/{player}/{stage}",
             ctx.speaker(player),
-            messages,
+            ask(player),
             forms[player],
             name=f"{player}, round {round_}: {stage}",
             otherwise=otherwise,
             reasoned=ctx.condition.reasoning != "none",
         )
-        for player, messages in asked.items()
+        for _, player in ctx.seats
     )
-    return [None if decision is None else decision.values for decision in decisions]
-
-
-def _record(
-    ctx: GameContext,
-    round_: int,
-    stage: str,
-    played: list[dict[str, int]],
-    decided: list[dict[str, int] | None],
-) -> None:
+    played = [
+        defaults[player] if answer is None else completed(answer.values)
+        for (_, player), answer in zip(ctx.seats, answers, strict=True)
+    ]
     ctx.table.recorder.once(
         *(
             DecisionEvent(
@@ -277,9 +261,11 @@ def _record(
                 decision=decision,
                 failed=answer is None,
             )
-            for (group, player), decision, answer in zip(ctx.seats, played, decided, strict=True)
+            for (group, player), decision, answer in zip(ctx.seats, played, answers, strict=True)
         )
     )
+    made = np.array([answer is not None for answer in answers]).reshape(ctx.game.groups, ctx.game.group_size)
+    return played, made
 
 
 GameGraph = CompiledStateGraph[GameState, GameContext, GameState, GameState]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ from matplotlib.container import ErrorbarContainer
 
 from labmates.api import arun
 from labmates.errors import UsageError
-from labmates.games.dilemmas import get_dilemma
 from labmates.records.events import DecisionEvent, Event, PayoffEvent
 from labmates.stats.domains import SHARE
 from labmates.stats.figures import new_figure, save_figure, svg_text, write_numbers
@@ -25,7 +23,7 @@ from labmates.stats.replicator import replicator_dynamics
 from labmates.workflows.dilemmas import dot_figures
 from labmates.workflows.dilemmas import figures as dilemma_figures
 from labmates.workflows.dilemmas import frames as dilemma_frames
-from labmates.workflows.dilemmas.records import CrossPlay, Reasons, cross_plays, mechanism_labels, read_cross_play
+from labmates.workflows.dilemmas.records import CrossPlay, cross_plays, mechanism_labels, read_cross_play
 from labmates.workflows.protocol.analysis import Runs
 
 MODELS = "scripted:equilibrium,scripted:defect,scripted:cooperate"
@@ -363,44 +361,3 @@ def test_runs_of_other_kinds_have_no_cross_play(url: str) -> None:
         cross_plays(Runs(url, ["0123456789"]))
     with pytest.raises(UsageError, match="no run"):
         cross_plays(Runs(url, study="nothing"))
-
-
-def test_reasons_are_shares_of_all_labelled_choices_by_judge(tmp_path: Path) -> None:
-    def labelled(game: str, judge: str, *labels: tuple[str, ...]) -> CrossPlay:
-        table = get_dilemma("prisoners")
-        given = tuple(Reasons("m", judge, some, str(number)) for number, some in enumerate(labels))
-        return CrossPlay("run", "none", game, ("m",), table, False, (), (), (), given)
-
-    plays = [
-        labelled("prisoners", "one", *[("greed",)] * 4, ()),
-        labelled("trust", "one", *[()] * 5),
-        labelled("prisoners", "two", ("norms",)),
-    ]
-    frame = dilemma_frames.reasons_frame(plays)
-    rows = {(row.game, row.judge, row.label): row.share for row in frame.itertuples()}
-    assert rows == {("prisoners", "one", "greed"): 0.8, ("trust", "one", "greed"): 0, ("prisoners", "two", "norms"): 1}
-    figure = dilemma_figures.reasons_figure(dilemma_frames.reasons_frame(plays, by_game=False))
-    assert [ax.get_title(loc="left") for ax in figure.axes] == [
-        "labelled by one",
-        "labelled by two",
-    ]
-    assert [[text.get_text() for text in ax.texts] for ax in figure.axes] == [["0.40"], ["1.00"]]
-    save_figure(figure, tmp_path / "reasons.png")
-
-
-def test_judges_agree_on_reasons_by_label_beyond_chance() -> None:
-    said = {"one": ["greed", "greed", "", "", ""], "two": ["greed", "", "", "", "norm conformity"]}
-    given = tuple(
-        Reasons("m", judge, (label.replace("greed", "reciprocity"),) if label else (), str(number))
-        for judge, labels in said.items()
-        for number, label in enumerate(labels)
-    )
-    play = CrossPlay("run", "none", "trust", ("m",), get_dilemma("trust"), False, (), (), (), given)
-    rows = {row["label"]: row for row in dilemma_frames.agreement_frame([play]).to_dict("records")}
-    assert set(rows) == {"reciprocity", "norm conformity"}
-    assert rows["reciprocity"]["same"] == pytest.approx(0.8)
-    # By chance they would agree on .4 x .2 + .6 x .8 of the choices.
-    assert rows["reciprocity"]["kappa"] == pytest.approx((0.8 - 0.56) / 0.44)
-    assert rows["reciprocity"]["choices"] == 5
-    assert rows["norm conformity"]["kappa"] == pytest.approx(0)
-    assert not len(dilemma_frames.agreement_frame([replace(play, labels=given[:5])]))

@@ -28,8 +28,7 @@ def reasons(lab: Lab, params: ReasonsParams) -> Iterator[Result]:
     """Have a model label the reasons that players give for their choices.
 
     Each choice in a social dilemma gets any number of 15 labels, or "other"; a reply without reasons gets none. Labels
-    are added to the runs, and labelled choices are skipped. See the result with: labmates analyze dilemmas --table
-    reasons
+    are added to the runs, and labelled choices are skipped. See the result with: labmates analyze labels
     """
     from labmates_profiles.reasons.labelling import label_reasons
 

@@ -20,12 +20,11 @@ from labmates.records.events import LabelEvent
 from labmates.records.store import Store
 from labmates.stats.figures import save_figure
 from labmates.workflows.calls.assessing import JudgeCall
-from labmates.workflows.dilemmas import figures as dilemma_figures
-from labmates.workflows.dilemmas import frames as dilemma_frames
-from labmates.workflows.dilemmas.records import cross_plays
-from labmates.workflows.protocol.analysis import Runs
+from labmates.workflows.protocol.analysis import ANALYSES, Runs
+from labmates_profiles.reasons.analysis import LabelsParams
 from labmates_profiles.reasons.judge import CATEGORIES, OTHER, Labels, ReasonsJudge, has_reasons
 from labmates_profiles.reasons.labelling import label_reasons
+from labmates_profiles.reasons.labels import Labelled, agreement_frame, labelled, reasons_figure, reasons_frame
 from tests.judges.conftest import MODEL, interviewing, key
 from tests.support.command_line import Labmates
 from tests.support.openai_server import Answer, Json, OpenAIServer
@@ -118,14 +117,16 @@ def test_reasons_are_labelled_once_and_counted(tmp_path: Path) -> None:
     labels = [event for event in events if isinstance(event, LabelEvent)]
     assert {event.reason for event in labels if event.labels is None} == {"the reply gives no reasons"}
     assert sum(event.type == "judge_call" for event in events) == 5
-    frame = dilemma_frames.reasons_frame(cross_plays(Runs(url)))
+    frame = reasons_frame(labelled(Runs(url)))
     assert set(frame["label"]) == {"equilibrium focus", "utility maximisation"}
     assert set(frame["model"]) == {talker}
     assert set(frame["share"]) == {1.0}
     assert set(frame["labelled"]) == {4}
     assert frame["confidence"].tolist() == pytest.approx([0.85] * 2)
-    whole = dilemma_frames.reasons_frame(cross_plays(Runs(url)), by_game=False)
-    save_figure(dilemma_figures.reasons_figure(whole), tmp_path / "reasons.png")
+    whole = reasons_frame(labelled(Runs(url)), by_game=False)
+    save_figure(reasons_figure(whole), tmp_path / "reasons.png")
+    shown = ANALYSES.get("labels").result(Runs(url), LabelsParams())
+    assert [table.name for table in shown.tables] == ["reasons"]
 
 
 def test_labels_are_known_kinds_of_reasons() -> None:
@@ -158,3 +159,42 @@ def test_an_unknown_judge_is_told(labmates: Labmates) -> None:
     done = labmates("analyze", "reasons", "--judge", "nobody")
     assert (done.code, done.out) == (2, "")
     assert "nobody" in done.err
+
+
+def labels_of(game: str, judge: str, *labels: tuple[str, ...]) -> list[Labelled]:
+    return [Labelled("run", "none", game, "m", str(step), judge, some) for step, some in enumerate(labels)]
+
+
+def test_reasons_are_shares_of_all_labelled_choices_by_judge(tmp_path: Path) -> None:
+    given = [
+        *labels_of("prisoners", "one", *[("greed",)] * 4, ()),
+        *labels_of("trust", "one", *[()] * 5),
+        *labels_of("prisoners", "two", ("norms",)),
+    ]
+    rows = {(row.game, row.judge, row.label): row.share for row in reasons_frame(given).itertuples()}
+    assert rows == {("prisoners", "one", "greed"): 0.8, ("trust", "one", "greed"): 0, ("prisoners", "two", "norms"): 1}
+    figure = reasons_figure(reasons_frame(given, by_game=False))
+    assert [ax.get_title(loc="left") for ax in figure.axes] == ["labelled by one", "labelled by two"]
+    assert [[text.get_text() for text in ax.texts] for ax in figure.axes] == [["0.40"], ["1.00"]]
+    save_figure(figure, tmp_path / "reasons.png")
+
+
+def test_judges_agree_on_reasons_by_label_beyond_chance() -> None:
+    one = labels_of("trust", "one", *[("reciprocity",)] * 2, (), (), ())
+    two = labels_of("trust", "two", ("reciprocity",), (), (), (), ("norm conformity",))
+    rows = {row["label"]: row for row in agreement_frame([*one, *two]).to_dict("records")}
+    assert set(rows) == {"reciprocity", "norm conformity"}
+    assert rows["reciprocity"]["same"] == pytest.approx(0.8)
+    # By chance they would agree on .4 x .2 + .6 x .8 of the choices.
+    assert rows["reciprocity"]["kappa"] == pytest.approx((0.8 - 0.56) / 0.44)
+    assert rows["reciprocity"]["choices"] == 5
+    assert rows["norm conformity"]["kappa"] == pytest.approx(0)
+    assert not len(agreement_frame(one))
+
+
+def test_runs_without_labels_are_told_how_to_get_them(labmates: Labmates, tmp_path: Path) -> None:
+    store = f"sqlite:///{tmp_path}/runs.db"
+    asyncio.run(arun("dilemma", store=store, game="prisoners", entrants="scripted:defect"))
+    done = labmates("analyze", "labels", "--store", store)
+    assert done.code == 2
+    assert "labmates analyze reasons" in done.err
