@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
 from operator import mul
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from labmates.budgets.prices import Price
 
@@ -45,8 +45,9 @@ _LEAST_OPAQUE = 64
 _NAMES: Final = ("type", "id", "source", "format", "model_provider", "status")
 """Members of what is attached that are no thoughts."""
 
-_LONGEST_WORD = 32
-_MOST_WORDS = 50_000
+_KNOWN: Final[dict[bytes, int]] = {}
+"""Estimates by the digest of the text."""
+_MOST_KNOWN: Final = 8_192
 TEMPLATE_TOKENS = 2_048
 """Most tokens that a provider adds to a prompt: a system prompt, instructions on tools."""
 
@@ -76,7 +77,17 @@ def estimate_tokens(text: str) -> int:
     >>> estimate_tokens("The lead writes a plan of five points.")
     9
     """
-    return _estimate(_Text(text))
+    if not text:
+        return 0
+    # Conversations are estimated at every turn, and only their last messages are new. The texts are not kept.
+    digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+    if (known := _KNOWN.get(digest)) is None:
+        pieces = Counter(PIECE.findall(text))
+        known = max(1, round(sum(map(mul, pieces.values(), map(_of_piece, pieces)), 0.0)))
+        if len(_KNOWN) >= _MOST_KNOWN:
+            _KNOWN.clear()
+        _KNOWN[digest] = known
+    return known
 
 
 def estimate_messages(messages: Sequence[BaseMessage], tools: Iterable[Mapping[str, Any]] = ()) -> int:
@@ -86,7 +97,7 @@ def estimate_messages(messages: Sequence[BaseMessage], tools: Iterable[Mapping[s
         total += MESSAGE_TOKENS + estimate_tokens(text_of(message.content)) + _thought_tokens(message)
         for call in _tool_calls(message):
             total += MESSAGE_TOKENS + estimate_tokens(call["name"]) + estimate_tokens(_compact(call["args"]))
-    return total + _tool_sizes(_Tools(tools)).estimate
+    return total + sum(MESSAGE_TOKENS + estimate_tokens(_compact(schema)) for schema in tools)
 
 
 def token_bound(messages: Sequence[BaseMessage], tools: Iterable[Mapping[str, Any]] = ()) -> int:
@@ -97,7 +108,7 @@ def token_bound(messages: Sequence[BaseMessage], tools: Iterable[Mapping[str, An
         calls: list[object] = [(call["name"], call["args"]) for call in _tool_calls(message)]
         calls += filter(None, [message.additional_kwargs.get(ATTACHED)])
         total += 4 * MESSAGE_TOKENS + _bytes(content) + (_bytes(_compact(calls)) if calls else 2)
-    return total + _tool_sizes(_Tools(tools)).most
+    return total + sum(4 * MESSAGE_TOKENS + _bytes(_compact(schema)) for schema in tools)
 
 
 def beginning(text: str, tokens: int) -> str:
@@ -120,35 +131,7 @@ def text_of(content: object) -> str:
     return "".join(text for text in texts if isinstance(text, str))
 
 
-class _Text:
-    """A text compared by its digest, as a cache key that does not keep the text."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-
-    def __hash__(self) -> int:
-        return hash(self._digest)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Text) and other._digest == self._digest
-
-    def take(self) -> str:
-        """The text, which is then forgotten."""
-        text, self._text = self._text, ""
-        return text
-
-
-# Conversations are estimated at every turn, and only their last messages are new.
-@lru_cache(maxsize=4096)
-def _estimate(given: _Text) -> int:
-    if not (text := given.take()):
-        return 0
-    pieces = Counter(PIECE.findall(text))
-    weight = sum(map(mul, pieces.values(), map(_WEIGHTS.__getitem__, pieces)), 0.0)
-    return max(1, round(weight))
-
-
+@lru_cache(maxsize=8192)
 def _of_piece(piece: str) -> float:
     length, first = len(piece), piece[0]
     if first.isspace() and not piece[-1].isdigit():
@@ -167,19 +150,6 @@ def _of_piece(piece: str) -> float:
     return 1 + length / 8 if piece.count(first) == length else 0.9 + length / 4
 
 
-class _Weights(dict[str, float]):
-    """A cache of the tokens of short pieces: the texts of a run repeat their words."""
-
-    def __missing__(self, piece: str) -> float:
-        weight = _of_piece(piece)
-        if len(piece) <= _LONGEST_WORD and len(self) < _MOST_WORDS:
-            self[piece] = weight
-        return weight
-
-
-_WEIGHTS = _Weights()
-
-
 def _rate(char: str) -> float:
     code = ord(char)
     if code < 0x370:
@@ -191,36 +161,6 @@ def _rate(char: str) -> float:
     if 0x3040 <= code < 0xD7B0:
         return IDEOGRAPH_RATE
     return LATIN_RATE if code < 0x2070 else OTHER_RATE
-
-
-class _Tools:
-    """Tool schemas compared by identity, as cache keys: the calls of a run share their tools."""
-
-    def __init__(self, schemas: Iterable[Mapping[str, Any]]) -> None:
-        self.schemas = tuple(schemas)
-        self._ids = tuple(map(id, self.schemas))
-
-    def __hash__(self) -> int:
-        return hash(self._ids)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Tools) and other._ids == self._ids
-
-
-class _Sizes(NamedTuple):
-    """The tokens of tools: an estimate, and an upper bound."""
-
-    estimate: int
-    most: int
-
-
-@lru_cache(maxsize=1024)
-def _tool_sizes(tools: _Tools) -> _Sizes:
-    texts = [_compact(schema) for schema in tools.schemas]
-    return _Sizes(
-        sum(MESSAGE_TOKENS + estimate_tokens(text) for text in texts),
-        sum(4 * MESSAGE_TOKENS + _bytes(text) for text in texts),
-    )
 
 
 def _thought_tokens(message: BaseMessage) -> int:
