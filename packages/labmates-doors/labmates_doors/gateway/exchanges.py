@@ -1,9 +1,7 @@
-"""Exchanges of programs with models, and a record of them."""
+"""Exchanges of programs with models."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -56,28 +54,3 @@ class Exchange:
     price: Price = FREE
     limit: int = 0
     is_lost: bool = False
-
-
-class Record:
-    """A record of ended exchanges in memory.
-
-    Attributes
-    ----------
-    fault
-        Error that prevents recording, so that no call may start; empty otherwise.
-    """
-
-    def __init__(self) -> None:
-        self.exchanges: list[Exchange] = []
-        self.fault = ""
-
-    def add(self, exchange: Exchange) -> None:
-        """Record an exchange."""
-        self.exchanges.append(exchange)
-
-    @asynccontextmanager
-    async def opened(
-        self, budget: Callable[[], Json] = dict, is_empty: Callable[[], bool] = bool
-    ) -> AsyncIterator[None]:
-        """Context in which a gateway is served; `budget` gives the state of its pool, which `is_empty` if spent."""
-        yield

@@ -30,7 +30,7 @@ from labmates.util.loops import to_its_end
 from labmates.util.process_ids import this_worker
 from labmates.workflows.people.live import live_run
 from labmates.workflows.protocol.experiment import Condition
-from labmates_doors.gateway.exchanges import Exchange, Record
+from labmates_doors.gateway.exchanges import Exchange
 from labmates_doors.protocols.base import Json, RefusedRequestError
 
 _log = logging.getLogger(__name__)
@@ -88,7 +88,7 @@ def stopped_run(store: Store, run_id: str) -> RunRecord:
     return stopped
 
 
-class RunOfGateway(Record):
+class RunOfGateway:
     """A record of exchanges as a run of a store.
 
     Parameters
@@ -97,6 +97,11 @@ class RunOfGateway(Record):
         The run to resume; a new one by default.
     tell
         Receives the error after which nothing more can be recorded.
+
+    Attributes
+    ----------
+    fault
+        Error that prevents recording, so that no call may start; empty otherwise.
 
     Raises
     ------
@@ -111,7 +116,7 @@ class RunOfGateway(Record):
         resume: str | None = None,
         tell: Callable[[str], None] = _log.error,
     ) -> None:
-        super().__init__()
+        self.fault = ""
         self._condition, self._tell = condition, tell
         self._unwritten: list[int] = []  # the charges of exchanges since the last write
         self._claims = Claims(store, this_worker())
@@ -134,9 +139,7 @@ class RunOfGateway(Record):
         return self._claims.new(replace(new, version=__version__))
 
     @asynccontextmanager
-    async def opened(
-        self, budget: Callable[[], Json] = dict, is_empty: Callable[[], bool] = bool
-    ) -> AsyncIterator[None]:
+    async def opened(self, budget: Callable[[], Json], is_empty: Callable[[], bool]) -> AsyncIterator[None]:
         """Write exchanges while the gateway is served, then end the run; its page shows the state of the `budget`."""
         began, writer = time.monotonic(), Writer(self._database)
         (events, bodies), self._past = self._past, ([], [])

@@ -16,7 +16,7 @@ from labmates.models.clients import transport
 from labmates.models.hub import ModelHub
 from labmates.models.options import ModelOptions
 from labmates.models.redact import Redactor
-from labmates_doors.gateway.exchanges import Record
+from labmates_doors.gateway.recording import RunOfGateway
 from labmates_doors.gateway.seats import Seat, Seats
 from labmates_doors.gateway.upstream import Upstream
 from labmates_doors.memory import Memory
@@ -44,7 +44,7 @@ class Gateway:
         seats: Seats,
         upstreams: Sequence[Upstream],
         *,
-        record: Record,
+        record: RunOfGateway,
         timeout: float = 600.0,
         max_output_tokens: int = 4096,
         allowed: Collection[str] = (),

@@ -4,17 +4,18 @@ import http.client
 import json
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import anthropic
 import openai
 
 from labmates.budgets.prices import Price
 from labmates.util.loopback import open_socket
-from labmates_doors.gateway.exchanges import Exchange, Record
+from labmates_doors.gateway.exchanges import Exchange
+from labmates_doors.gateway.recording import RunOfGateway
 from labmates_doors.gateway.seats import Seats
 from labmates_doors.gateway.server import make_server
 from labmates_doors.gateway.state import Gateway
@@ -24,17 +25,36 @@ PRICE = Price.model_validate({"input": "1", "output": "10", "cached": "0.1", "ca
 KEY = "sk-real-key-of-the-provider"
 
 
+class Record:
+    """A record of ended exchanges in memory."""
+
+    fault = ""
+
+    def __init__(self) -> None:
+        self.exchanges: list[Exchange] = []
+
+    def add(self, exchange: Exchange) -> None:
+        """Record an exchange."""
+        self.exchanges.append(exchange)
+
+    @asynccontextmanager
+    async def opened(self, *_state: object) -> AsyncIterator[None]:
+        """Context in which a gateway is served."""
+        yield
+
+
 @dataclass
 class Served:
     """A gateway that is being served, and what it has recorded."""
 
     port: int
     seats: Seats
-    record: Record
+    record: Record | RunOfGateway
     clients: ExitStack
 
     @property
     def exchanges(self) -> list[Exchange]:
+        assert isinstance(self.record, Record)
         return self.record.exchanges
 
     @property
@@ -102,14 +122,15 @@ def served(
     seats: Mapping[str, int | None] | None = None,
     patience: float = 30.0,
     timeout: float = 30.0,
-    record: Record | None = None,
+    record: RunOfGateway | None = None,
     allowed: Sequence[str] = (),
 ) -> Iterator[Served]:
     """Serve a gateway for the time of a test."""
     at_pool = Seats(total, seats or {"alice": None, "bob": None}, patience=patience)
     listening = open_socket("127.0.0.1", 0, what="gateway", usual=0)
     found = Served(listening.getsockname()[1], at_pool, record or Record(), ExitStack())
-    server = make_server(Gateway(at_pool, upstreams, record=found.record, timeout=timeout, allowed=allowed))
+    recording = cast(RunOfGateway, found.record)
+    server = make_server(Gateway(at_pool, upstreams, record=recording, timeout=timeout, allowed=allowed))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     while not server.started:

@@ -186,7 +186,7 @@ def asked_and_answered(**charged: Any) -> Exchange:
 async def test_a_record_has_what_a_pool_could_not_pay_and_a_resumed_one_what_it_paid(tmp_path: Path) -> None:
     with Store(f"sqlite:///{tmp_path / 'runs.db'}") as store:
         record = RunOfGateway(store, CONDITION)
-        async with record.opened():
+        async with record.opened(dict, bool):
             record.add(asked_and_answered(cost=5, uncovered=7, bill=12))
         [charge] = [event for event in store.events(record.run.id) if isinstance(event, ChargeEvent)]
         assert (charge.amount, charge.uncovered, charge.bill) == (5, 7, 12)
@@ -199,7 +199,7 @@ async def test_an_exchange_that_ends_while_others_are_written_is_not_taken_for_w
     told = asyncio.Event()
     with Store(f"sqlite:///{tmp_path / 'runs.db'}") as store:
         record = RunOfGateway(store, CONDITION, tell=lambda _: told.set())
-        async with record.opened():
+        async with record.opened(dict, bool):
             flush, flushes = record._recorder.flush, iter(range(9))
 
             async def flush_once() -> None:
@@ -227,7 +227,7 @@ async def test_what_is_written_is_not_kept_in_memory_and_its_sums_are(tmp_path: 
 
     async def record_many(record: RunOfGateway, numbers: range) -> int:
         """The bytes that stay in memory."""
-        async with record.opened():
+        async with record.opened(dict, bool):
             for number in (0, 1):
                 record.add(exchange(number))
             await asyncio.sleep(0.2)
