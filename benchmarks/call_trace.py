@@ -24,7 +24,7 @@ from typing import Any
 from unittest import mock
 
 import labmates
-from labmates.models.clients import EnvironmentTransport
+from labmates.models.clients import DirectTransport
 from labmates.records.recorder import Recorder
 from labmates.workflows.calls.caller import Caller
 from labmates.workflows.play.playing import Table
@@ -54,7 +54,7 @@ class Trace:
             # A coroutine is entered again each time it goes on.
             if not any(name in files.get(file, ()) for files in self.functions.values()):
                 self.functions[part].setdefault(file, []).append(name)
-            if code is EnvironmentTransport.handle_async_request.__code__:
+            if code is DirectTransport.handle_async_request.__code__:
                 self.depth = sum(each.f_code.co_filename.startswith(HOME) for each in _stack(frame))
 
 

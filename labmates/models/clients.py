@@ -1,22 +1,26 @@
-"""HTTP clients of model calls: bounds on replies, and the proxies of the environment.
+"""HTTP clients of model calls: bounds on replies, connections by `aiohttp`, and the proxies of the environment.
 
-The transport tells the current attempt when its request is on the wire.
+`aiohttp` costs about half of the processor time of the default transport, which parses in Python and polls each idle
+connection at each request. The transports tell the current attempt when its request is on the wire.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import ssl
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
+from io import BytesIO
 from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any, Final
 
+import aiohttp
 import httpx2
 
 from labmates.errors import UsageError, without_password
@@ -63,7 +67,7 @@ def new_client(options: ModelOptions, *, is_local: bool = False) -> httpx2.Async
     It bounds the reply to the current attempt, and refuses pages in HTML. A local one uses no proxy.
     """
     return httpx2.AsyncClient(
-        transport=EnvironmentTransport(ssl_context, is_local=is_local),
+        transport=DirectTransport(ssl_context) if is_local else transport(),
         timeout=patience(options),
         follow_redirects=True,
         event_hooks={"response": [_bound]},
@@ -191,7 +195,65 @@ def _covers(entry: str, host: str, port: int | None) -> bool:
 
 IDLE_SECONDS: Final = 5.0
 """An idle connection is kept for this long."""
+_LONGEST_HEADER: Final = 65_536
 _PROXY_AUTHENTICATION: Final = 407
+_CUT: Final = "peer closed connection without sending complete message body"
+_ERRORS: Final[tuple[tuple[type[Exception], type[httpx2.TransportError], str], ...]] = (
+    (aiohttp.ConnectionTimeoutError, httpx2.ConnectTimeout, "{0}"),
+    (TimeoutError, httpx2.ReadTimeout, "{0}"),
+    (aiohttp.ClientConnectorCertificateError, httpx2.ConnectError, "{0.certificate_error}"),
+    (aiohttp.ClientConnectorError, httpx2.ConnectError, "connection failed: {0.os_error}"),
+    (aiohttp.ServerDisconnectedError, httpx2.RemoteProtocolError, "Server disconnected without sending a response."),
+    (aiohttp.ClientPayloadError, httpx2.RemoteProtocolError, _CUT),
+    (aiohttp.ClientResponseError, httpx2.RemoteProtocolError, "{0.message}"),
+    (aiohttp.NonHttpUrlClientError, httpx2.UnsupportedProtocol, "not an address of HTTP: {0}"),
+    (Exception, httpx2.ReadError, "{0}"),
+)
+"""Errors of `aiohttp`, the narrower ones first, as those of `httpx2`, and their texts."""
+
+
+class DirectTransport(httpx2.AsyncBaseTransport):
+    """Sends requests of one event loop, without limit on connections; it has no proxies and no HTTP/2.
+
+    `context` returns the TLS context at the first request that needs it.
+    """
+
+    def __init__(self, context: Callable[[], ssl.SSLContext]) -> None:
+        self._context = context
+        self._session: aiohttp.ClientSession | None = None
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Send a request, and read the head of its response."""
+        if self._session is None:
+            self._session = _session()
+        timeouts = request.extensions.get("timeout", {})
+        connect, read = timeouts.get("connect"), timeouts.get("read")
+        headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in request.headers.raw]
+        context = self._context() if request.url.scheme == "https" else True
+        with _errors_of_httpx2():
+            # The session's own limit does not hold while a server does not take the request.
+            async with asyncio.timeout(None if read is None else read + (connect or 0.0)):
+                response = await self._session.request(
+                    request.method,
+                    str(request.url),
+                    headers=[line for line in headers if line[0].lower() != "transfer-encoding"],
+                    data=BytesIO(body) if (body := await request.aread()) else None,
+                    allow_redirects=False,
+                    ssl=context,
+                    timeout=aiohttp.ClientTimeout(sock_connect=connect, sock_read=read),
+                )
+        reason = (response.reason or "").encode("ascii", "replace")
+        return httpx2.Response(
+            response.status,
+            headers=list(response.raw_headers),
+            stream=_Body(response),
+            extensions={"http_version": b"HTTP/1.1", "reason_phrase": reason},
+        )
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        if self._session is not None:
+            await self._session.close()
 
 
 class ConnectionFault(httpx2.ConnectError):
@@ -199,25 +261,24 @@ class ConnectionFault(httpx2.ConnectError):
 
 
 class EnvironmentTransport(httpx2.AsyncBaseTransport):
-    """Sends each request directly, or by the proxy that the environment names for its address; a local one directly.
+    """Sends each request directly, or by the proxy that the environment names for its address."""
 
-    `context` returns the TLS context at the first request that needs it.
-    """
-
-    def __init__(self, context: Callable[[], ssl.SSLContext], *, is_local: bool = False) -> None:
+    def __init__(self, context: Callable[[], ssl.SSLContext]) -> None:
         self._context = context
-        self._is_local = is_local
-        self._routes: dict[tuple[Proxy | None, str], httpx2.AsyncHTTPTransport] = {}
+        self._direct = DirectTransport(context)
+        self._proxied: dict[Proxy, httpx2.AsyncHTTPTransport] = {}
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send a request, and read the head of its response.
 
         Raises `UsageError` if a variable of the environment is unusable.
         """
-        proxy = None if self._is_local else proxy_of(request.url)
-        request.extensions = {**request.extensions, "trace": _traced}
+        proxy = proxy_of(request.url)
+        transport = self._direct if proxy is None else self._by(proxy)
+        if proxy is not None:
+            request.extensions = {**request.extensions, "trace": _sent_by_proxy}
         try:
-            response = await self._route(proxy, request.url.scheme).handle_async_request(request)
+            response = await transport.handle_async_request(request)
         except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.ProxyError) as error:
             if "CERTIFICATE_VERIFY_FAILED" in str(error):
                 remedy = "if you trust the server, name the file with its certificate (PEM) in SSL_CERT_FILE"
@@ -225,26 +286,22 @@ class EnvironmentTransport(httpx2.AsyncBaseTransport):
             if proxy is None:
                 raise
             raise _proxy_fault(proxy, request.url, str(error) or "no answer in time") from None
-        except httpx2.LocalProtocolError:  # its text has the header, which may be a key
-            raise httpx2.LocalProtocolError("a header of the request holds a line break") from None
         if proxy is not None and response.status_code == _PROXY_AUTHENTICATION:
             await response.aclose()
             raise _proxy_fault(proxy, request.url, "it wants a name and a password, or refuses them")
         return response
 
-    def _route(self, proxy: Proxy | None, scheme: str) -> httpx2.AsyncHTTPTransport:
-        if (proxy, scheme) not in self._routes:
-            limits = httpx2.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=IDLE_SECONDS)
-            is_plain = scheme == "http" and (proxy is None or not proxy.url.startswith("https:"))
-            self._routes[proxy, scheme] = httpx2.AsyncHTTPTransport(
-                verify=False if is_plain else self._context(), proxy=None if proxy is None else proxy.url, limits=limits
-            )
-        return self._routes[proxy, scheme]
+    def _by(self, proxy: Proxy) -> httpx2.AsyncHTTPTransport:
+        if proxy not in self._proxied:
+            limits = httpx2.Limits(max_connections=None, keepalive_expiry=IDLE_SECONDS)
+            made = httpx2.AsyncHTTPTransport(verify=self._context(), proxy=proxy.url, limits=limits)
+            self._proxied[proxy] = made
+        return self._proxied[proxy]
 
     async def aclose(self) -> None:
         """Close all connections."""
-        for route in self._routes.values():
-            await route.aclose()
+        for transport in (self._direct, *self._proxied.values()):
+            await transport.aclose()
 
 
 def _proxy_fault(proxy: Proxy, url: httpx2.URL, reason: str) -> ConnectionFault:
@@ -253,6 +310,51 @@ def _proxy_fault(proxy: Proxy, url: httpx2.URL, reason: str) -> ConnectionFault:
     )
 
 
-async def _traced(event: str, _info: dict[str, Any]) -> None:
+class _Body(httpx2.AsyncByteStream):
+    """The body of a response; what arrived together comes as one piece."""
+
+    def __init__(self, response: aiohttp.ClientResponse) -> None:
+        self._response = response
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        with _errors_of_httpx2():
+            async for piece in self._response.content.iter_any():
+                yield piece
+
+    async def aclose(self) -> None:
+        self._response.release()  # closes the connection if the body was not read to its end
+
+
+def _session() -> aiohttp.ClientSession:
+    traces = aiohttp.TraceConfig()
+    traces.on_request_headers_sent.append(_sent)
+    return aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=IDLE_SECONDS),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        auto_decompress=False,
+        skip_auto_headers=("user-agent", "accept", "accept-encoding", "content-type"),
+        max_line_size=_LONGEST_HEADER,
+        max_field_size=_LONGEST_HEADER,
+        trace_configs=[traces],
+    )
+
+
+async def _sent(*_: object) -> None:
+    on_the_wire()
+
+
+async def _sent_by_proxy(event: str, _info: dict[str, Any]) -> None:
     if event.endswith("send_request_headers.started"):
         on_the_wire()
+
+
+@contextmanager
+def _errors_of_httpx2() -> Iterator[None]:
+    try:
+        yield
+    except (aiohttp.ClientError, OSError) as error:
+        ours, text = next((ours, text) for theirs, ours, text in _ERRORS if isinstance(error, theirs))
+        # The text of a cause would take the place of this one in the reason of a failed attempt.
+        raise ours(text.format(error)) from None
+    except ValueError:
+        raise httpx2.LocalProtocolError("a header of the request holds a line break") from None
