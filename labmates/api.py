@@ -40,7 +40,7 @@ from labmates.studies.settings import APPROVAL, RunSettings, approval_fault
 from labmates.studies.source import find_study
 from labmates.studies.spec import mixing, read_spec
 from labmates.studies.study import enter, work_on
-from labmates.util.loops import run_async
+from labmates.util.loops import awaitable, blocking, run_async
 from labmates.util.safe_text import clean
 from labmates.workflows.calls.stop_signal import StopSignal
 from labmates.workflows.people.approval import Ask, approver_of
@@ -56,7 +56,8 @@ _POLL_SECONDS = 5.0
 
 
 @types.by_experiment
-def run(
+@blocking
+async def run(
     kind: str,
     *,
     seed: int = 0,
@@ -102,33 +103,6 @@ def run(
     >>> [run] = labmates.run("science", task="ecology", model="scripted:diligent")  # doctest: +SKIP
     >>> run.metrics["accuracy"]  # doctest: +SKIP
     """
-    return run_async(
-        lambda: arun(
-            types.Kind(kind),
-            seed=seed,
-            replicates=replicates,
-            store=store,
-            settings=settings,
-            progress=progress,
-            approve=approve,
-            **condition,
-        )
-    )
-
-
-@types.by_experiment
-async def arun(
-    kind: str,
-    *,
-    seed: int = 0,
-    replicates: int = 1,
-    store: str | None = None,
-    settings: RunSettings | Mapping[str, Any] | None = None,
-    progress: bool = False,
-    approve: Ask | None = None,
-    **condition: Any,
-) -> list[Run]:
-    """`run` as a coroutine, for programs that run an event loop."""
     chosen = _settings(settings, approve)
     catalog = Catalog(chosen.models)
     wanted = make_condition(kind, condition, catalog=catalog)
@@ -138,7 +112,12 @@ async def arun(
         return await _execute(database, runs, chosen, progress, approve)
 
 
-def resume(
+arun = types.by_experiment(awaitable(run))
+"""`run` as a coroutine, for programs that run an event loop."""
+
+
+@blocking
+async def resume(
     runs: Sequence[str] = (),
     *,
     store: str | None = None,
@@ -164,20 +143,16 @@ def resume(
     UsageError
         If a run is unknown or has ended.
     """
-
-    async def work() -> list[Run]:
-        with await asyncio.to_thread(Store, store, must_exist=True) as database:
-            if runs:
-                stopped = [stopped_run(database, run_id) for run_id in runs]
-            else:
-                stopped = [run for run in database.runs() if run.status == "interrupted" and run.study is None]
-            ended = RunList()
-            for run in stopped:
-                chosen = RunSettings.model_validate({**run.settings, **({"allow_mixed": True} if allow_mixed else {})})
-                ended += await _execute(database, [run], chosen, progress, approve)
-            return ended
-
-    return run_async(work)
+    with await asyncio.to_thread(Store, store, must_exist=True) as database:
+        if runs:
+            stopped = [stopped_run(database, run_id) for run_id in runs]
+        else:
+            stopped = [run for run in database.runs() if run.status == "interrupted" and run.study is None]
+        ended = RunList()
+        for run in stopped:
+            chosen = RunSettings.model_validate({**run.settings, **({"allow_mixed": True} if allow_mixed else {})})
+            ended += await _execute(database, [run], chosen, progress, approve)
+        return ended
 
 
 def study(
@@ -214,7 +189,7 @@ def study(
     rule = RULES.get(until) if until else None
 
     async def work(database: Store) -> None:
-        left = study_counts(database.database, spec.name).of("planned", "interrupted", "running")
+        left = study_counts(database, spec.name).of("planned", "interrupted", "running")
         if (workers := spec.concurrency.workers) == 1:
             watch, notify = (Lines((), _tell, left).watch, _tell) if progress else (None, None)
             await work_on(database, spec, watch=watch, notify=notify)
@@ -314,7 +289,8 @@ def fork(
 ) -> list[Run]: ...
 
 
-def fork(
+@blocking
+async def fork(
     run: str | Sequence[str],
     *,
     at: int | str,
@@ -351,31 +327,24 @@ def fork(
     """
     chosen = None if settings is None else _settings(settings, approve)
 
-    async def one(run_id: str) -> Run:
-        with await asyncio.to_thread(Store, store, must_exist=True) as database:
+    run_ids = [run] if isinstance(run, str) else run
+    with await asyncio.to_thread(Store, store, must_exist=True) as database:
+        if replicates is None:
+            [run_id] = run_ids
             branch = await fork_run(database, run_id, at=at, changes=changes, settings=chosen)
             its_own = RunSettings.model_validate(branch.settings)
             [ended] = await _execute(database, [branch], its_own, progress, approve)
             return ended
-
-    async def many(run_ids: Sequence[str], number: int) -> list[Run]:
-        with await asyncio.to_thread(Store, store, must_exist=True) as database:
-            own = RunSettings.model_validate if chosen is None else lambda _: chosen
-            forks = Continuations(
-                database, await both_arms(database, run_ids, at=at, changes=changes, settings=own), number
-            )
-            for its_own, runs in forks.enter():
-                await _execute(database, runs, its_own, progress, approve)
-            return RunList(Run.of(record, database) for record in forks.ended())
-
-    run_ids = [run] if isinstance(run, str) else run
-    if replicates is None:
-        [run_id] = run_ids
-        return run_async(lambda: one(run_id))
-    return run_async(lambda: many(run_ids, replicates))
+        own = RunSettings.model_validate if chosen is None else lambda _: chosen
+        branches = await both_arms(database, run_ids, at=at, changes=changes, settings=own)
+        forks = Continuations(database, branches, replicates)
+        for its_own, runs in forks.enter():
+            await _execute(database, runs, its_own, progress, approve)
+        return RunList(Run.of(record, database) for record in forks.ended())
 
 
-def replay(run: str, *, sandbox: str | None = None, store: str | None = None) -> Replayed:
+@blocking
+async def replay(run: str, *, sandbox: str | None = None, store: str | None = None) -> Replayed:
     """Re-run from the recording, without model calls, and compare events and metrics with the record.
 
     What follows code is computed from its recorded output; code that prints something else now is listed apart, in
@@ -393,12 +362,8 @@ def replay(run: str, *, sandbox: str | None = None, store: str | None = None) ->
     UsageError
         If the run is unknown or has not ended.
     """
-
-    async def work() -> Replayed:
-        with await asyncio.to_thread(Store, store, must_exist=True) as database:
-            return await replay_run(database, database.run(run), sandbox=sandbox)
-
-    return run_async(work)
+    with await asyncio.to_thread(Store, store, must_exist=True) as database:
+        return await replay_run(database, database.run(run), sandbox=sandbox)
 
 
 async def _execute(
@@ -617,7 +582,7 @@ def load(
         raise unknown_name("sort of rows", what, ROWS)
     with Store(store, read_only=True) as database:
         if study is not None:
-            study_record(database.database, study)
+            study_record(database, study)
         return frame(database, what, chosen_runs(database, kind=kind, study=study, model=model))
 
 
@@ -663,7 +628,8 @@ def report(
     return path
 
 
-def judge(
+@blocking
+async def judge(
     runs: Sequence[str],
     judges: Sequence[str] = ALWAYS,
     *,
@@ -693,19 +659,6 @@ def judge(
     UsageError
         If an argument is invalid or a model can't be reached.
     """
-    return run_async(lambda: ajudge(runs, judges, extractor=extractor, again=again, store=store, models=models))
-
-
-async def ajudge(
-    runs: Sequence[str],
-    judges: Sequence[str] = ALWAYS,
-    *,
-    extractor: str | None = None,
-    again: bool = False,
-    store: str | None = None,
-    models: ModelOptions | Mapping[str, Any] | None = None,
-) -> list[Judged]:
-    """`judge` as a coroutine, for programs that run an event loop."""
     with explaining():
         options = models if isinstance(models, ModelOptions) else ModelOptions.model_validate(models or {})
     asked = RunSettings(models=options, judges=tuple(map(registered_name, judges)), extractor=extractor)
@@ -714,3 +667,7 @@ async def ajudge(
     with await asyncio.to_thread(Store, store, must_exist=True) as database:
         chosen = await asyncio.to_thread(select_runs, database, runs)
         return await judge_runs(database, judgeable(chosen, strict=True), panel, asked.models, again=again)
+
+
+ajudge = awaitable(judge)
+"""`judge` as a coroutine, for programs that run an event loop."""

@@ -78,10 +78,9 @@ def _stored(what: str, ctx: click.Context, incomplete: str) -> Iterator[str]:
     try:
         with Store(ctx.params.get("store"), must_exist=True) as store:
             if what in _OF_STUDIES:
-                yield from facets(store.database).studies
+                yield from facets(store).studies
             if what in _OF_RUNS:
-                page = run_page(store.database, Chosen(text=incomplete), sort="started", size=_MOST_RUNS)
-                yield from (listed.run.id for listed in page.rows)
+                yield from (run.id for run in run_page(store, Chosen(text=incomplete), size=_MOST_RUNS))
     except LabmatesError:
         return
 

@@ -95,7 +95,7 @@ def _named(database: Store, names: tuple[str, ...]) -> tuple[str | None, list[Ru
         return None, [database.run(name) for name in names]
     name = names[0] if names else None
     try:
-        return stored_study(database.database, name).name, []
+        return stored_study(database, name).name, []
     except UsageError as no_study:
         if name is None:
             raise

@@ -45,7 +45,7 @@ def report(study: str | None, path: Path, kind: str | None, every: bool, allow_m
         if kind is not None or every:
             made = store_report(database, kind=kind, allow_mixed=allow_mixed)
         else:
-            name = stored_study(database.database, study).name
+            name = stored_study(database, study).name
             made = study_report(database, name, allow_mixed=allow_mixed)
     write_report(made, path)
     err().print(f"Written to {path}")

@@ -19,8 +19,8 @@ from labmates.errors import UsageError, unknown_name
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from labmates.records.listing import ListedRun
     from labmates.records.pruning import Pruned
+    from labmates.records.run import RunRecord
     from labmates.records.store import Store
 
 _NUMBERS = ("seed", "seconds", "bill")
@@ -64,25 +64,26 @@ def runs(store: str | None, sort: str, limit: int, as_json: bool, **filters: Any
         if filters["search"]:
             parse_query(filters["search"])
             _index(database)
-        page = run_page(database.database, Chosen(**filters), sort=sort, size=limit)
-        known = facets(database.database)
+        listed = run_page(database, Chosen(**filters), sort=sort, size=limit + 1)
+        runs, more = listed[:limit], listed[limit:]
+        known = facets(database)
         for name, values in (("study", known.studies), ("kind", known.kinds)):
-            if filters[name] and not page.rows and filters[name] not in values:
+            if filters[name] and not runs and filters[name] not in values:
                 raise unknown_name(name, filters[name], values)
         if as_json:
-            for listed in page.rows:
-                print_json(run_json(listed.run, database.scores(listed.run.id)))
+            for run in runs:
+                print_json(run_json(run, database.scores(run.id)))
             return
-    if not page.rows:
+    if not runs:
         err().print("No runs match these filters." if any(filters.values()) else "The store has no runs.")
         return
     from labmates.reports.results import listed_parameters
 
     headings = ["run", "started", "kind", "condition", "models", "seed", "status", "result", "study", "seconds", "bill"]
-    parameters = listed_parameters([listed.run for listed in page.rows])
-    rows = [_cells(listed, parameters[listed.run.id]) for listed in page.rows]
+    parameters = listed_parameters(runs)
+    rows = [_cells(run, parameters[run.id]) for run in runs]
     print_grid(headings, rows, [name in _NUMBERS for name in headings])
-    if page.after:
+    if more:
         say(f"{limit} shown; --limit shows more.", style="dim")
 
 
@@ -117,10 +118,9 @@ def delete(
     chosen = None if choice.is_all else choice
     if chosen is None and not replies:
         raise UsageError("nothing to delete: name runs, or give --study, --kind, --task, --status or --replies")
-    with Store(store, must_exist=True) as opened:
-        database = opened.database
+    with Store(store, must_exist=True) as database:
         if chosen is not None:
-            chosen = replace(chosen, ids=tuple(opened.run(run_id).id for run_id in run_ids))
+            chosen = replace(chosen, ids=tuple(database.run(run_id).id for run_id in run_ids))
         pruned = prune(database, chosen, replies=replies, dry_run=True)
         if not dry_run and not yes:
             if not sys.stdin.isatty():
@@ -144,15 +144,14 @@ def _index(store: Store) -> None:
     from labmates.records.search import index_texts, unindexed
 
     with progress_of_runs("indexing", again="The same command completes it.") as watch:
-        index_texts(store.database, watch=watch)
-    if store.database.is_read_only and (left := unindexed(store.database)):
+        index_texts(store, watch=watch)
+    if store.is_read_only and (left := unindexed(store)):
         err().print(f"Runs not searched: {left}. The store is read-only, so they can't be indexed.")
 
 
-def _cells(listed: ListedRun, parameters: Mapping[str, str]) -> list[str]:
+def _cells(run: RunRecord, parameters: Mapping[str, str]) -> list[str]:
     from labmates.reports.results import NAMED, headline, shown_name
 
-    run = listed.run
     started = datetime.fromtimestamp(run.started, UTC).astimezone().strftime("%Y-%m-%d %H:%M") if run.started else ""
     condition = ", ".join(
         value if name in NAMED else f"{shown_name(name)} {value}" for name, value in parameters.items()

@@ -154,11 +154,11 @@ def show(
 
 def _tables(store: Store, run: RunRecord) -> Iterable[Table]:
     """The tables that the run's experiment shows of it; none if it is not installed."""
-    from labmates.records.reading import BodyReader, RunReader
+    from labmates.records.reading import RunReader
     from labmates.workflows.protocol.experiment import EXPERIMENTS
 
     make = EXPERIMENTS.get(run.kind).tables if run.kind in EXPERIMENTS else None
-    return () if make is None else make(RunReader(store, run, BodyReader(store, run.id)))
+    return () if make is None else make(RunReader(store, run))
 
 
 def _prompts(event: LLMCallEvent, bodies: Bodies, shown: set[int], most: int | None) -> None:

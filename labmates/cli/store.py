@@ -52,7 +52,7 @@ def check(given: str | None, store: str | None, study: str | None, as_json: bool
     faults: list[Fault] = []
     with Store(given or store, must_exist=True) as database:
         if study is not None:
-            study_record(database.database, study)
+            study_record(database, study)
         runs = begun_runs(database, study=study)
         if run_until_stopped(_check(database, runs, tell)) is None:
             return 130

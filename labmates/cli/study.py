@@ -149,7 +149,7 @@ def run(
             conditions = f"{entered.conditions} conditions, {part.replicates} runs of each"
             err().print(f"Study {spec.name}: {conditions}: {entered.runs} runs{old}.")
             stopped = False
-            if study_counts(database.database, spec.name).of("planned", "interrupted", "running"):
+            if study_counts(database, spec.name).of("planned", "interrupted", "running"):
                 stopped = _execute(database, part, workers or spec.concurrency.workers, cluster)
             if stopped:
                 break
@@ -157,7 +157,7 @@ def run(
                 why = "Settled" if end.is_told else "A difference will hardly be told: stopped"
                 err().print(f"{why} after {end.replicates} of {spec.replicates} replicates. {end.answer}")
                 break
-        return _report(database.database, spec.name, stopped, as_json)
+        return _report(database, spec.name, stopped, as_json)
 
 
 @study.command(epilog="Example: labmates study status science-small")
@@ -183,8 +183,8 @@ def retry(study: str | None, store: str | None) -> None:
     from labmates.records.studies import retry_failed
 
     with Store(store, must_exist=True) as database:
-        name = stored_study(database.database, study).name
-        number = retry_failed(database.database, name)
+        name = stored_study(database, study).name
+        number = retry_failed(database, name)
     again = f" Resume with: labmates study run {study or name}" if number else ""
     say(f"{number} failed runs are in the queue again.{again}")
 

@@ -73,7 +73,7 @@ def worker(
 
         ended = run_until_stopped(work(), stop_signal, notify)
         # The process that started the worker reports pauses itself.
-        paused = [] if parent else pauses(database.database, spec.name)
+        paused = [] if parent else pauses(database, spec.name)
     if ended is None or stop_signal.pulled.is_set():
         return 130
     if parent is None:

@@ -35,7 +35,6 @@ class Claims:
 
     def __init__(self, store: Store, worker: str) -> None:
         self._store = store
-        self._database = store.database
         self._worker = worker
 
     def new(self, run: RunRecord) -> RunRecord:
@@ -48,10 +47,10 @@ class Claims:
         claimed = [replace(run, status="running", attempt=1, worker=self._worker, started=now) for run in runs]
 
         def write(connection: sa.Connection) -> None:
-            lease = self._database.now(connection) + LEASE_SECONDS
-            self._database.insert_new(connection, _RUNS, [{**run_row(run), "lease": lease} for run in claimed])
+            lease = self._store.now(connection) + LEASE_SECONDS
+            self._store.insert_new(connection, _RUNS, [{**run_row(run), "lease": lease} for run in claimed])
 
-        self._database.write(write)
+        self._store.write(write)
         return claimed
 
     def take(self, run_id: str) -> RunRecord:
@@ -67,7 +66,7 @@ class Claims:
                 raise UsageError(f"there is no run '{run_id}' in the store {self._store.shown_url}")
             if row.status in ENDED:
                 raise UsageError(f"the run '{run_id}' has ended ({row.status}); only an unfinished run can continue")
-            now = self._database.now(connection)
+            now = self._store.now(connection)
             if row.status == "running" and not is_lost(row.worker, row.lease, now):
                 raise UsageError(
                     f"the run '{run_id}' goes on: {row.worker} holds it, for {max(0.0, row.lease - now):.0f} s more if "
@@ -75,7 +74,7 @@ class Claims:
                 )
             return self._claim(connection, [row], now)[0]
 
-        return self._database.write(write)
+        return self._store.write(write)
 
     def next(self, study: str, most: int, *, attempts: int, without: Collection[str] = ()) -> list[RunRecord]:
         """Claim up to `most` waiting runs of a study, in queue order; none with a model in `without`.
@@ -88,10 +87,10 @@ class Claims:
 
         def write(connection: sa.Connection) -> list[RunRecord]:
             cap = connection.execute(sa.select(_STUDIES.c.cap).where(_STUDIES.c.name == study).with_for_update()).one()
-            now = self._database.now(connection)
+            now = self._store.now(connection)
             self._free_lost(connection, study, now, attempts)
             waits = sa.and_(_RUNS.c.study == study, _RUNS.c.status.in_(WAITING), *others)
-            query = sa.select(*RUN_COLUMNS, _RUNS.c.spent).where(waits).order_by(_RUNS.c.place)
+            query = sa.select(*RUN_COLUMNS).where(waits).order_by(_RUNS.c.place)
             query = query.with_for_update(skip_locked=True)
             if cap.cap is None:
                 return self._claim(connection, connection.execute(query.limit(most)).all(), now)
@@ -103,16 +102,16 @@ class Claims:
                     chosen.append(row)
             return self._claim(connection, chosen, now)
 
-        return self._database.write(write)
+        return self._store.write(write)
 
     def free_lost(self, study: str, *, attempts: int) -> None:
         """Release the runs of a study whose workers have died, as `next` does before it claims."""
 
         def write(connection: sa.Connection) -> None:
             connection.execute(sa.select(_STUDIES.c.name).where(_STUDIES.c.name == study).with_for_update())
-            self._free_lost(connection, study, self._database.now(connection), attempts)
+            self._free_lost(connection, study, self._store.now(connection), attempts)
 
-        self._database.write(write)
+        self._store.write(write)
 
     def give_back(self, runs: Iterable[RunRecord]) -> None:
         """Release the runs that this worker still holds, after a cancellation before their start."""
@@ -125,14 +124,14 @@ class Claims:
                 connection.execute(sa.update(_RUNS).where(mine).values(values))
 
         if held:
-            self._database.write(write)
+            self._store.write(write)
 
     def renew(self, runs: Iterable[RunRecord]) -> set[str]:
         """Renew the leases of runs and return the ids of lost runs."""
         held = {run.id: run.attempt for run in runs}
 
         def write(connection: sa.Connection) -> set[str]:
-            lease = self._database.now(connection) + LEASE_SECONDS
+            lease = self._store.now(connection) + LEASE_SECONDS
             lost = set()
             for run_id, attempt in sorted(held.items()):
                 mine = sa.and_(_RUNS.c.id == run_id, _RUNS.c.attempt == attempt, _RUNS.c.status == "running")
@@ -140,7 +139,7 @@ class Claims:
                     lost.add(run_id)
             return lost
 
-        return self._database.write(write) if held else set()
+        return self._store.write(write) if held else set()
 
     def _claim(self, connection: sa.Connection, rows: Sequence[Any], now: float) -> list[RunRecord]:
         ids = [row.id for row in rows]
@@ -184,7 +183,7 @@ class Claims:
                 {"run": row.id, "number": row.attempt, "worker": worker, "status": "lost", "reason": reason, "at": now}
                 for row in lost
             ]
-            self._database.insert_new(connection, schema.attempts, rows)
+            self._store.insert_new(connection, schema.attempts, rows)
             for often in (False, True):
                 ids = [row.id for row in lost if (row.attempt >= attempts) == often]
                 values: dict[str, Any] = {"status": "interrupted", "error": reason, "worker": None, "lease": None}

@@ -108,7 +108,8 @@ class Database:
     Parameters
     ----------
     url
-        SQLAlchemy URL, or path of an SQLite file; by default that of `store_url`.
+        SQLAlchemy URL, for instance ``sqlite:///labmates.db`` or ``postgresql://user@host/labmates``, or path of an
+        SQLite file; by default that of `store_url`.
     must_exist
         Refuse to create a new SQLite file.
     any_version
@@ -119,6 +120,11 @@ class Database:
         Refuse all writes, even of tables.
     verbatim
         Leave JSON columns as text, for copies.
+
+    Raises
+    ------
+    UsageError
+        If the URL is malformed, or the database can't be opened or written or is of another version.
     """
 
     def __init__(

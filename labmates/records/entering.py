@@ -15,14 +15,13 @@ import sqlalchemy as sa
 
 from labmates.errors import UsageError
 from labmates.records import schema
-from labmates.records.database import Database, StoreError, is_tried_again, portions
+from labmates.records.database import Database, is_tried_again, portions
 from labmates.records.rows import run_row
 from labmates.records.run import STOPPED, RunRecord, new_run_id
 from labmates.records.studies import WAITING, StudyRecord
 
 _RUNS, _STUDIES = schema.runs, schema.studies
 _BATCH = 20_000
-_TRIES = 10
 _OWN = ("id", "replicate", "seed", "place", "key", "most", "models", "condition")
 _KNOWN = [_RUNS.c[name] for name in ("id", "key", "replicate", "place", "status", "seed", "most", "invalid")]
 
@@ -44,6 +43,11 @@ class Planned(NamedTuple):
     seed: int
     place: int  # in the queue
 
+    @property
+    def name(self) -> tuple[str, int]:
+        """What tells it from the study's other runs."""
+        return self.cell.key, self.replicate
+
 
 class _Template:
     """The common columns of a study's runs, taken from one of them, in the driver's format: JSON is text."""
@@ -59,10 +63,6 @@ class _Template:
     def row(self, run: Planned) -> tuple[Any, ...]:
         """The columns of a new run."""
         return (new_run_id(), run.replicate, run.seed, run.place, *run.cell, *self._shared)
-
-
-class _NotAllError(Exception):
-    """A run's id is taken, or another process has inserted the run."""
 
 
 def enter_study(
@@ -103,7 +103,7 @@ def enter_study(
     number = new = 0
     runs = iter(wanted)
     while batch := list(islice(runs, _BATCH)):
-        new += _enter(database, study, shared, batch, fresh)
+        new += database.write(lambda connection, batch=batch: _write(connection, study, shared, batch, fresh))  # type: ignore[misc]
         number += len(batch)
         if watch is not None:
             watch(number)
@@ -123,15 +123,6 @@ def _enter_plan(database: Database, connection: sa.Connection, study: StudyRecor
     return before is None
 
 
-def _enter(database: Database, study: StudyRecord, template: _Template, batch: Sequence[Planned], fresh: bool) -> int:
-    for _ in range(_TRIES):
-        try:
-            return database.write(lambda connection, fresh=fresh: _write(connection, study, template, batch, fresh))  # type: ignore[misc]
-        except _NotAllError:
-            fresh = False
-    raise StoreError(f"runs of the study '{study.name}' could not be added: other commands add them at the same time")
-
-
 def _write(
     connection: sa.Connection, study: StudyRecord, template: _Template, batch: Sequence[Planned], fresh: bool
 ) -> int:
@@ -142,26 +133,40 @@ def _write(
             "at a time"
         )
     known = {} if fresh and not is_tried_again(connection) else _known(connection, study.name, batch)
-    new, changed = [], []
+    _change(connection, study.name, [(known[run.name], run) for run in batch if run.name in known])
     # In index order, so that neighbours are written together.
-    for run in sorted(batch, key=lambda run: run.cell.key):
-        row = known.get((run.cell.key, run.replicate))
-        if row is None:
-            new.append(template.row(run))
-        elif (change := _change(study.name, row, run)) is not None:
-            changed.append(change)
+    missing = sorted((run for run in batch if run.name not in known), key=lambda run: run.cell.key)
+    new = 0
+    while missing:
+        added = _insert(connection, template.columns, list(map(template.row, missing)))
+        new += added
+        if added == len(missing):
+            break
+        known = _known(connection, study.name, missing)  # others are there already, or their random ids are taken
+        missing = [run for run in missing if run.name not in known]
+    return new
+
+
+def _change(connection: sa.Connection, study: str, pairs: Iterable[tuple[Any, Planned]]) -> None:
+    """Change the rows of known runs to their new plan; runs that stopped at a lower bound wait again."""
+    changed, extended = list[dict[str, Any]](), list[str]()
+    for row, run in pairs:
+        if row.seed != run.seed and row.status != "planned":
+            raise _other_seed(study, row, run.seed)
+        stopped = row.status == "exhausted" and (row.invalid or "").startswith(STOPPED)
+        if is_extended := stopped and run.cell.most > row.most:
+            extended.append(row.id)
+        most = run.cell.most if row.status in WAITING or is_extended else row.most
+        if (row.place, row.seed, row.most) != (run.place, run.seed, most):
+            changed.append({"run": row.id, "to": run.place, "of": run.seed, "costs": most})
     if changed:
         update = sa.update(_RUNS).where(_RUNS.c.id == sa.bindparam("run"))
         update = update.values(place=sa.bindparam("to"), seed=sa.bindparam("of"), most=sa.bindparam("costs"))
         connection.execute(update, changed)
-    here = ((known.get((run.cell.key, run.replicate)), run) for run in batch)
-    if extended := [row.id for row, run in here if row is not None and _is_extended(row, run)]:
+    if extended:
         back = {"status": "interrupted", "invalid": None, "digest": None}
         connection.execute(sa.update(_RUNS).where(_RUNS.c.id.in_(extended)).values(back))
         connection.execute(sa.delete(schema.seals).where(schema.seals.c.run.in_(extended)))
-    if new and _insert(connection, template.columns, new) < len(new):
-        raise _NotAllError
-    return len(new)
 
 
 def _insert(connection: sa.Connection, columns: Sequence[str], rows: list[tuple[Any, ...]]) -> int:
@@ -177,21 +182,6 @@ def _known(connection: sa.Connection, study: str, batch: Sequence[Planned]) -> d
     among = _RUNS.c.replicate.between(min(replicates), max(replicates))
     query = sa.select(*_KNOWN).where(_RUNS.c.study == study, _RUNS.c.key.in_(keys), among)
     return {(row.key, row.replicate): row for row in connection.execute(query)}
-
-
-def _change(study: str, row: Any, run: Planned) -> dict[str, Any] | None:
-    if row.seed != run.seed and row.status != "planned":
-        raise _other_seed(study, row, run.seed)
-    most = run.cell.most if row.status in WAITING or _is_extended(row, run) else row.most
-    if (row.place, row.seed, row.most) == (run.place, run.seed, most):
-        return None
-    return {"run": row.id, "to": run.place, "of": run.seed, "costs": most}
-
-
-def _is_extended(row: Any, run: Planned) -> bool:
-    """Whether a run stopped at a lower bound than its new one."""
-    stopped = row.status == "exhausted" and (row.invalid or "").startswith(STOPPED)
-    return stopped and run.cell.most > row.most
 
 
 def _check_seeds(database: Database, study: str, seed: int) -> None:

@@ -9,7 +9,7 @@ runs' rows for the parameters of the condition.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from difflib import SequenceMatcher
 from itertools import groupby, islice
 from sys import intern
@@ -21,6 +21,7 @@ from labmates.records.bodies import Bodies
 from labmates.records.events import (
     ChargeEvent,
     DecisionEvent,
+    Event,
     EventBase,
     FailedReplyEvent,
     LLMCallEvent,
@@ -137,7 +138,16 @@ def rows(store: Store, what: Rows, runs: Iterable[RunRecord]) -> Iterator[Row]:
     """Yield the rows of these runs in portions; see `frame` for the columns."""
     some = iter(runs)
     while chunk := list(islice(some, _CHUNK)):
-        yield from _MAKERS[what](store, chunk)
+        if what == "runs":
+            scores = store.score_values([run.id for run in chunk])
+            yield from (flat_run(run, scores[run.id]) for run in chunk)
+            continue
+        make, *types = _MAKERS[what]
+        by_id = {run.id: run for run in chunk}
+        for run_id, pairs in groupby(store.events_of(list(by_id), *types), key=lambda pair: pair[0]):
+            of_run = _of_run(by_id[run_id])
+            for row in make((event for _, event in pairs), BodyReader(store, run_id)):
+                yield {**of_run, **row}
 
 
 def frame(store: Store, what: Rows, runs: Iterable[RunRecord]) -> pd.DataFrame:
@@ -184,57 +194,44 @@ def _of_run(run: RunRecord) -> Row:
     return {"run": run.id, **{name: getattr(run, name) for name in _OF_RUN[1:-1]}, "models": ";".join(run.models)}
 
 
-def _runs(store: Store, runs: Sequence[RunRecord]) -> Iterator[Row]:
-    scores = store.score_values([run.id for run in runs])
-    return (flat_run(run, scores[run.id]) for run in runs)
+def _scores(events: Iterable[ScoreEvent], _bodies: BodyReader) -> Iterator[Row]:
+    for event in events:
+        yield {name: getattr(event, name) for name in COLUMNS["scores"][len(_OF_RUN) :]}
 
 
-def _scores(store: Store, runs: Sequence[RunRecord]) -> Iterator[Row]:
-    for run, events in _with_events(store, runs, ScoreEvent):
-        for event in events:
-            columns = {name: getattr(event, name) for name in COLUMNS["scores"][len(_OF_RUN) :]}
-            yield {**_of_run(run), **columns}
+def _decisions(events: Iterable[DecisionEvent], _bodies: BodyReader) -> Iterator[Row]:
+    for event in events:
+        row = {name: getattr(event, name) for name in COLUMNS["decisions"][len(_OF_RUN) :]}
+        flatten("decision", event.decision, row)
+        yield row
 
 
-def _decisions(store: Store, runs: Sequence[RunRecord]) -> Iterator[Row]:
-    for run, events in _with_events(store, runs, DecisionEvent):
-        for event in events:
-            row = {**_of_run(run), **{name: getattr(event, name) for name in COLUMNS["decisions"][len(_OF_RUN) :]}}
-            flatten("decision", event.decision, row)
+def _payoffs(events: Iterable[PayoffEvent], _bodies: BodyReader) -> Iterator[Row]:
+    for event in events:
+        many = len(event.payoffs)
+        each = {
+            name: values for name, values in event.details.items() if isinstance(values, list) and len(values) == many
+        }
+        weight = event.details.get("weight", 1.0 if event.round else None)
+        for place, (player, payoff) in enumerate(event.payoffs.items()):
+            row = {"at": event.at, "match": event.match, "round": event.round}
+            row |= {"weight": weight, "player": player, "payoff": payoff}
+            for name, values in each.items():
+                flatten(f"details.{name}", values[place], row)
             yield row
 
 
-def _payoffs(store: Store, runs: Sequence[RunRecord]) -> Iterator[Row]:
-    for run, events in _with_events(store, runs, PayoffEvent):
-        for event in events:
-            many = len(event.payoffs)
-            each = {
-                name: values
-                for name, values in event.details.items()
-                if isinstance(values, list) and len(values) == many
-            }
-            weight = event.details.get("weight", 1.0 if event.round else None)
-            for place, (player, payoff) in enumerate(event.payoffs.items()):
-                row = {**_of_run(run), "at": event.at, "match": event.match, "round": event.round}
-                row |= {"weight": weight, "player": player, "payoff": payoff}
-                for name, values in each.items():
-                    flatten(f"details.{name}", values[place], row)
-                yield row
-
-
-def _players(store: Store, runs: Sequence[RunRecord]) -> Iterator[Row]:
-    seen = (LLMCallEvent, FailedReplyEvent, ToolCallEvent, MessageEvent, ChargeEvent, DecisionEvent, PayoffEvent)
-    for run, events in _with_events(store, runs, *seen):
-        players: dict[str, _Player] = {}
-        for event in events:
-            if isinstance(event, PayoffEvent):
-                for name, payoff in event.payoffs.items():
-                    if name in players:
-                        players[name].payoffs.append(payoff)
-            elif event.agent:
-                players.setdefault(event.agent, _Player(event.team)).see(event)
-        for name, player in players.items():
-            yield {**_of_run(run), "team": player.team, "agent": name, **player.row()}
+def _players(events: Iterable[EventBase], _bodies: BodyReader) -> Iterator[Row]:
+    players: dict[str, _Player] = {}
+    for event in events:
+        if isinstance(event, PayoffEvent):
+            for name, payoff in event.payoffs.items():
+                if name in players:
+                    players[name].payoffs.append(payoff)
+        elif event.agent:
+            players.setdefault(event.agent, _Player(event.team)).see(event)
+    for name, player in players.items():
+        yield {"team": player.team, "agent": name, **player.row()}
 
 
 class _Player:
@@ -268,33 +265,24 @@ class _Player:
         return {"model": ";".join(self._models), **self._counts, "payoff": sum(self.payoffs) if self.payoffs else None}
 
 
-def _messages(store: Store, runs: Sequence[RunRecord]) -> Iterator[Row]:
-    for run, calls in _with_events(store, runs, LLMCallEvent):
-        for row in message_rows(BodyReader(store, run.id), list(calls)):
-            yield {**_of_run(run), **row}
+def _messages(calls: Iterable[LLMCallEvent], bodies: BodyReader) -> Iterator[Row]:
+    return message_rows(bodies, list(calls))
 
 
-def _events(store: Store, runs: Sequence[RunRecord]) -> Iterator[Row]:
-    for run, events in _with_events(store, runs):
-        for number, event in enumerate(events):
-            row = {**_of_run(run), "number": number}
-            row |= {name: getattr(event, name) for name in ("at", "type", "step", "team", "agent")}
-            yield {**row, "data": json.dumps(event_data(event), ensure_ascii=False)}
+def _events(events: Iterable[Event], _bodies: BodyReader) -> Iterator[Row]:
+    for number, event in enumerate(events):
+        row = {"number": number, **{name: getattr(event, name) for name in ("at", "type", "step", "team", "agent")}}
+        yield {**row, "data": json.dumps(event_data(event), ensure_ascii=False)}
 
 
-def _with_events(store: Store, runs: Sequence[RunRecord], *types: Any) -> Iterator[tuple[RunRecord, Iterator[Any]]]:
-    """Yield the runs with events of these types (of any type by default), with the events."""
-    by_id = {run.id: run for run in runs}
-    for run_id, pairs in groupby(store.events_of(list(by_id), *types), key=lambda pair: pair[0]):
-        yield by_id[run_id], (event for _, event in pairs)
-
-
-_MAKERS: Final[dict[Rows, Callable[[Store, Sequence[RunRecord]], Iterator[Row]]]] = {
-    "runs": _runs,
-    "scores": _scores,
-    "players": _players,
-    "decisions": _decisions,
-    "payoffs": _payoffs,
-    "messages": _messages,
-    "events": _events,
-}
+_MAKERS: Final[dict[Rows, tuple[Any, ...]]] = {
+    "scores": (_scores, ScoreEvent),
+    "players": (
+        _players, LLMCallEvent, FailedReplyEvent, ToolCallEvent, MessageEvent, ChargeEvent, DecisionEvent, PayoffEvent,
+    ),
+    "decisions": (_decisions, DecisionEvent),
+    "payoffs": (_payoffs, PayoffEvent),
+    "messages": (_messages, LLMCallEvent),
+    "events": (_events,),
+}  # fmt: skip
+"""What makes rows of a run's events, and the types of these events; of all types without any."""

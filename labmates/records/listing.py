@@ -25,9 +25,6 @@ STATUSES: Final[tuple[RunStatus, ...]] = get_args(RunStatus)
 Sort = Literal["started", "seconds", "spent", "kind", "status", "study", "id"]
 SORTS: Final[tuple[Sort, ...]] = get_args(Sort)
 _STUDY = sa.func.coalesce(_RUNS.c.study, "")
-_MOST_NEAR = 5
-_MOST_VALUE: Final = 2**63
-"""Larger numbers don't fit a database column."""
 
 
 @dataclass(frozen=True)
@@ -51,23 +48,6 @@ class Chosen:
 
 
 @dataclass(frozen=True)
-class ListedRun:
-    """A run in a list, with its cost (judges included) in micro-dollars."""
-
-    run: RunRecord
-    spent: int
-
-
-@dataclass(frozen=True)
-class RunPage:
-    """A page of a list of runs; `before` and `after` are positions for `run_page`, empty at the ends of the list."""
-
-    rows: tuple[ListedRun, ...]
-    before: str = ""
-    after: str = ""
-
-
-@dataclass(frozen=True)
 class Facets:
     """Numbers of runs by study (newest first; then by status), by kind, and by status."""
 
@@ -87,42 +67,24 @@ def run_page(
     *,
     sort: str = "started",
     descending: bool = True,
-    after: str = "",
-    before: str = "",
-    size: int = PAGE,
-) -> RunPage:
-    """The page of runs after or before a position of another page.
+    page: int = 1,
+    size: int | None = PAGE,
+) -> list[RunRecord]:
+    """The runs on a page of a list, from 1; without a size, the list is one page.
 
-    Raises `UsageError` if a status, an order, a position or a search is invalid.
+    Raises `UsageError` if a status, an order or a search is invalid.
     """
     if sort not in SORTS:
         raise unknown_name("order", sort, SORTS)
     if chosen.status and chosen.status not in STATUSES:
         raise unknown_name("status", chosen.status, STATUSES)
     column: sa.ColumnElement[Any] = _STUDY if sort == "study" else _RUNS.c[sort]
-    backwards = bool(before)
-    query = sa.select(_RUNS.c.id).where(*conditions(chosen, is_sqlite=database.is_sqlite))
-    if place := after or before:
-        value, run_id = _place(place, sort)
-        here, there = sa.tuple_(column, _RUNS.c.id), sa.tuple_(sa.literal(value), sa.literal(run_id))
-        query = query.where(here < there if descending != backwards else here > there)
-    down = descending != backwards
-    order = [each.desc() if down else each.asc() for each in (column, _RUNS.c.id)]
+    order = [each.desc() if descending else each.asc() for each in (column, _RUNS.c.id)]
+    query = sa.select(_RUNS.c.id).where(*conditions(chosen, is_sqlite=database.is_sqlite)).order_by(*order)
     # Ids first: sorting whole rows is slow.
-    ids = query.order_by(*order).limit(size + 1).subquery()
-    whole = sa.select(*RUN_COLUMNS, _RUNS.c.spent).where(_RUNS.c.id.in_(sa.select(ids.c.id))).order_by(*order)
-    rows = database.rows(whole)
-    more = len(rows) > size
-    rows = rows[:size]
-    if backwards:
-        rows.reverse()
-    if not rows:
-        return RunPage(())
-    first, last = (_place_of(row, sort) for row in (rows[0], rows[-1]))
-    has_before = more if backwards else bool(after)
-    has_after = bool(before) if backwards else more
-    listed = tuple(ListedRun(run_record(row), row.spent) for row in rows)
-    return RunPage(listed, first if has_before else "", last if has_after else "")
+    ids = query.limit(size).offset((page - 1) * (size or 0)).subquery()
+    whole = sa.select(*RUN_COLUMNS).where(_RUNS.c.id.in_(sa.select(ids.c.id))).order_by(*order)
+    return list(map(run_record, database.rows(whole)))
 
 
 def run_count(database: Database, chosen: Chosen) -> int:
@@ -148,17 +110,6 @@ def facets(database: Database) -> Facets:
         return Facets(studies, {row[0]: row[1] for row in kinds}, {name: n for name, n in statuses.items() if n})
 
     return database.read(read)
-
-
-def near_ids(database: Database, run_id: str) -> list[str]:
-    """The ids of runs that share the longest prefix with `run_id`."""
-    for length in range(len(run_id), 0, -1):
-        start = run_id[:length]
-        query = sa.select(_RUNS.c.id).where(_RUNS.c.id.startswith(start, autoescape=True)).order_by(_RUNS.c.id)
-        with database.reading() as connection:
-            if ids := list(connection.execute(query.limit(_MOST_NEAR)).scalars()):
-                return ids
-    return []
 
 
 def conditions(chosen: Chosen, *, is_sqlite: bool) -> Iterable[sa.ColumnElement[bool]]:
@@ -187,24 +138,6 @@ def conditions(chosen: Chosen, *, is_sqlite: bool) -> Iterable[sa.ColumnElement[
 
 def _as_json(text: str) -> str:
     return json.dumps(text)[1:-1]
-
-
-def _place_of(row: Any, sort: str) -> str:
-    value = row._mapping[sort]
-    return json.dumps(["" if value is None else value, row.id], separators=(",", ":"))
-
-
-def _place(place: str, sort: str) -> tuple[Any, str]:
-    """A parsed position: the value in the sorted column, and the id of a run."""
-    try:
-        value, run_id = json.loads(place)
-    except (ValueError, TypeError, RecursionError):
-        value, run_id = None, None
-    wanted = (int, float) if sort in ("started", "seconds", "spent") else (str,)
-    is_fit = isinstance(value, wanted) and not isinstance(value, bool) and isinstance(run_id, str)
-    if not is_fit or (isinstance(value, int | float) and not abs(value) < _MOST_VALUE):
-        raise UsageError(f"'{place[:80]}' is not a position in this list; start at its first page")
-    return value, run_id
 
 
 def select_runs(

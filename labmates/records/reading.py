@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
@@ -23,13 +20,12 @@ _MARK_EACH: Final = 64
 """Interval of bodies from which reading can start: unpacking a body requires its predecessors."""
 _SHOWN_BY: Final = ("reply", "reasoning", "arguments", "result", "text", "content", "findings")
 """Fields of events that hold the number of a body."""
-_MOST_CACHED: Final = 16
 
 
 def events_where(store: Store, run_id: str, *conditions: sa.ColumnElement[bool]) -> dict[int, Event]:
     """The events of a run that meet conditions, by number."""
     query = sa.select(_EVENTS).where(_EVENTS.c.run == run_id, *conditions).order_by(_EVENTS.c.seq)
-    rows = store.database.rows(query)
+    rows = store.rows(query)
     return {row.seq: make_event(row.type, row.at, row.step, row.team, row.agent, row.data) for row in rows}
 
 
@@ -41,7 +37,7 @@ def events_of(store: Store, run_id: str, *types: str) -> dict[int, Event]:
 def last_event(store: Store, run_id: str) -> int:
     """The number of the newest event of a run; -1 without events."""
     query = sa.select(sa.func.max(_EVENTS.c.seq)).where(_EVENTS.c.run == run_id)
-    number = store.database.read(lambda connection: connection.execute(query).scalar_one())
+    number = store.read(lambda connection: connection.execute(query).scalar_one())
     return -1 if number is None else int(number)
 
 
@@ -71,7 +67,7 @@ class BodyReader:
     def _read(self, mark: int, last: int, wanted: set[int], values: dict[int, Value]) -> None:
         table = _BODIES.c
         span = sa.select(_BODIES).where(table.run == self._run, table.number > mark, table.number <= last)
-        rows = self._store.database.rows(span.order_by(table.number))
+        rows = self._store.rows(span.order_by(table.number))
         unpacker = Unpacker(self._marks[mark])
         for row in rows:
             body = Body(row.number, row.media, row.data)
@@ -83,15 +79,15 @@ class BodyReader:
                 self._marks[row.number] = unpacker.before
 
 
-@dataclass
 class RunReader:
     """Reads one run for one page or export; `run` is its record at the time of the request."""
 
-    store: Store
-    run: RunRecord
-    bodies: BodyReader
-    _events: dict[str, dict[int, Any]] = field(default_factory=dict)
-    _numbers: dict[str, list[int]] = field(default_factory=dict)
+    def __init__(self, store: Store, run: RunRecord) -> None:
+        self.store = store
+        self.run = run
+        self.values = BodyReader(store, run.id).values
+        self._events: dict[str, dict[int, Any]] = {}
+        self._numbers: dict[str, list[int]] = {}
 
     def events(self, *types: str) -> dict[int, Any]:
         """The events of these types by number, in order."""
@@ -118,7 +114,7 @@ class RunReader:
             query = query.where(text.contains(f'"{holding}":', autoescape=True))
         if to_others:
             query = query.where(sa.func.replace(text, '"to": "' + _EVENTS.c.team + '"', "") == text)
-        return self.store.database.rows(query.order_by(_EVENTS.c.seq))
+        return self.store.rows(query.order_by(_EVENTS.c.seq))
 
     def span(self, first: int, last: int) -> dict[int, Event]:
         """The events from one number to another."""
@@ -134,19 +130,15 @@ class RunReader:
             wanted += [_EVENTS.c.type.in_(types)] if types else []
             wanted += [_EVENTS.c.type.not_in(without)] if without else []
             query = sa.select(_EVENTS.c.seq).where(_EVENTS.c.run == self.run.id, *wanted).order_by(_EVENTS.c.seq)
-            self._numbers[key] = [row.seq for row in self.store.database.rows(query)]
+            self._numbers[key] = [row.seq for row in self.store.rows(query)]
         return self._numbers[key]
-
-    def values(self, numbers: Iterable[int]) -> Mapping[int, Value]:
-        """Bodies by number."""
-        return self.bodies.values(numbers)
 
     def places(self, bodies: Iterable[int]) -> dict[int, int]:
         """For each of these bodies, the number of the event that shows it, or of the first call that sent it."""
         wanted = set(bodies)
         fields = [_EVENTS.c.data[name].as_integer() for name in _SHOWN_BY]
         mine = sa.select(_EVENTS.c.seq, *fields).where(_EVENTS.c.run == self.run.id).order_by(_EVENTS.c.seq.desc())
-        rows = self.store.database.rows(mine.where(sa.or_(*(field.in_(wanted) for field in fields))))
+        rows = self.store.rows(mine.where(sa.or_(*(field.in_(wanted) for field in fields))))
         places = {body: seq for seq, *shown in rows for body in shown if body in wanted}
         if missing := wanted - set(places):
             for row in reversed(self.rows("llm_call", "judge_call")):
@@ -158,32 +150,13 @@ class RunReader:
         """Numbers of events by type, team and agent, in order of first appearance."""
         by = (_EVENTS.c.type, _EVENTS.c.team, _EVENTS.c.agent)
         query = sa.select(*by, sa.func.count()).where(_EVENTS.c.run == self.run.id).group_by(*by)
-        rows = self.store.database.rows(query.order_by(sa.func.min(_EVENTS.c.seq)))
+        rows = self.store.rows(query.order_by(sa.func.min(_EVENTS.c.seq)))
         return {(row[0], row[1], row[2]): row[3] for row in rows}
 
     @cached_property
     def last(self) -> int:
         """The number of the newest event; -1 without events."""
         return last_event(self.store, self.run.id)
-
-
-class Readers:
-    """Opens readers of runs, and caches starting points in the bodies of recent ones."""
-
-    def __init__(self, store: Store) -> None:
-        self.store = store
-        self._bodies: OrderedDict[str, BodyReader] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def open(self, run_id: str) -> RunReader:
-        """A reader of a run. Raises `UsageError` if the run is unknown."""
-        run = self.store.run(run_id)
-        with self._lock:
-            bodies = self._bodies.pop(run.id, None) or BodyReader(self.store, run.id)
-            self._bodies[run.id] = bodies
-            if len(self._bodies) > _MOST_CACHED:
-                self._bodies.popitem(last=False)
-        return RunReader(self.store, run, bodies)
 
 
 def newest_artifact(store: Store, run_id: str, name: str) -> str | None:

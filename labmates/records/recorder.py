@@ -16,7 +16,7 @@ from labmates.records.digests import Chain
 from labmates.records.events import Event
 from labmates.records.rows import event_rows, sealed
 from labmates.records.run import RunRecord, Usage, usage_sum
-from labmates.records.steps import Step, Writer
+from labmates.records.steps import Step, Writer, costs
 
 Listener = Callable[[Event], None]
 
@@ -61,6 +61,7 @@ class Recorder:
         self._unwritten = len(events)
         self._forgotten, self._past = 0, _Sums(Usage(), 0, 0, 0)
         self._chain = Chain.parse(run.chain if run else "")
+        self._cost = run.spent if run else 0
         self.bodies = Bodies(bodies)
         self.events: list[Event] = list(events)
         self._done: dict[tuple[str, str], Event] = {(e.type, e.step): e for e in events if e.step}
@@ -107,7 +108,7 @@ class Recorder:
     async def finish(self, run: RunRecord) -> RunRecord:
         """Write the run's end and new records in one transaction, and return the run with its digest."""
         step = self._take(run)
-        ended = replace(step, run=sealed(replace(run, chain=step.chain)), ends=True)
+        ended = replace(step, run=sealed(step.run), ends=True)
         if self._writer is not None:
             await self._writer.write(ended)
         return ended.run
@@ -167,7 +168,8 @@ class Recorder:
         bodies = self.bodies.take_new()
         rows = event_rows(run.id, events)
         self._chain = self._chain.longer(rows, ((body.number, body.digest) for body in bodies))
-        return Step(run, str(self._chain), events, rows, bodies)
+        self._cost += costs(events)
+        return Step(replace(run, chain=str(self._chain), spent=self._cost), events, rows, bodies)
 
 
 def usage_of(events: Sequence[Event]) -> Usage:

@@ -135,6 +135,8 @@ class RunRecord:
         Digest of its record, with later scores; None before its end.
     most
         Its bound: maximum cost, judges included, in micro-dollars; 0 for a run without one.
+    spent
+        Its cost so far, judges included, in micro-dollars.
     """
 
     id: str
@@ -163,6 +165,7 @@ class RunRecord:
     chain: str = ""
     digest: str | None = None
     most: int = 0
+    spent: int = 0
 
     @property
     def valid(self) -> bool:

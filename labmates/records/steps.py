@@ -25,6 +25,8 @@ from labmates.util.loops import Batches
 _log = logging.getLogger(__name__)
 _RUNS = schema.runs
 
+_GROWS = ("spent", "chain", "made")
+"""The columns of a run that each step writes."""
 # Built once: building a statement takes longer than executing it.
 _NEW_EVENTS, _NEW_BODIES = sa.insert(schema.events), sa.insert(schema.bodies)
 _STEP = (
@@ -34,7 +36,7 @@ _STEP = (
         _RUNS.c.attempt == sa.bindparam("held_attempt"),
         _RUNS.c.status == "running",
     )
-    .values(spent=_RUNS.c.spent + sa.bindparam("cost"), chain=sa.bindparam("new_chain"), made=sa.bindparam("new_made"))
+    .values({name: sa.bindparam(f"new_{name}") for name in _GROWS})
 )
 _END = _STEP.values({column.name: sa.bindparam(f"new_{column.name}") for column in (*RUN_COLUMNS, _RUNS.c.lease)})
 
@@ -58,12 +60,11 @@ class _NotAllError(Exception):
 class Step:
     """New records of an attempt, which are written together; events have their sequence numbers.
 
-    `run` is the claimed run, at the end of the attempt the ended one with its digest. `chain` covers the step. `rows`
-    are the events' `event_rows`.
+    `run` is the claimed run with the chain and the cost up to the step; at the end of the attempt, the ended run with
+    its digest. `rows` are the events' `event_rows`.
     """
 
     run: RunRecord
-    chain: str
     events: Sequence[tuple[int, Event]]
     rows: Sequence[EventRow]
     bodies: Sequence[Body]
@@ -150,11 +151,11 @@ def _write(database: Database, connection: sa.Connection, step: Step) -> None:
 
 def _held(step: Step) -> dict[str, Any]:
     """The parameters of the statement that updates a step's run."""
-    held = {"held_run": step.run.id, "held_attempt": step.run.attempt, "cost": costs(step.events)}
-    if not step.ends:
-        return {**held, "new_chain": step.chain, "new_made": step.run.made}
-    row = {**run_row(step.run), "worker": None, "lease": None}
-    return {**held, **{f"new_{name}": value for name, value in row.items()}}
+    run = step.run
+    row = (
+        {**run_row(run), "worker": None, "lease": None} if step.ends else {name: getattr(run, name) for name in _GROWS}
+    )
+    return {"held_run": run.id, "held_attempt": run.attempt, **{f"new_{name}": value for name, value in row.items()}}
 
 
 def _has_ended(connection: sa.Connection, run: RunRecord) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, Self, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 import sqlalchemy as sa
 
@@ -36,31 +36,8 @@ _MOST_NEAR = 5
 E = TypeVar("E", bound=EventBase)
 
 
-class Store:
-    """A database of runs.
-
-    Parameters
-    ----------
-    url
-        SQLAlchemy URL, for instance ``sqlite:///labmates.db`` or ``postgresql://user@host/labmates``; by default
-        ``LABMATES_STORE``, else ``sqlite:///labmates.db``.
-    must_exist
-        Refuse to create a new SQLite file.
-    patient
-        The database should exist: retry while it is unreachable.
-    read_only
-        Write nothing.
-
-    Raises
-    ------
-    UsageError
-        If the URL is malformed, or the database can't be opened or written or is of another version.
-    """
-
-    def __init__(
-        self, url: str | None = None, *, must_exist: bool = False, patient: bool = False, read_only: bool = False
-    ) -> None:
-        self.database = Database(url, must_exist=must_exist, patient=patient, read_only=read_only)
+class Store(Database):
+    """A database of runs; see `Database` for its parameters."""
 
     @classmethod
     def existing(cls, url: str | None = None) -> Store | None:
@@ -77,29 +54,9 @@ class Store:
             return None
 
     @property
-    def url(self) -> str:
-        """Its URL."""
-        return self.database.url
-
-    @property
-    def shown_url(self) -> str:
-        """The URL without its password."""
-        return self.database.shown_url
-
-    @property
     def sqlite_path(self) -> str | None:
         """Path of the SQLite file, or None for another database."""
-        return sa.make_url(self.url).database if self.database.is_sqlite else None
-
-    def close(self) -> None:
-        """Close all connections."""
-        self.database.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
+        return sa.make_url(self.url).database if self.is_sqlite else None
 
     def create(
         self,
@@ -121,15 +78,14 @@ class Store:
         numbered = list(enumerate(events))
         rows = event_rows(run.id, numbered)
         chain = Chain().longer(rows, stored_digests(bodies))
-        entered = sealed(replace(run, chain=str(chain)))
+        entered = sealed(replace(run, chain=str(chain), spent=costs(numbered[run.taken_over :])))
 
         def write(connection: sa.Connection) -> None:
-            paid = costs(numbered[run.taken_over :])
-            row = {**run_row(entered), "lease": self.database.now(connection) + lease, "spent": paid}
-            if self.database.insert_new(connection, _RUNS, [row]):
+            row = {**run_row(entered), "lease": self.now(connection) + lease}
+            if self.insert_new(connection, _RUNS, [row]):
                 insert(connection, [(run.id, rows, bodies)])
 
-        self.database.write(write)
+        self.write(write)
 
     def add(self, run_id: str, events: Sequence[tuple[int, Event]], bodies: Sequence[Body]) -> None:
         """Add to an ended run, as judges do: events with their sequence numbers, and their bodies.
@@ -151,7 +107,7 @@ class Store:
             insert(connection, [(run_id, rows, bodies)])
             _add_to(connection, row, {"chain": str(chain), "spent": _RUNS.c.spent + costs(events)})
 
-        self.database.write(write)
+        self.write(write)
 
     def set_metrics(self, run_id: str, metrics: Mapping[str, float]) -> None:
         """Replace the metrics of an ended run after judging."""
@@ -160,7 +116,7 @@ class Store:
             if (row := _locked(connection, run_id)) is not None:
                 _add_to(connection, row, {"metrics": dict(metrics)})
 
-        self.database.write(write)
+        self.write(write)
 
     def run(self, run_id: str) -> RunRecord:
         """The run with this id, or the only one whose id begins with these characters; ``last`` is the newest run.
@@ -174,13 +130,13 @@ class Store:
         if run_id == LAST:
             begun = sa.select(*RUN_COLUMNS).where(_RUNS.c.status != "planned")
             query = begun.order_by(_RUNS.c.started.desc(), _RUNS.c.id.desc()).limit(1)
-        row = self.database.read(lambda connection: connection.execute(query).one_or_none())
+        row = self.read(lambda connection: connection.execute(query).one_or_none())
         return self._begun_with(run_id) if row is None else run_record(row)
 
     def _begun_with(self, start: str) -> RunRecord:
         """The only run whose id begins with `start`."""
         query = sa.select(*RUN_COLUMNS).where(_RUNS.c.id.startswith(start, autoescape=True)).order_by(_RUNS.c.id)
-        rows = self.database.rows(query.limit(_MOST_NEAR)) if len(start) >= _LEAST_PREFIX and start != LAST else []
+        rows = self.rows(query.limit(_MOST_NEAR)) if len(start) >= _LEAST_PREFIX and start != LAST else []
         if not rows:
             short = f"; the beginning of an id has at least {_LEAST_PREFIX} characters" * (len(start) < _LEAST_PREFIX)
             raise UsageError(f"there is no run '{start}' in the store {self.shown_url}{short}")
@@ -191,7 +147,7 @@ class Store:
     def any_run(self, study: str) -> RunRecord | None:
         """Any run of a study, started or not; None without runs."""
         query = sa.select(*RUN_COLUMNS).where(_RUNS.c.study == study).limit(1)
-        row = self.database.read(lambda connection: connection.execute(query).one_or_none())
+        row = self.read(lambda connection: connection.execute(query).one_or_none())
         return None if row is None else run_record(row)
 
     def runs(
@@ -214,7 +170,7 @@ class Store:
         if keys is not None:
             query = query.where(table.c.key.in_(keys))
         with (
-            self.database.reading() as connection,
+            self.reading() as connection,
             connection.execution_options(yield_per=_CHUNK).execute(query) as rows,
         ):
             yield from map(sharing(), rows)
@@ -225,7 +181,7 @@ class Store:
         query = sa.select(table).where(table.c.run == run_id).order_by(table.c.seq)
         if kind is not None:
             query = query.where(table.c.type == kind)
-        rows = self.database.rows(query)
+        rows = self.rows(query)
         return [_event(row) for row in rows]
 
     def scores(self, run_id: str) -> list[ScoreEvent]:
@@ -243,7 +199,7 @@ class Store:
         for some in portions(run_ids, _RUNS_READ):
             wanted = [table.c.run.in_(some), *([table.c.type.in_(names)] if names else [])]
             query = sa.select(table).where(*wanted).order_by(table.c.run, table.c.seq)
-            for row in sorted(self.database.rows(query), key=lambda row, some=some: some.index(row.run)):  # type: ignore[misc]
+            for row in sorted(self.rows(query), key=lambda row, some=some: some.index(row.run)):  # type: ignore[misc]
                 yield row.run, cast(E, _event(row))
 
     def score_values(self, run_ids: Sequence[str]) -> dict[str, dict[tuple[str, str], float | None]]:
@@ -254,27 +210,18 @@ class Store:
                 newest[run_id][score.judge, score.metric] = score.value
         return newest
 
-    def costs(self, run_ids: Sequence[str]) -> dict[str, int]:
-        """The cost of each of these runs, judges included, in micro-dollars."""
-        table = schema.runs
-        spent: dict[str, int] = {}
-        for some in portions(run_ids):
-            query = sa.select(table.c.id, table.c.spent).where(table.c.id.in_(some))
-            spent |= {row.id: row.spent for row in self.database.rows(query)}
-        return spent
-
     def bodies(self, run_id: str) -> list[Body]:
         """The bodies of a run, packed."""
         table = schema.bodies
         query = sa.select(table).where(table.c.run == run_id).order_by(table.c.number)
-        rows = self.database.rows(query)
+        rows = self.rows(query)
         return [Body(row.number, row.media, row.data) for row in rows]
 
     def attempts(self, run_id: str) -> list[tuple[int, str, str]]:
         """Number, status and reason of the attempts that did not complete the run."""
         table = schema.attempts
         query = sa.select(table).where(table.c.run == run_id).order_by(table.c.number)
-        rows = self.database.rows(query)
+        rows = self.rows(query)
         return [(row.number, row.status, row.reason) for row in rows]
 
 

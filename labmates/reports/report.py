@@ -108,14 +108,14 @@ def study_report(store: Store, name: str | None = None, *, allow_mixed: bool = F
     Raises `UsageError` if the study is unknown or has no started runs; `MixedRunsError` if runs were made with
     different prompts, rules or code, unless `allow_mixed`.
     """
-    study = study_record(store.database, name)
+    study = study_record(store, name)
     spec = StudySpec.model_validate(study.spec)
     runs = list(store.runs(study=study.name))
     if not runs:
         raise UsageError(
             f"the study '{study.name}' has no started runs; start it with: labmates study run {study.name}"
         )
-    counts = dict(study_counts(store.database, study.name).runs)
+    counts = dict(study_counts(store, study.name).runs)
     written = {"name": spec.name, "kind": spec.kind, **spec.model_dump(mode="json", exclude_defaults=True)}
     _refuse_mixed(runs, allow_mixed)
     return _report(store, f"Study {study.name}", spec.description, runs, counts, written, study.name)
@@ -149,7 +149,6 @@ def _report(
     study: str | None,
 ) -> Report:
     explain(glossary)
-    costs = store.costs([run.id for run in runs])
     warnings = list(_warnings(runs, planned))
     parts: list[Section] = []
     for kind, mine in run_parts.by_kind(runs).items():
@@ -162,7 +161,7 @@ def _report(
         parts += [further] if further.bodies else []
     parts += [
         run_parts.how_they_ended(runs, planned),
-        run_parts.section("Budget, bill and time", run_parts.usage_table(runs, costs)),
+        run_parts.section("Budget, bill and time", run_parts.usage_table(runs)),
     ]
     parts += [run_parts.what_was_run(runs), run_parts.repeat(spec, study, runs)]
     ended = sum(run.status in ENDED for run in runs)
@@ -171,7 +170,7 @@ def _report(
         ("conditions", str(len({run.key for run in runs}))),
         ("models", str(len({model for run in runs for model in run.models}))),
         ("tokens", f"{sum(run.usage.input_tokens + run.usage.output_tokens for run in runs):,}"),
-        ("cost", show_dollars(sum(costs.values()))),
+        ("cost", show_dollars(sum(run.spent for run in runs))),
         ("bill", run_parts.shown_bill(runs)),
     )
     return Report(title, description, facts, tuple(warnings), tuple(parts))

@@ -34,7 +34,6 @@ SHARES: Final = (FAILED, INVALID)
 NAMED: Final = ("task", "game", "mechanism", "structure")
 """Parameters that lists of runs always show, by value only."""
 _OF_MODELS = ("model", "model_for", "prices")
-_NO_COSTS: Final[Mapping[str, int]] = {}
 
 
 @dataclass(frozen=True)
@@ -236,14 +235,12 @@ def _row(cell: Cell) -> str:
     return f"{cell.models}, {cell.label}" if cell.label else cell.models
 
 
-def estimates(
-    groups: Sequence[Sequence[RunRecord]], measure: str, costs: Mapping[str, int] = _NO_COSTS
-) -> list[Estimate | None]:
+def estimates(groups: Sequence[Sequence[RunRecord]], measure: str) -> list[Estimate | None]:
     """The mean of a measure over the data sets of each group of runs; None without values."""
     kind = groups[0][0].kind if groups else ""
     experiment = EXPERIMENTS.get(kind) if kind in EXPERIMENTS else None
     usable = experiment.usable if experiment else ""
-    value_of = reader(measure, costs)
+    value_of = reader(measure)
     cells = [
         [
             Result(run.data_set, value, bool(run.metrics.get(usable, 1)))
@@ -256,13 +253,13 @@ def estimates(
     return data_set_means(cells, [domain_of(group, measure) for group in groups], failures=failures)
 
 
-def reader(measure: str, costs: Mapping[str, int] = _NO_COSTS) -> Callable[[RunRecord], float | None]:
-    """A function from a run to its value of a measure; `costs` are in micro-dollars by run."""
+def reader(measure: str) -> Callable[[RunRecord], float | None]:
+    """A function from a run to its value of a measure."""
     if measure == FAILED:
         return lambda run: float(run.status == "failed")
     special: Mapping[str, Callable[[RunRecord], float]] = {
         INVALID: lambda run: float(run.invalid is not None),
-        SPENT: lambda run: costs.get(run.id, 0) / 1e6,
+        SPENT: lambda run: run.spent / 1e6,
         "tokens": lambda run: float(run.usage.input_tokens + run.usage.output_tokens),
         "seconds": lambda run: run.seconds,
     }

@@ -170,7 +170,7 @@ def shown_bill(runs: Sequence[RunRecord]) -> str:
     return f"{bill} + up to {show_dollars(uncertain)}" if uncertain else bill
 
 
-def usage_table(runs: Sequence[RunRecord], costs: Mapping[str, int]) -> Table:
+def usage_table(runs: Sequence[RunRecord]) -> Table:
     """The usage of runs: calls, tokens, money, time, unusable replies."""
     rows = []
     for (kind, models), mine in _grouped(runs).items():
@@ -186,7 +186,7 @@ def usage_table(runs: Sequence[RunRecord], costs: Mapping[str, int]) -> Table:
                 "calls": used.llm_calls,
                 **{name: getattr(used, name) for name in _SUMS},
                 "failed_reply_share": used.failed_replies / replies if replies else None,
-                "cost": show_dollars(sum(costs.get(run.id, 0) for run in mine)),
+                "cost": show_dollars(sum(run.spent for run in mine)),
                 "bill": shown_bill(mine),
                 "seconds_per_run": fmean(seconds) if seconds else None,
                 "exhausted": sum(run.status == "exhausted" for run in mine),

@@ -47,7 +47,7 @@ def begun_runs(store: Store, *, study: str | None = None) -> list[str]:
     query = sa.select(_RUNS.c.id).where(begun).order_by(_RUNS.c.started, _RUNS.c.id)
     if study is not None:
         query = query.where(_RUNS.c.study == study)
-    return store.database.read(lambda connection: list(connection.execute(query).scalars()))
+    return store.read(lambda connection: list(connection.execute(query).scalars()))
 
 
 def ended_digests(store: Store, *, study: str | None = None) -> list[str]:
@@ -55,7 +55,7 @@ def ended_digests(store: Store, *, study: str | None = None) -> list[str]:
     query = sa.select(_RUNS.c.digest).where(_RUNS.c.digest.is_not(None))
     if study is not None:
         query = query.where(_RUNS.c.study == study)
-    return store.database.read(lambda connection: list(connection.execute(query).scalars()))
+    return store.read(lambda connection: list(connection.execute(query).scalars()))
 
 
 def unproven(store: Store, run_id: str) -> Iterator[str]:
@@ -110,7 +110,7 @@ def whole_record(store: Store, run_id: str) -> WholeRecord:
                 packed = [Body(body["number"], body["media"], body["data"]) for body in bodies]
                 return WholeRecord(run_record(row), row._asdict(), seals, events, packed)
 
-    return store.database.read(read)
+    return store.read(read)
 
 
 def _unchained(record: WholeRecord) -> Iterator[str]:
@@ -201,9 +201,8 @@ def _wrong(record: WholeRecord) -> Iterator[str]:
     numbered = list(enumerate(events))
     cost = costs(numbered[run.taken_over :])
     # Forks of earlier versions also count inherited events.
-    spent = record.row["spent"]
-    if spent not in (cost, costs(numbered)):
-        yield f"its study takes it to have cost {show_dollars(spent)}, and its events cost {show_dollars(cost)}"
+    if run.spent not in (cost, costs(numbered)):
+        yield f"its study takes it to have cost {show_dollars(run.spent)}, and its events cost {show_dollars(cost)}"
     charges = [event for event in events if isinstance(event, ChargeEvent)]
     counted = sum(charge.excess for charge in charges if charge.bill_from == "server")
     excess = sum(event.excess for event in events if event.type in ("charge", "judge_call"))
@@ -219,9 +218,9 @@ def _wrong(record: WholeRecord) -> Iterator[str]:
 
 def overspent(store: Store, study: str | None = None) -> Iterator[tuple[str, str]]:
     """Yield the studies that have exceeded their cap, with the fault in words."""
-    for record in study_records(store.database):
+    for record in study_records(store):
         if study in (None, record.name):
-            counts = study_counts(store.database, record.name)
+            counts = study_counts(store, record.name)
             if over := counts.overspent(record.cap):
                 yield record.name, f"it has spent {show_dollars(counts.spent)}, {show_dollars(over)} more than its cap"
 

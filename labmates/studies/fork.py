@@ -25,7 +25,8 @@ from labmates.records.run import RunRecord, new_run_id
 from labmates.records.store import Store
 from labmates.sandboxes.pool import SandboxPool
 from labmates.studies.made import made_of
-from labmates.studies.rerun import NoModels, NoSandboxes, rerun
+from labmates.studies.replay import RecordedHub
+from labmates.studies.rerun import NoSandboxes, rerun
 from labmates.studies.runs import check_salt
 from labmates.studies.session import checked
 from labmates.studies.settings import RunSettings
@@ -206,7 +207,7 @@ async def _check_replay(run: RunRecord, condition: Condition, events: Sequence[E
     """Replay the fork up to its first new step. Raises `UsageError` if a recorded step does not occur."""
     recorder = _ReplayRecorder(events, bodies)
     try:
-        await rerun(run, condition, recorder, NoModels(), SandboxPool(NoSandboxes(), 1))
+        await rerun(run, condition, recorder, RecordedHub((), recorder.bodies, {}), SandboxPool(NoSandboxes(), 1))
     except NewStepError:
         pass
     except Exception as error:

@@ -69,9 +69,9 @@ def check_together(runs: Sequence[RunRecord], *, allow: bool) -> None:
 
 def check_study_made(store: Store, study: str, *, allow: bool) -> None:
     """Refuse to continue a study whose runs began with other prompts, rules or code, unless allowed."""
-    if allow or not study_counts(store.database, study).of("planned", "interrupted", "running"):
+    if allow or not study_counts(store, study).of("planned", "interrupted", "running"):
         return
-    begun = begun_groups(store.database, study)
+    begun = begun_groups(store, study)
     now = [(kind, made_of(condition_of(store.run(one))), 0) for kind, _, _, one in begun]
     if mixed := mixtures([*(group[:3] for group in begun), *now]):
         raise MixedRunsError(f"the study '{study}'", mixed)

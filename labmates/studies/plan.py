@@ -125,8 +125,8 @@ def make_plan(
     if store is not None:
         with closing(store.runs(kind=spec.kind)) as stored:
             runs = list(islice(stored, _MOST_MEASURED))
-        done = ended_replicates(store.database, spec.name)
-        spent = study_counts(store.database, spec.name).spent
+        done = ended_replicates(store, spec.name)
+        spent = study_counts(store, spec.name).spent
     ended = [run for run in runs if run.status in ENDED]
     measured = _Measured(ended)
     catalog = full_catalog(spec, source)

@@ -143,7 +143,7 @@ async def polled(store: Store, study: str, pause: float, show: Callable[[str], N
     async def look() -> None:
         nonlocal first
         with suppress(LabmatesError):  # The workers report an unreachable store.
-            counts = await asyncio.to_thread(study_counts, store.database, study)
+            counts = await asyncio.to_thread(study_counts, store, study)
             ended = counts.of(*_OVER)
             first = ended if first is None else first
             show(f"{study}: {_line(counts, ended, ended - first, time.monotonic() - started)}")

@@ -1,6 +1,6 @@
 """Rejudgement of a run from its record: judges score again with recorded replies of models, and scores are compared.
 
-This covers verdicts outside a replay: of model judges, of assisted judges, and those added later.
+A replay compares all scores so, those that were added later among them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from labmates.records.bodies import Bodies
 from labmates.records.events import HUMAN, Event, LLMCallEvent, ScoreEvent, event_data
 from labmates.records.run import RunRecord
 from labmates.studies.judging import report_of
-from labmates.studies.rerun import Difference, apart
+from labmates.studies.rerun import Difference, first_difference
 from labmates.util.seeds import derive
 from labmates.workflows.calls.assessing import mean_events, score_event
 from labmates.workflows.calls.call import recorded_reply
@@ -153,8 +153,4 @@ def _differences(recorded: Iterable[ScoreEvent], now: dict[str, ScoreEvent]) -> 
         if came is None:
             yield Difference(where, "score", "", "a score", None)
             continue
-        then, data = _fields(score), _fields(came)
-        for name in (*then, *(set(data) - set(then))):
-            if then.get(name) != data.get(name):
-                yield Difference(where, "score", name, *apart(then.get(name), data.get(name)))
-                break
+        yield from first_difference(where, "score", _fields(score), _fields(came))

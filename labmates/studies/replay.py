@@ -23,7 +23,7 @@ from labmates.budgets.ledger import NO_USAGE, UNLIMITED, JournalLine, Ledger, Re
 from labmates.budgets.prices import Price
 from labmates.budgets.tokens import Usage
 from labmates.errors import UsageError
-from labmates.judges.panel import Panel, make_panel
+from labmates.judges.panel import make_panel
 from labmates.models.errors import ContextOverflowError
 from labmates.models.hub import CallParameters, ModelHub
 from labmates.models.names import is_own_baseline
@@ -48,7 +48,7 @@ from labmates.records.steps import charges
 from labmates.records.store import Store
 from labmates.studies.made import made_of
 from labmates.studies.rejudging import rejudge
-from labmates.studies.rerun import Difference, apart, differences_of_run, rerun
+from labmates.studies.rerun import Difference, apart, differences_of_run, first_difference, rerun
 from labmates.studies.runs import accounted, check_salt, invalid_of, stop_of
 from labmates.studies.session import open_sandbox_pool
 from labmates.studies.settings import RunSettings
@@ -57,9 +57,8 @@ from labmates.workflows.calls.call import charged_call, lost_attempts, overflow_
 from labmates.workflows.protocol.experiment import EXPERIMENTS, Condition, condition_of
 
 _TIMES = ("seconds",)
-_ONCE = (ScoreEvent, WarningEvent)
-"""Only the first of these is compared: later scores were added to the ended run, and a resumed run may repeat a warning
-about a too long transcript."""
+_OF_JUDGES = ("score", "judge_call", "label")
+"""Types of events that a rejudgement repeats, if anything."""
 
 
 @dataclass(frozen=True)
@@ -215,15 +214,13 @@ async def replay(
             metrics=dict(outcome.metrics),
         )
     # New bodies are read as from a store, which alters values that can't be stored exactly.
-    assisted = _assisted_scores(events)
     later = Bodies([*bodies, *recorder.bodies.take_new()])
-    now = _Story(recorder.events[first:], later, panel, assisted)
-    then = _Story(events[first:], recorded, panel, assisted)
+    now, then = _Story(recorder.events[first:], later), _Story(events[first:], recorded)
     differences = list(_differences(then, now, to_the_end=unrecorded is None))
     if unrecorded is not None:
         differences.append(Difference(unrecorded.step, "llm_call", "", None, "asked; here the replay ended"))
     else:
-        differences += differences_of_run(run, ended, metrics=not assisted)
+        differences += differences_of_run(run, ended, metrics=not _has_assisted_scores(events))
     judged = await rejudge(run, events, recorded, then.left)
     differences += judged.differences
     checked = Counter[str](event.type for event in judged.compared)
@@ -315,20 +312,25 @@ _Key = tuple[str, str, str, int]
 class _Story:
     """The comparable events of a run, by step and type; the order of concurrent members is irrelevant."""
 
-    def __init__(self, events: Iterable[Event], bodies: Bodies, panel: Panel, assisted: set[str]) -> None:
+    def __init__(self, events: Iterable[Event], bodies: Bodies) -> None:
         self.events: dict[_Key, Event] = {}
-        self._bodies = bodies
-        self.counted: Counter[str] = Counter()
         self.left: list[Event] = []
-        often: defaultdict[tuple[str, str, str], int] = defaultdict(int)
+        self._bodies = bodies
+        often = Counter[tuple[str, str, str]]()
         for event in events:
-            same = (event.step, event.type, _which(event))
-            if not _is_compared(event, panel, assisted) or (often[same] and isinstance(event, _ONCE)):
+            warning = event.text if isinstance(event, WarningEvent) else ""
+            same = (event.step, event.type, warning)
+            # A resumed run may repeat a warning about a too long transcript.
+            if event.type in (*_OF_JUDGES, "error") or (warning and often[same]):
                 self.left.append(event)
                 continue
             often[same] += 1
-            self.counted[event.type] += 1
             self.events[*same, often[same]] = event
+
+    @property
+    def counted(self) -> Counter[str]:
+        """The number of events by type."""
+        return Counter(event.type for event in self.events.values())
 
     def data(self, key: _Key) -> dict[str, Any]:
         """The fields of an event with their bodies, without times."""
@@ -350,27 +352,13 @@ def _untimed(data: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in data.items() if name not in _TIMES}
 
 
-def _which(event: Event) -> str:
-    """A distinction between events of the same step and type."""
-    if isinstance(event, ScoreEvent):
-        return f"{event.judge} {event.metric}"
-    return event.text if isinstance(event, WarningEvent) else ""
-
-
-def _is_compared(event: Event, panel: Panel, assisted: set[str]) -> bool:
-    """Whether a replay can reproduce an event."""
-    if isinstance(event, ScoreEvent):
-        return event.judge in panel.names and _which(event) not in assisted
-    return event.type not in ("judge_call", "label", "error")
-
-
-def _assisted_scores(events: Iterable[Event]) -> set[str]:
-    """The scores of judges assisted by a model, whose name follows a plus sign in the version."""
-    first: dict[str, ScoreEvent] = {}
+def _has_assisted_scores(events: Iterable[Event]) -> bool:
+    """Whether the first score of a judge and metric is of one that a model assisted, named after a plus sign."""
+    first: dict[tuple[str, str], str] = {}
     for event in events:
         if isinstance(event, ScoreEvent):
-            first.setdefault(_which(event), event)
-    return {which for which, score in first.items() if "+" in score.version}
+            first.setdefault((event.judge, event.metric), event.version)
+    return any("+" in version for version in first.values())
 
 
 def _differences(then: _Story, now: _Story, *, to_the_end: bool) -> Iterable[Difference]:
@@ -380,11 +368,7 @@ def _differences(then: _Story, now: _Story, *, to_the_end: bool) -> Iterable[Dif
             if to_the_end:
                 yield Difference(step or which, kind, "", "an event", None)
             continue
-        recorded, new = then.data(key), now.data(key)
-        for name in (*recorded, *(set(new) - set(recorded))):
-            if recorded.get(name) != new.get(name):
-                yield Difference(step or which, kind, name, *apart(recorded.get(name), new.get(name)))
-                break
+        yield from first_difference(step or which, kind, then.data(key), now.data(key))
     for key in now.events:
         if key not in then.events:
             yield Difference(key[0] or key[2], key[1], "", None, "an event")

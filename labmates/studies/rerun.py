@@ -7,12 +7,11 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from labmates._version import __version__
 from labmates.budgets.ledger import Ledger
 from labmates.models.hub import ModelHub
-from labmates.models.options import ModelOptions
 from labmates.records.events import ToolCallEvent
 from labmates.records.recorder import NewStepError, Recorder
 from labmates.records.run import RunRecord
@@ -67,20 +66,6 @@ async def rerun(
         return await kind.execute(condition, services)
 
 
-class NoModels(ModelHub):
-    """A hub without models."""
-
-    def __init__(self) -> None:
-        super().__init__(ModelOptions())
-
-    def price(self, model: str) -> None:
-        """None: a rerun costs nothing."""
-
-    async def call(self, *args: Any, config: Any = None, **arguments: Any) -> NoReturn:
-        """Refuse a call."""
-        raise NewStepError(str((config or {}).get("metadata", {}).get("step", "")) or "a model call")
-
-
 class NoSandboxes:
     """A back end without sandboxes."""
 
@@ -126,6 +111,16 @@ def differences_of_run(recorded: RunRecord, now: RunRecord, *, metrics: bool = T
         is_new = is_older and name.startswith("metrics.") and name not in before
         if not is_new and before.get(name) != after.get(name):
             yield Difference("", "run", name, *apart(before.get(name), after.get(name)))
+
+
+def first_difference(
+    where: str, kind: str, recorded: Mapping[str, Any], now: Mapping[str, Any]
+) -> Iterator[Difference]:
+    """Yield the difference in the first field of an event that differs, if any."""
+    for name in (*recorded, *(set(now) - set(recorded))):
+        if recorded.get(name) != now.get(name):
+            yield Difference(where, kind, name, *apart(recorded.get(name), now.get(name)))
+            return
 
 
 def _summary(run: RunRecord, metrics: bool) -> dict[str, Any]:

@@ -154,7 +154,7 @@ class Session:
             self._notify(warning)
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(traced(self._notify))
-            cache = StoredCalls(self._store.database) if settings.cache else None
+            cache = StoredCalls(self._store) if settings.cache else None
             hub = await stack.enter_async_context(ModelHub(settings.models, cache=cache))
             sandbox_pool = await stack.enter_async_context(
                 open_sandbox_pool(
@@ -176,7 +176,7 @@ class Session:
             )
             leases = Leases(self.claims)
             await stack.enter_async_context(leases.beating())
-            writer = Writer(self._store.database)
+            writer = Writer(self._store)
             stack.push_async_callback(writer.close)
             stack.enter_context(rare_collection())
             yield OpenSession(self._store, leases, writer, services, shared, self._watch)

@@ -6,14 +6,11 @@ import asyncio
 import json
 import math
 import time
-import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from itertools import chain
-from typing import Any
 
 from labmates.budgets.money import format_dollars
 from labmates.budgets.prices import Price, PriceList, usual_prices
@@ -40,8 +37,6 @@ from labmates.workflows.calls.stop_signal import StopSignal
 from labmates.workflows.protocol.experiment import EXPERIMENTS, Condition
 
 _POLL_SECONDS = 1.0
-_SHELVES = 64
-_PACK = 200  # conditions of a shelf per compressed block
 _JUDGE_TOKENS = (160_000, 8_000)
 """Input and output tokens of one model judge per run that a cap sets aside, with 100,000 for the reservation of the
 longest prompt beyond its tokens."""
@@ -78,16 +73,14 @@ def enter(
     if source is not None and ("name",) not in source.lines:
         _check_renamed(store, spec, cells)
     record = StudyRecord(spec.name, spec.model_dump(mode="json"), spec.cap, time.time())
-    runs, new = enter_study(
-        store.database, record, cells.first, cells.planned(), cells.wants, seed=spec.seed, watch=watch
-    )
+    runs, new = enter_study(store, record, cells.first, cells.planned(), cells.wants, seed=spec.seed, watch=watch)
     check_study_made(store, spec.name, allow=spec.allow_mixed)
     return Entered(spec, len(cells.keys), runs, new)
 
 
 def _check_renamed(store: Store, spec: StudySpec, cells: _Cells) -> None:
     """Refuse to repeat another study's runs under a name that is only that of the file: it may have been renamed."""
-    elsewhere = runs_elsewhere(store.database, spec.name, cells.wants, spec.seed)
+    elsewhere = runs_elsewhere(store, spec.name, cells.wants, spec.seed)
     for other, number in elsewhere.most_common(1):
         raise UsageError(
             f"study {other} holds {number:,} of these {len(cells.keys) * spec.replicates:,} runs; {spec.name}, named "
@@ -104,27 +97,22 @@ class _Cells:
     """
 
     def __init__(self, spec: StudySpec, source: Source | None) -> None:
-        self._spec = spec
-        self._shelves = [_Shelf() for _ in range(_SHELVES)]
+        self._spec, self._source = spec, source
+        self._catalog = full_catalog(spec, source)
+        self._bound = Bound(spec, self._catalog)
         self.keys: set[int] = set()
         self.pool = 0
         self.asks_models = False
         costs: set[int] = set()
         first: Condition | None = None
-        catalog = full_catalog(spec, source)
-        bound = Bound(spec, catalog)
-        for number, (key, condition, values) in enumerate(each_cell(spec, source, catalog, self.keys)):
+        for _, condition, _ in each_cell(spec, source, self._catalog, self.keys):
             first = first or condition
-            models, most = condition.models(), bound.of(condition)
-            costs.add(most)
+            costs.add(self._bound.of(condition))
             self.pool = max(self.pool, condition.pool or 0)
-            self.asks_models = self.asks_models or bool(models)
-            # Neighbours by key are inserted together, since they are neighbours in the indexes.
-            shelf = self._shelves[int(key[:2], 16) * _SHELVES // 256]
-            shelf.add((number, key, most, json.dumps(models), json.dumps(values)))
+            self.asks_models = self.asks_models or bool(condition.models())
         assert first is not None  # a grid has a cell
         self.least = min(costs)
-        settings = spec.settings(catalog)
+        settings = spec.settings(self._catalog)
         [self.first] = new_runs(first, seed=spec.seed, replicates=1, settings=settings, study=spec.name)
 
     def wants(self, key: str, replicate: int) -> bool:
@@ -132,34 +120,16 @@ class _Cells:
         return replicate < self._spec.replicates and int(key, 16) in self.keys
 
     def planned(self) -> Iterator[Planned]:
-        """Yield the study's runs by condition.
+        """Yield the study's runs by condition; the conditions are made again, as they take less time than memory.
 
         In the queue, all first replicates precede all second ones: a stopped study is a complete, smaller study.
         """
         seed, conditions = self._spec.seed, len(self.keys)
-        for number, *parts in chain.from_iterable(self._shelves):
-            cell = Cell(*parts)
+        each = each_cell(self._spec, self._source, self._catalog, set())
+        for number, (key, condition, values) in enumerate(each):
+            cell = Cell(key, self._bound.of(condition), json.dumps(condition.models()), json.dumps(values))
             for replicate in range(self._spec.replicates):
                 yield Planned(cell, replicate, seed + replicate, replicate * conditions + number)
-
-
-class _Shelf:
-    """Lists of JSON values, most of them compressed."""
-
-    def __init__(self) -> None:
-        self._packed: list[bytes] = []
-        self._loose: list[Sequence[Any]] = []
-
-    def add(self, values: Sequence[Any]) -> None:
-        self._loose.append(values)
-        if len(self._loose) == _PACK:
-            self._packed.append(zlib.compress(json.dumps(self._loose).encode(), 1))
-            self._loose = []
-
-    def __iter__(self) -> Iterator[Sequence[Any]]:
-        for packed in self._packed:
-            yield from json.loads(zlib.decompress(packed))
-        yield from self._loose
 
 
 def _money_faults(spec: StudySpec, cells: _Cells) -> Iterator[tuple[tuple[str, ...], str]]:
@@ -248,7 +218,7 @@ def stored_spec(store: Store, name: str | None) -> StudySpec:
 
     Raises `UsageError` if the study is missing, or the name is missing among several studies.
     """
-    return StudySpec.model_validate(study_record(store.database, name).spec)
+    return StudySpec.model_validate(study_record(store, name).spec)
 
 
 async def work_on(
@@ -354,5 +324,5 @@ class _Worker:
             self._ended += task.result()
 
     async def _others_work(self) -> bool:
-        counts = await asyncio.to_thread(study_counts, self._store.database, self._spec.name)
+        counts = await asyncio.to_thread(study_counts, self._store, self._spec.name)
         return counts.of("running") > 0

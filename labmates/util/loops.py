@@ -9,8 +9,11 @@ import threading
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import Any, Generic, TypeVar
+from functools import wraps
+from inspect import unwrap
+from typing import Any, Generic, ParamSpec, TypeVar, cast
 
+P = ParamSpec("P")
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -34,6 +37,21 @@ def run_async(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     except RuntimeError:
         return asyncio.run(work())
     return _in_thread(work)
+
+
+def blocking(work: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
+    """An asynchronous function as a synchronous one; see `run_async`."""
+
+    @wraps(work)
+    def run(*args: P.args, **named: P.kwargs) -> T:
+        return run_async(lambda: work(*args, **named))
+
+    return run
+
+
+def awaitable(function: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
+    """The asynchronous function of which `blocking` made this one."""
+    return cast(Callable[P, Coroutine[Any, Any, T]], unwrap(function))
 
 
 def _in_thread(work: Callable[[], Coroutine[Any, Any, T]]) -> T:

@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapp
 from contextlib import suppress
 from functools import partial
 from importlib.resources import files
-from typing import Any, Final
+from typing import Any, Final, Literal
 from urllib.parse import parse_qs, quote
 
 from markupsafe import Markup
@@ -32,29 +32,21 @@ from labmates.errors import LabmatesError, UsageError, unknown_name
 from labmates.pages.links import Links
 from labmates.pages.rendering import explain, plain, render
 from labmates.records.database import StoreError
-from labmates.records.listing import Chosen, facets, near_ids, run_page
-from labmates.records.reading import Readers, RunReader
+from labmates.records.listing import Chosen, facets, run_page
+from labmates.records.reading import RunReader
 from labmates.records.run import RunRecord
 from labmates.records.store import Store
 from labmates.records.studies import study_counts
 from labmates.studies.runs import so_far
-from labmates.viewer.files import NoFileError, figure, file_of
+from labmates.viewer.files import AbsentError, figure, file_of
 from labmates.viewer.pages.analyses import MOST_AT_ONCE, Computed, analyses_page, analysis_figure
 from labmates.viewer.pages.compare import MOST_COLUMNS, compare_page
 from labmates.viewer.pages.judging import judging_page, take_scores
-from labmates.viewer.pages.run import (
-    approval_page,
-    event_page,
-    overview,
-    story,
-    story_since,
-    turn_page,
-)
+from labmates.viewer.pages.run import event_page, overview, person_page, story, story_since
 from labmates.viewer.pages.runs import runs_page, studies_page, study_news
 from labmates.viewer.pages.search import Indexer, search_page
 from labmates.viewer.pages.transcript import transcript
 from labmates.viewer.security import Gate, hosts_of
-from labmates.workflows.people.approval import Question
 from labmates.workflows.people.live import ask_run, follow_run, waiting_runs
 from labmates.workflows.protocol.glossary import glossary
 
@@ -76,14 +68,6 @@ _PATIENCE_SECONDS: Final = 1.0
 _LINKS = Links()
 
 
-class NoRunError(UsageError):
-    """The run is unknown."""
-
-    def __init__(self, error: UsageError, run_id: str) -> None:
-        super().__init__(str(error))
-        self.run_id = run_id
-
-
 def make_app(store: Store, *, token: str, port: int, once: str = "") -> ASGIApp:
     """The application behind its gate, at a loopback address with this port; see `Gate` for the tokens."""
     return Gate(_Viewer(store).application(), token, hosts_of(port), once=once)
@@ -100,7 +84,6 @@ class _Viewer:
     def __init__(self, store: Store) -> None:
         explain(glossary)
         self._store = store
-        self._readers = Readers(store)
         self._computed = Computed()
         self._form_token = secrets.token_urlsafe(32)
         self._indexer = Indexer(store)
@@ -120,27 +103,24 @@ class _Viewer:
             "/runs/{run}/events/{event:int}": self._event,
             "/runs/{run}/figures/{body:int}.png": self._figure,
             "/runs/{run}/files/{event:int}/{place:int}": self._file,
+            "/runs/{run}": self._run,
+            "/runs/{run}/live": self._live,
+            "/runs/{run}/replies": self._replies,
             "/live": self._number_of_runs,
             "/static/{name}": _asset,
         }
         return Starlette(
             routes=[
                 *(Route(path, page, methods=["GET"]) for path, page in pages.items()),
-                Route("/runs/{run}", self._run, methods=["GET"]),
-                Route("/runs/{run}/live", self._live, methods=["GET"]),
-                Route("/runs/{run}/replies", self._replies, methods=["GET"]),
-                Route("/runs/{run}/approval", self._approval, methods=["GET"]),
-                Route("/runs/{run}/approval", self._answer, methods=["POST"]),
+                Route("/runs/{run}/approval", partial(self._person, "approval"), methods=["GET", "POST"]),
+                Route("/runs/{run}/turn", partial(self._person, "turn"), methods=["GET", "POST"]),
                 Route("/judging", self._judging, methods=["GET"]),
                 Route("/judging", self._scored, methods=["POST"]),
-                Route("/runs/{run}/turn", self._turn, methods=["GET"]),
-                Route("/runs/{run}/turn", self._take_turn, methods=["POST"]),
             ],
             exception_handlers={
-                NoRunError: self._no_run,
                 UsageError: lambda _, error: _error(400, "That can't be shown", error),
                 StoreError: lambda _, error: _error(503, "The store can't be read", error),
-                NoFileError: lambda _, error: _error(404, "There is no such file", error),
+                AbsentError: lambda _, error: _error(404, f"There is no such {error.what}", error),
                 403: lambda *_: _error(
                     403, "This form is from an earlier session of the viewer", "Reload its page and send it again."
                 ),
@@ -161,9 +141,9 @@ class _Viewer:
 
     def _read(self, run_id: str) -> RunReader:
         try:
-            return self._readers.open(run_id)
+            return RunReader(self._store, self._store.run(run_id))
         except UsageError as error:
-            raise NoRunError(error, run_id) from error
+            raise AbsentError("run", str(error)) from error
 
     async def _runs(self, request: Request) -> Response:
         waiting = await waiting_runs(_PATIENCE_SECONDS)
@@ -174,7 +154,7 @@ class _Viewer:
         return runs_page(self._store, query, _LINKS, unindexed=left, waiting=waiting)
 
     def _search(self, request: Request) -> Response:
-        status, page = search_page(self._readers, self._indexer, request.query_params, _LINKS)
+        status, page = search_page(self._store, self._indexer, request.query_params, _LINKS)
         return HTMLResponse(page, status)
 
     def _studies(self, request: Request) -> Response:
@@ -190,7 +170,7 @@ class _Viewer:
     def _study(self, request: Request) -> tuple[str, int]:
         """The name of a study, and the number of its runs."""
         study = request.query_params.get("study", "")
-        if study not in (known := facets(self._store.database).studies):
+        if study not in (known := facets(self._store).studies):
             raise unknown_name("study", study[:100], known)
         return study, sum(known[study].values())
 
@@ -200,10 +180,10 @@ class _Viewer:
 
     def _number_of_runs(self, request: Request) -> Response:
         """The news for the page of a store without runs."""
-        return JSONResponse({"last": facets(self._store.database).total, "more": False, "ended": False})
+        return JSONResponse({"last": facets(self._store).total, "more": False, "ended": False})
 
     def _study_live(self, request: Request) -> Response:
-        news = study_news(study_counts(self._store.database, request.query_params.get("study", "")))
+        news = study_news(study_counts(self._store, request.query_params.get("study", "")))
         return JSONResponse({"last": news["stamp"], "more": False, "ended": not news["is_live"]})
 
     async def _run(self, request: Request) -> Response:
@@ -215,11 +195,7 @@ class _Viewer:
         return HTMLResponse(page(self._reader(request), request.query_params, _LINKS))
 
     def _event(self, request: Request) -> Response:
-        reader = self._reader(request)
-        try:
-            return HTMLResponse(event_page(reader, _number(request, "event"), _LINKS))
-        except UsageError as error:
-            return _error(404, "There is no such event", error)
+        return HTMLResponse(event_page(self._reader(request), _number(request, "event"), _LINKS))
 
     def _compare(self, request: Request) -> Response:
         query = request.query_params
@@ -230,7 +206,7 @@ class _Viewer:
         if len(marked) < 2:
             first = marked[0] if marked else ""
             kind = self._open(first).run.kind if first else ""
-            recent = run_page(self._store.database, Chosen(kind=kind)).rows
+            recent = run_page(self._store, Chosen(kind=kind))
             return HTMLResponse(render("compare.html", links=_LINKS, columns=[], one=first, recent=recent))
         return HTMLResponse(compare_page(list(map(self._open, marked)), _LINKS))
 
@@ -255,72 +231,52 @@ class _Viewer:
         reader = await run_in_threadpool(self._reader, request)
         return StreamingResponse(_events(reader.run.id), media_type="text/event-stream")
 
-    async def _approval(self, request: Request) -> Response:
-        return await self._approval_page(await run_in_threadpool(self._reader, request))
-
-    async def _approval_page(self, reader: RunReader, note: str = "") -> Response:
-        told = await ask_run(reader.run.id, {"do": "question"}) or {}
-        question = Question(**told["question"]) if told.get("question") else None
-        page = partial(approval_page, question=question, note=note, form_token=self._form_token)
-        return HTMLResponse(await run_in_threadpool(page, reader, _LINKS), 409 if note else 200)
-
-    async def _answer(self, request: Request) -> Response:
-        reader, _, note = await self._replied(request)
-        return await self._approval_page(reader, note) if note else RedirectResponse(_LINKS.run(reader.run.id), 303)
-
-    async def _replied(self, request: Request) -> tuple[RunReader, dict[str, str], str]:
-        """Pass the form of a person's answer on to its run; what is wrong with it, or empty."""
+    async def _person(self, page: Literal["approval", "turn"], request: Request) -> Response:
+        """The page with what waits for a person; the form of an answer is passed on to its run."""
         reader = await run_in_threadpool(self._reader, request)
-        form = await _form(request)
-        self._check_form(form)
-        fields = {name.removeprefix("field:"): value for name, value in form.items() if name.startswith("field:")}
-        answer = await ask_run(reader.run.id, {**form, "do": "reply", "fields": fields})
-        return reader, form, "The run no longer executes on this machine." if answer is None else answer["fault"]
+        run_id, agent = reader.run.id, request.query_params.get("agent", "")
+        note, form = "", dict[str, str]()
+        if request.method == "POST":
+            form = await self._checked_form(request)
+            fields = {name.removeprefix("field:"): value for name, value in form.items() if name.startswith("field:")}
+            answer = await ask_run(run_id, {**form, "do": "reply", "fields": fields})
+            note = "The run no longer executes on this machine." if answer is None else answer["fault"]
+            if not note:
+                after = _LINKS.run(run_id) if page == "approval" else _LINKS.of_run(run_id, page, agent=agent)
+                return RedirectResponse(after, 303)
+        told = await ask_run(run_id, {"do": "turn" if page == "turn" else "question", "agent": agent}) or {}
+        told |= {"agent": agent, "given": form, "note": note, "form_token": self._form_token}
+        html = await run_in_threadpool(partial(person_page, reader, _LINKS, page, **told))
+        return HTMLResponse(html, 409 if note else 200)
 
     def _judging(self, request: Request) -> Response:
         study, _ = self._study(request)
         judge = request.query_params.get("judge", "")
-        return HTMLResponse(judging_page(self._readers, study, judge, _LINKS, form_token=self._form_token))
+        return HTMLResponse(judging_page(self._store, study, judge, _LINKS, form_token=self._form_token))
 
     async def _scored(self, request: Request) -> Response:
         """Store the scores of a person, and show the next report."""
-        form = await _form(request)
-        self._check_form(form)
+        form = await self._checked_form(request)
         study, judge = form.get("study", ""), form.get("judge", "")
         try:
             await run_in_threadpool(self._write, lambda store: take_scores(store, form))
         except UsageError as error:
             page = partial(judging_page, form_token=self._form_token, note=str(error))
-            return HTMLResponse(await run_in_threadpool(page, self._readers, study, judge, _LINKS), 400)
+            return HTMLResponse(await run_in_threadpool(page, self._store, study, judge, _LINKS), 400)
         return RedirectResponse(_LINKS.page("judging", study=study, judge=judge), 303)
 
     def _write(self, work: Callable[[Store], None]) -> None:
         """Run a write on a separate connection: the viewer's store may be read-only."""
         with Store(self._store.url, must_exist=True) as store:
-            if store.database.is_read_only:
+            if store.is_read_only:
                 raise UsageError(f"the store {store.shown_url} can't be written")
             work(store)
 
-    def _check_form(self, form: dict[str, str]) -> None:
+    async def _checked_form(self, request: Request) -> dict[str, str]:
+        form = await _form(request)
         if not secrets.compare_digest(form.get("form_token", "").encode(), self._form_token.encode()):
             raise HTTPException(403)
-
-    async def _turn(self, request: Request) -> Response:
-        return await self._turn_page(request, await run_in_threadpool(self._reader, request))
-
-    async def _turn_page(
-        self, request: Request, reader: RunReader, note: str = "", given: Mapping[str, str] | None = None
-    ) -> Response:
-        agent = request.query_params.get("agent", "")
-        shown = await ask_run(reader.run.id, {"do": "turn", "agent": agent})
-        page = partial(turn_page, shown=shown or {}, agent=agent, note=note, form_token=self._form_token, given=given)
-        return HTMLResponse(await run_in_threadpool(page, reader, _LINKS), 409 if note else 200)
-
-    async def _take_turn(self, request: Request) -> Response:
-        reader, form, note = await self._replied(request)
-        if note:
-            return await self._turn_page(request, reader, note, form)
-        return RedirectResponse(_LINKS.of_run(reader.run.id, "turn", agent=request.query_params.get("agent", "")), 303)
+        return form
 
     def _figure(self, request: Request) -> Response:
         return Response(figure(self._reader(request), _number(request, "body")), media_type="image/png")
@@ -328,10 +284,6 @@ class _Viewer:
     def _file(self, request: Request) -> Response:
         file = file_of(self._reader(request), _number(request, "event"), _number(request, "place"))
         return _saved(file.name, file.content, file.media)
-
-    def _no_run(self, request: Request, error: Exception) -> Response:
-        assert isinstance(error, NoRunError)
-        return _error(404, "There is no such run", error, near_ids(self._store.database, error.run_id[:64]))
 
     def _broken(self, request: Request, error: Exception) -> Response:
         if isinstance(error, LabmatesError):
@@ -393,6 +345,5 @@ def _number(request: Request, name: str) -> int:
     return number
 
 
-def _error(status: int, title: str, message: object, near: list[str] | None = None) -> Response:
-    page = render("error.html", title=title, message=str(message), near=near or [], links=_LINKS)
-    return HTMLResponse(page, status)
+def _error(status: int, title: str, message: object) -> Response:
+    return HTMLResponse(render("error.html", title=title, message=str(message), links=_LINKS), status)

@@ -12,19 +12,20 @@ from typing import Final
 from starlette.datastructures import QueryParams
 
 from labmates.errors import UsageError, telling
-from labmates.pages.links import PER_PAGE, FileLinks, run_folder
+from labmates.pages.links import PER_PAGE, Links, run_folder
 from labmates.pages.rendering import explain
 from labmates.records.events import Event
-from labmates.records.listing import PAGE, Chosen, ListedRun, RunPage, facets, run_page
-from labmates.records.reading import BodyReader, RunReader
+from labmates.records.listing import PAGE, Chosen, facets, run_page
+from labmates.records.reading import RunReader
+from labmates.records.run import RunRecord
 from labmates.records.store import Store
 from labmates.records.studies import study_record
 from labmates.studies.runs import so_far
 from labmates.viewer.app import ASSETS, asset
 from labmates.viewer.event_items import HIDDEN
-from labmates.viewer.files import NoFileError, figure, file_of
+from labmates.viewer.files import AbsentError, figure, file_of
 from labmates.viewer.pages.analyses import Computed, analyses_of, analyses_page
-from labmates.viewer.pages.run import event_page, overview, story
+from labmates.viewer.pages.run import event_page, overview, pages_of, story
 from labmates.viewer.pages.runs import Asked, listed, studies_page
 from labmates.viewer.pages.transcript import pages_by_agent, transcript
 from labmates.workflows.protocol.glossary import glossary
@@ -67,21 +68,21 @@ def export_pages(
         writer.begin()
         for name in ASSETS:
             writer.write(f"static/{name}", asset(name))
-        known = frozenset(row.run.id for row in rows)
-        studies = frozenset(row.run.study for row in rows if row.run.study)
-        links = FileLinks(known=known, studies_known=studies, has_events=events)
+        known = frozenset(row.id for row in rows)
+        studies = frozenset(row.study for row in rows if row.study)
+        links = Links(is_static=True, known=known, studies_known=studies, has_events=events)
         _lists(store, rows, links, writer)
         for name in sorted(studies):
             watch(f"the analyses of {name}")
-            runs = [row.run for row in rows if row.run.study == name]
+            runs = [row for row in rows if row.study == name]
             computed = Computed()
             for analysis in ("", *analyses_of(run.kind for run in runs)):
                 page = analyses_page(store, name, runs, replace(links, depth=2), analysis, computed)
                 writer.write(links.analyses(name, analysis), page)
         for place, row in enumerate(rows, start=1):
-            watch(f"run {place:,} of {len(rows):,}: {row.run.id}, {writer.files:,} files")
-            run = so_far(store, store.run(row.run.id))
-            _run(RunReader(store, run, BodyReader(store, run.id)), links, writer, events=events)
+            watch(f"run {place:,} of {len(rows):,}: {row.id}, {writer.files:,} files")
+            run = so_far(store, store.run(row.id))
+            _run(RunReader(store, run), links, writer, events=events)
     return Exported(len(rows), writer.files)
 
 
@@ -111,36 +112,28 @@ class _Writer:
         self.files += 1
 
 
-def _rows(store: Store, run_ids: Sequence[str], study: str | None, limit: int | None) -> list[ListedRun]:
+def _rows(store: Store, run_ids: Sequence[str], study: str | None, limit: int | None) -> list[RunRecord]:
     if study is not None:
-        study_record(store.database, study)
-    wanted, rows, after = {store.run(run_id).id for run_id in run_ids}, list[ListedRun](), ""
-    while limit is None or len(rows) < limit:
-        page = run_page(store.database, Chosen(study=study or ""), after=after, size=500)
-        rows += [row for row in page.rows if not wanted or row.run.id in wanted]
-        after = page.after
-        if not after:
-            break
-    return rows[:limit]
+        study_record(store, study)
+    ids = tuple(store.run(run_id).id for run_id in run_ids)
+    return run_page(store, Chosen(study=study or "", ids=ids), size=limit)
 
 
-def _lists(store: Store, rows: Sequence[ListedRun], links: FileLinks, writer: _Writer) -> None:
-    known = facets(store.database)
+def _lists(store: Store, rows: Sequence[RunRecord], links: Links, writer: _Writer) -> None:
+    known = facets(store)
     asked = Asked(Chosen(), "started", descending=True)
-    pages = -(-len(rows) // PAGE)
-    for page in range(1, pages + 1):
-        some = RunPage(tuple(rows[(page - 1) * PAGE : page * PAGE]))
-        html = listed(store, known, asked, some, links, found=len(rows), static_page=page, static_pages=pages)
-        writer.write(links.runs(page=page), html)
+    for page in range(1, pages_of(len(rows), PAGE) + 1):
+        some = rows[(page - 1) * PAGE : page * PAGE]
+        writer.write(links.runs(page=page), listed(store, known, asked, some, links, found=len(rows), page=page))
     writer.write("studies.html", studies_page(store, links))
 
 
-def _run(reader: RunReader, links: FileLinks, writer: _Writer, *, events: bool) -> None:
+def _run(reader: RunReader, links: Links, writer: _Writer, *, events: bool) -> None:
     folder = run_folder(reader.run.id)
     numbers = reader.numbers(without=HIDDEN)
     here = replace(links, depth=2, events=tuple(numbers))
     writer.write(f"{folder}/index.html", overview(reader, here))
-    for page in range(1, max(1, -(-len(numbers) // PER_PAGE)) + 1):
+    for page in range(1, pages_of(len(numbers), PER_PAGE) + 1):
         writer.write(f"{folder}/story-{page}.html", story(reader, {"page": str(page)}, here))
     below = replace(here, depth=3)
     for number in numbers if events else ():
@@ -155,7 +148,7 @@ def _run(reader: RunReader, links: FileLinks, writer: _Writer, *, events: bool) 
                 writer.write(name, content)
 
 
-def _transcripts(reader: RunReader, links: FileLinks, writer: _Writer) -> None:
+def _transcripts(reader: RunReader, links: Links, writer: _Writer) -> None:
     root = replace(links, depth=0)
     writer.write(root.transcript(reader.run.id), transcript(reader, QueryParams(), links))
     for agent, pages in pages_by_agent(reader).items():
@@ -164,13 +157,13 @@ def _transcripts(reader: RunReader, links: FileLinks, writer: _Writer) -> None:
             writer.write(root.transcript(reader.run.id, int(page), agent=[agent]), html)
 
 
-def _files(reader: RunReader, number: int, event: Event, links: FileLinks) -> Iterator[tuple[str, bytes]]:
+def _files(reader: RunReader, number: int, event: Event, links: Links) -> Iterator[tuple[str, bytes]]:
     run_id = reader.run.id
     if event.type == "artifact":
         yield links.file(run_id, number, 0), file_of(reader, number, 0).content
     elif event.type == "tool_call":
         for image in event.images:
-            with suppress(NoFileError):  # pages show a broken picture's alternative text
+            with suppress(AbsentError):  # pages show a broken picture's alternative text
                 yield links.figure(run_id, image), figure(reader, image)
         for place in range(1, len(event.files) + 1):
             yield links.file(run_id, number, place), file_of(reader, number, place).content

@@ -14,8 +14,12 @@ MOST_PIXELS = 50_000_000
 """Maximum pixels of a picture; browsers use four bytes per pixel, however small the file."""
 
 
-class NoFileError(LabmatesError):
-    """The file does not exist."""
+class AbsentError(LabmatesError):
+    """The run, event or file of an address does not exist; `what` is its noun."""
+
+    def __init__(self, what: str, text: str) -> None:
+        super().__init__(text)
+        self.what = what
 
 
 @dataclass(frozen=True)
@@ -28,20 +32,20 @@ class KeptFile:
 
 
 def figure(reader: RunReader, number: int) -> bytes:
-    """A PNG picture of a run. Raises `NoFileError` if the body is not a picture, or too large for browsers."""
+    """A PNG picture of a run. Raises `AbsentError` if the body is not a picture, or too large for browsers."""
     value = reader.values([number]).get(number)
     if not isinstance(value, bytes) or not value.startswith(_PNG):
-        raise NoFileError(f"the run '{reader.run.id}' has no picture {number}")
+        raise AbsentError("file", f"the run '{reader.run.id}' has no picture {number}")
     width, height = (int.from_bytes(value[place : place + 4], "big") for place in (16, 20))  # in the first chunk
     if width * height > MOST_PIXELS:
-        raise NoFileError(f"the picture {number} is too large to be shown: {width:,} by {height:,} pixels")
+        raise AbsentError("file", f"the picture {number} is too large to be shown: {width:,} by {height:,} pixels")
     return value
 
 
 def file_of(reader: RunReader, number: int, place: int) -> KeptFile:
     """The artifact of an event (place 0), or one of the files that its code wrote, from 1.
 
-    Raises `NoFileError` if the file does not exist.
+    Raises `AbsentError` if the file does not exist.
     """
     event = reader.span(number, number).get(number)
     if event is not None and event.type == "artifact" and place == 0:
@@ -53,4 +57,4 @@ def file_of(reader: RunReader, number: int, place: int) -> KeptFile:
         content = reader.values([body]).get(body, b"")
         data = content if isinstance(content, bytes) else artifact_text(content).encode("utf-8", "replace")
         return KeptFile(plain_name(PurePosixPath(name).name), "application/octet-stream", data)
-    raise NoFileError(f"the event {number} of the run '{reader.run.id}' has no file {place}")
+    raise AbsentError("file", f"the event {number} of the run '{reader.run.id}' has no file {place}")

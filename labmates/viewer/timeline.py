@@ -49,7 +49,7 @@ def timeline(reader: RunReader, links: Links) -> Markup:
     # Only some columns, for speed with many events.
     query = sa.select(_EVENTS.c.at, _EVENTS.c.team, _EVENTS.c.agent, _EVENTS.c.type)
     query = query.where(_EVENTS.c.run == reader.run.id, _EVENTS.c.type.not_in(["score", "label", "judge_call"]))
-    marks = reader.store.database.rows(query.order_by(_EVENTS.c.seq))
+    marks = reader.store.rows(query.order_by(_EVENTS.c.seq))
     if not marks:
         return Markup("")
     start, end = float(marks[0].at), float(max(mark.at for mark in marks))

@@ -54,7 +54,7 @@ def test_a_study_that_filled_the_disk_goes_on_when_there_is_room(labmates: Labma
     arguments = ("study", "run", "small.yaml", "--store", url)
     with Child(command(*arguments), folder=labmates.folder) as process:
         store = Store(url)
-        while not study_counts(store.database, "small").of("completed"):
+        while not study_counts(store, "small").of("completed"):
             assert process.returncode is None
             time.sleep(0.05)
         store.close()

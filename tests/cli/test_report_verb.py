@@ -24,7 +24,7 @@ from tests.support.command_line import Labmates
 def store(tmp_path: Path) -> Iterator[Store]:
     store = Store(f"sqlite:///{tmp_path}/labmates.db")
     spec = {"name": "pilot", "kind": "science", "models": ["scripted:hasty"], "fixed": {"task": "anomaly"}}
-    enter_study(store.database, StudyRecord("pilot", spec, None, 0.0), fresh_run(), [], lambda *_: False)
+    enter_study(store, StudyRecord("pilot", spec, None, 0.0), fresh_run(), [], lambda *_: False)
     score = ScoreEvent(judge="verified", version="1", metric="accuracy", value=0.5, reason="half")
     ended_run(store, "a paper", study="pilot", more=[score])
     ended_run(store, "a paper", seed=1)

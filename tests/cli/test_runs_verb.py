@@ -65,7 +65,7 @@ def test_runs_are_found_by_their_texts(labmates: Labmates, store: Store) -> None
 def test_what_may_have_been_billed_stands_apart_from_the_bill(labmates: Labmates, store: Store) -> None:
     usage = Usage(llm_calls=2, bill="0.01", uncertain_attempts=3, uncertain=1_500)
     plan = {"name": "lossy", "spec": {"name": "lossy", "kind": "game"}, "cap": None, "created": 0.0}
-    store.database.write(lambda connection: connection.execute(sa.insert(schema.studies), plan))
+    store.write(lambda connection: connection.execute(sa.insert(schema.studies), plan))
     store.create(replace(a_record(id="lossy", key="fifth", study="lossy", started=4_000.0), usage=usage))
     apart = "$0.0100 + up to $0.0015"
     assert apart in labmates("runs").out

@@ -92,7 +92,7 @@ def test_ctrl_c_ends_steps_keeps_all_and_the_same_command_goes_on(
             assert time.monotonic() < end
             time.sleep(0.05)
         store = Store(f"sqlite:///{study.parent}/labmates.db")
-        while study_counts(store.database, "small").of("completed") < 2:
+        while study_counts(store, "small").of("completed") < 2:
             assert time.monotonic() < end
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
@@ -100,7 +100,7 @@ def test_ctrl_c_ends_steps_keeps_all_and_the_same_command_goes_on(
     assert process.returncode == 130
     assert "Traceback" not in err
     assert "Resume with the same command" in err
-    counts = study_counts(store.database, "small")
+    counts = study_counts(store, "small")
     store.close()
     assert (counts.of("running"), counts.of("failed")) == (0, 0)
     assert counts.of("planned", "interrupted") > 0

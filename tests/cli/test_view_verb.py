@@ -164,7 +164,7 @@ def test_a_store_that_another_program_has_locked_is_told(labmates: Labmates, sto
 
 
 def test_a_store_of_a_newer_labmates_is_told(labmates: Labmates, store: Store) -> None:
-    with store.database.engine.begin() as connection:
+    with store.engine.begin() as connection:
         connection.exec_driver_sql("update alembic_version set version_num = '9999'")
     done = labmates("view", "--no-browser")
     assert done.code == 2

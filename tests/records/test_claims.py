@@ -41,13 +41,13 @@ def enter(store: Store, runs: int, cap: int | None = None, most: int = 100) -> N
     """Enter a study of so many runs."""
     run = RunRecord("", "science", "k", 0, 0, {}, ["m"], "planned", study="s")
     wanted = [Planned(Cell("k", most, '["m"]', "{}"), replicate, 0, place=replicate) for replicate in range(runs)]
-    enter_study(store.database, StudyRecord("s", {}, cap, 0.0), run, wanted, lambda _, replicate: replicate < runs)
+    enter_study(store, StudyRecord("s", {}, cap, 0.0), run, wanted, lambda _, replicate: replicate < runs)
 
 
 def change(store: Store, run: RunRecord, **values: Any) -> None:
     """Change columns of a run behind everybody's back."""
     update = sa.update(schema.runs).where(schema.runs.c.id == run.id).values(values)
-    store.database.write(lambda connection: connection.execute(update))
+    store.write(lambda connection: connection.execute(update))
 
 
 def charge(amount: int, step: str = "a") -> list[tuple[int, Event]]:
@@ -72,7 +72,7 @@ def test_each_run_is_claimed_once_in_the_order_of_the_queue(store: Store) -> Non
     got = [first.next("s", 2, attempts=5), second.next("s", 2, attempts=5), first.next("s", 2, attempts=5)]
     assert [[run.replicate for run in some] for some in got] == [[0, 1], [2, 3], [4]]
     assert {(run.attempt, run.status) for some in got for run in some} == {(1, "running")}
-    assert study_counts(store.database, "s").workers == {this_worker(): 3, ELSEWHERE: 2}
+    assert study_counts(store, "s").workers == {this_worker(): 3, ELSEWHERE: 2}
 
 
 def test_workers_that_claim_at_the_same_time_never_get_the_same_run(store: Store) -> None:
@@ -128,7 +128,7 @@ def test_what_a_worker_writes_that_has_lost_its_run_is_not_kept(store: Store) ->
     finish(store, replace(run, status="completed"), [], [])
     with pytest.raises(LeaseLostError):
         finish(store, replace(late, status="failed"), [], [])
-    assert (store.run(run.id).status, store.run(run.id).attempt, study_counts(store.database, "s").spent) == (
+    assert (store.run(run.id).status, store.run(run.id).attempt, study_counts(store, "s").spent) == (
         "completed",
         2,
         7,
@@ -138,7 +138,7 @@ def test_what_a_worker_writes_that_has_lost_its_run_is_not_kept(store: Store) ->
 def test_a_transaction_whose_answer_is_lost_is_carried_out_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     enter(store, 1)
     [run] = Claims(store, this_worker()).next("s", 1, attempts=5)
-    commit = store.database.engine.dialect.do_commit
+    commit = store.engine.dialect.do_commit
     lost: list[str] = []
 
     def lose(connection: Any) -> None:
@@ -148,12 +148,12 @@ def test_a_transaction_whose_answer_is_lost_is_carried_out_once(store: Store, mo
             raise (sqlite3.OperationalError if store.sqlite_path else psycopg.OperationalError)("database is locked")
         lost.append("none")
 
-    monkeypatch.setattr(store.database.engine.dialect, "do_commit", lose)
+    monkeypatch.setattr(store.engine.dialect, "do_commit", lose)
     append(store, run, charge(7), [])
     finish(store, replace(run, status="completed"), [(1, ChargeEvent(step="b", amount=5))], [])
     monkeypatch.undo()
     assert lost == ["answer", "none"] * 4  # each is preceded by a read
-    assert (study_counts(store.database, "s").spent, len(store.events(run.id))) == (12, 2)
+    assert (study_counts(store, "s").spent, len(store.events(run.id))) == (12, 2)
 
 
 def test_a_run_whose_workers_die_again_and_again_is_given_up(store: Store) -> None:
@@ -179,7 +179,7 @@ def test_the_cap_holds_back_runs_that_could_break_it(store: Store) -> None:
     for run in (first[1], third):
         finish(store, replace(run, status="completed"), [(0, ChargeEvent(step="a", amount=90))], [])
     assert mine.next("s", 4, attempts=5) == []
-    counts = study_counts(store.database, "s")
+    counts = study_counts(store, "s")
     assert (counts.spent, counts.cannot_go_on(250), counts.cannot_go_on(300)) == (200, True, False)
 
 
@@ -190,7 +190,7 @@ def test_an_interrupted_run_holds_what_it_may_still_cost_and_what_it_overspent_p
         [run] = mine.next("s", 1, attempts=5)
         append(store, run, [(seq, ChargeEvent(step=f"{seq}", amount=amount))], [])
         mine.give_back([run])
-        assert study_counts(store.database, "s").next_cost == still
+        assert study_counts(store, "s").next_cost == still
     assert len(mine.next("s", 3, attempts=5)) == 2, "130 are spent, and two more runs may cost 200"
 
 
@@ -200,7 +200,7 @@ def test_failed_runs_wait_until_they_are_to_be_tried_again(store: Store) -> None
     [run] = mine.next("s", 1, attempts=5)
     finish(store, replace(run, status="failed", error="no\0 model"), [], [])
     assert mine.next("s", 1, attempts=5) == []
-    assert retry_failed(store.database, "s") == 1
+    assert retry_failed(store, "s") == 1
     [again] = mine.next("s", 1, attempts=5)
     assert (again.id, again.attempt) == (run.id, 2)
     assert store.attempts(run.id) == [(1, "failed", "no model")]
@@ -227,9 +227,9 @@ def test_a_study_that_grows_keeps_what_is_there_and_one_that_shrinks_what_was_be
     [begun, second] = Claims(store, this_worker()).next("s", 2, attempts=5)
     finish(store, replace(begun, status="completed"), [], [])
     enter(store, 5)
-    assert study_counts(store.database, "s").runs == {"planned": 3, "running": 1, "completed": 1}
+    assert study_counts(store, "s").runs == {"planned": 3, "running": 1, "completed": 1}
     enter(store, 1)
-    assert study_counts(store.database, "s").runs == {"running": 1, "completed": 1}
+    assert study_counts(store, "s").runs == {"running": 1, "completed": 1}
     assert store.run(begun.id).status == "completed"
     assert store.run(second.id).status == "running"
 
@@ -250,18 +250,18 @@ async def test_a_store_can_be_used_from_many_threads_at_once(store: Store) -> No
         await asyncio.to_thread(finish, store, replace(run, status="completed"), [], [])
 
     await asyncio.gather(*map(end, runs))
-    counts = study_counts(store.database, "s")
+    counts = study_counts(store, "s")
     assert (counts.runs, counts.spent) == ({"completed": 20}, 100)
 
 
 def test_a_lease_counts_to_the_second(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     enter(store, 1)
     [held] = Claims(store, ELSEWHERE).next("s", 1, attempts=5)
-    now = store.database.read(store.database.now)
+    now = store.read(store.now)
     change(store, held, lease=now)
-    monkeypatch.setattr(store.database, "now", lambda _: now)
+    monkeypatch.setattr(store, "now", lambda _: now)
     assert Claims(store, this_worker()).next("s", 1, attempts=5) == []
-    monkeypatch.setattr(store.database, "now", lambda _: now + 1)
+    monkeypatch.setattr(store, "now", lambda _: now + 1)
     [taken] = Claims(store, this_worker()).next("s", 1, attempts=5)
     assert (taken.id, taken.attempt) == (held.id, 2)
 
@@ -273,7 +273,7 @@ def test_however_many_workers_spend_at_once_a_study_never_reserves_more_than_its
 
     def look() -> None:
         while not ended.is_set():
-            seen.append(study_counts(store.database, "s").committed)
+            seen.append(study_counts(store, "s").committed)
 
     def work(number: int) -> None:
         mine, chance = Claims(store, f"{ELSEWHERE}{number}"), random.Random(number)
@@ -293,7 +293,7 @@ def test_however_many_workers_spend_at_once_a_study_never_reserves_more_than_its
         thread.join()
     ended.set()
     watching.join()
-    counts = study_counts(store.database, "s")
+    counts = study_counts(store, "s")
     assert max(seen) <= 1_000
     assert counts.committed == counts.spent
     assert counts.of("planned") == 0 or counts.spent + 90 > 1_000

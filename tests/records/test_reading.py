@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from labmates.records.bodies import Bodies
 from labmates.records.events import MessageEvent
-from labmates.records.reading import BodyReader, Readers, events_of, last_event
+from labmates.records.reading import BodyReader, RunReader, events_of, last_event
 from labmates.records.store import Store
 from tests.support.recorded import add, long_run
 
@@ -53,9 +53,7 @@ def test_any_bodies_in_any_order_are_the_right_ones(store: Store, run_id: str, a
 def test_a_second_look_reads_only_what_is_near(store: Store, run_id: str) -> None:
     reader, asked = BodyReader(store, run_id), list[object]()
     reader.values([NUMBER])
-    sa.event.listen(
-        store.database.engine, "before_cursor_execute", lambda _c, _k, _s, parameters, *_: asked.append(parameters)
-    )
+    sa.event.listen(store.engine, "before_cursor_execute", lambda _c, _k, _s, parameters, *_: asked.append(parameters))
     reader.values([NUMBER - 5])
     [bounds] = [one for one in asked if isinstance(one, tuple) and len(one) == 3]
     assert bounds[2] - bounds[1] <= 64
@@ -63,7 +61,7 @@ def test_a_second_look_reads_only_what_is_near(store: Store, run_id: str) -> Non
 
 def test_events_are_read_by_number_type_team_and_page(store: Store) -> None:
     run_id = long_run(store, 50)
-    whole, reader = store.events(run_id), Readers(store).open(run_id)
+    whole, reader = store.events(run_id), RunReader(store, store.run(run_id))
     assert reader.span(10, 19) == dict(list(enumerate(whole))[10:20])
     assert events_of(store, run_id, "message", "charge") == {
         at: event for at, event in enumerate(whole) if event.type in ("message", "charge")
@@ -85,7 +83,7 @@ def test_what_is_said_to_the_own_team_can_be_left_out(store_url: str) -> None:
     messages = [
         MessageEvent(team=team, to=to, text=said) for team, to in (("a_b", "a_b"), ("a_b", "axb"), ("a", "a_b"))
     ]
-    reader = Readers(made).open(add(made, "science", messages, bodies))
+    reader = RunReader(made, made.run(add(made, "science", messages, bodies)))
     assert [row.data["to"] for row in reader.rows("message", to_others=True)] == ["axb", "a_b"]
     assert len(reader.rows("message", holding="text")) == 3
     assert reader.rows("message", holding="te_t") == []

@@ -13,7 +13,7 @@ from labmates.records.bodies import Bodies, Value
 from labmates.records.events import ArtifactEvent, LLMCallEvent, MessageEvent, ToolCallEvent
 from labmates.records.listing import Chosen, run_page
 from labmates.records.pruning import prune
-from labmates.records.reading import Readers
+from labmates.records.reading import RunReader
 from labmates.records.search import excerpt, hits, index_texts, parse_query, unindexed
 from labmates.records.store import Store
 from tests.support.recorded import add
@@ -43,8 +43,8 @@ def enter(store: Store, run_id: str, texts: Sequence[Value]) -> None:
 
 
 def found(store: Store, text: str) -> set[str]:
-    index_texts(store.database)
-    return {hit.run for hit in hits(store.database, parse_query(text), most=50)}
+    index_texts(store)
+    return {hit.run for hit in hits(store, parse_query(text), most=50)}
 
 
 @pytest.mark.parametrize(
@@ -94,21 +94,21 @@ def test_a_query_that_can_t_be_read_is_refused_with_the_reason(query: str, messa
 
 
 def test_texts_are_indexed_once_and_those_that_come_later_too(store: Store) -> None:
-    index_texts(store.database)
-    assert unindexed(store.database) == 0
+    index_texts(store)
+    assert unindexed(store) == 0
     bodies = Bodies(store.bodies("prose"))
     number = bodies.keep("A later verdict.")
     store.add("prose", [(1, MessageEvent(to="t", text=number))], bodies.take_new())
-    assert unindexed(store.database) == 1
+    assert unindexed(store) == 1
     assert found(store, "verdict") == {"prose"}
-    index_texts(store.database)
+    index_texts(store)
     count = sa.select(sa.func.count()).select_from(schema.search_texts)
-    assert store.database.read(lambda connection: connection.execute(count).scalar_one()) == len(TEXTS) + 1
+    assert store.read(lambda connection: connection.execute(count).scalar_one()) == len(TEXTS) + 1
 
 
 def test_deleted_runs_are_no_longer_found(store: Store) -> None:
     assert found(store, "noon") == {"prose", "call"}
-    prune(store.database, Chosen(ids=("prose",)), replies=False)
+    prune(store, Chosen(ids=("prose",)), replies=False)
     assert found(store, "noon") == {"call"}
     enter(store, "prose", ["nothing of it"])
     assert found(store, "noon") == {"call"}
@@ -120,21 +120,21 @@ def test_a_long_text_is_found_in_all_of_its_parts(store: Store) -> None:
 
 
 def test_a_list_of_runs_is_filtered_by_their_texts(store: Store) -> None:
-    index_texts(store.database)
-    page = run_page(store.database, Chosen(search="noon", text="prose"))
-    assert [row.run.id for row in page.rows] == ["prose"]
+    index_texts(store)
+    page = run_page(store, Chosen(search="noon", text="prose"))
+    assert [run.id for run in page] == ["prose"]
     with pytest.raises(UsageError, match="quotation mark"):
-        run_page(store.database, Chosen(search='"noon'))
+        run_page(store, Chosen(search='"noon'))
 
 
 def test_hits_come_in_pages_and_of_chosen_runs_alone(store: Store) -> None:
-    index_texts(store.database)
+    index_texts(store)
     query = parse_query("forest OR noon")
-    first = hits(store.database, query, most=2)
-    rest = hits(store.database, query, before=first[-1].place, most=5)
+    first = hits(store, query, most=2)
+    rest = hits(store, query, before=first[-1].place, most=5)
     assert {hit.run for hit in (*first, *rest)} == {"prose", "other", "call"}
     assert len(first) + len(rest) == 3
-    [only] = hits(store.database, query, [schema.runs.c.id == "call"], most=5)
+    [only] = hits(store, query, [schema.runs.c.id == "call"], most=5)
     assert only.run == "call"
 
 
@@ -147,7 +147,7 @@ def test_a_text_leads_to_the_event_that_shows_or_sent_it(store: Store) -> None:
     )
     tool = ToolCallEvent(tool="run_code", arguments=code, result=output, ok=True, status="ok")
     run = add(store, "science", [call, tool, call.model_copy(update={"at": 5.0})], bodies)
-    assert Readers(store).open(run).places([prompt, reply, code, output, 99]) == {
+    assert RunReader(store, store.run(run)).places([prompt, reply, code, output, 99]) == {
         prompt: 0,
         reply: 0,
         code: 1,

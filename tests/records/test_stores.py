@@ -50,7 +50,7 @@ def store(store_url: str) -> Iterator[Store]:
 
 async def test_texts_of_every_kind_come_back(store: Store) -> None:
     run = Claims(store, this_worker()).new(RunRecord(new_run_id(), "science", "k", 0, 0, {}, ["m"]))
-    recorder = Recorder(Writer(store.database), run)
+    recorder = Recorder(Writer(store), run)
     odd = "NUL \0, half a pair \ud800, control \x1b, and 🌊"
     number = recorder.bodies.keep({"content": odd})
     picture = recorder.bodies.keep(b"\x89PNG\r\n\x1a\n\0\xff")
@@ -93,7 +93,7 @@ def test_an_older_store_is_refused_until_it_is_upgraded_and_keeps_its_runs(
     assert upgrade_store(store_url) == ("0012", "0012")
     with Store(store_url) as store:
         [run] = store.runs()
-        colours = store.database.read(lambda reading: reading.execute(sa.text("select id, colour from runs")).all())
+        colours = store.read(lambda reading: reading.execute(sa.text("select id, colour from runs")).all())
         assert [tuple(row) for row in colours] == [(run.id, "blue")]
         assert list(unproven(store, run.id)) == []
 
@@ -103,12 +103,12 @@ def test_a_store_of_before_has_the_names_and_columns_of_now_after_the_upgrade(st
     plan = {"name": "s", "kind": "game", "grid": {"game": ["o-ring"]}, "concurrency": concurrency}
     with Store(store_url) as store:
         row = {"name": "s", "spec": plan, "cap": None, "created": 0.0}
-        store.database.write(lambda connection: connection.execute(sa.insert(schema.studies), row))
+        store.write(lambda connection: connection.execute(sa.insert(schema.studies), row))
     _set_version(store_url, "0009")
     upgrade_store(store_url)
     with Store(store_url) as store:
         assert (store.run("one").made, list(unproven(store, "one"))) == (None, [])
-        [study] = study_records(store.database)
+        [study] = study_records(store)
         assert study.spec == plan | {
             "concurrency": {"max_concurrent_runs": 3, "max_concurrent_calls": 4, "max_sandboxes": None, "workers": 2}
         }
@@ -142,6 +142,6 @@ def _set_version(url: str, version: str) -> None:
     with Store(url) as store:
         add(store, "science", [WarningEvent(text="slow")], Bodies(), id="one", key="one")
         number = sa.update(schema.version).values(version_num=version)
-        store.database.write(lambda connection: connection.execute(number))
+        store.write(lambda connection: connection.execute(number))
         if version < "0011":
-            store.database.write(lambda connection: connection.exec_driver_sql("ALTER TABLE runs DROP COLUMN made"))
+            store.write(lambda connection: connection.exec_driver_sql("ALTER TABLE runs DROP COLUMN made"))

@@ -33,14 +33,14 @@ def claimed(store: Store, runs: int) -> list[RunRecord]:
 
 def step(run: RunRecord, number: int = 0, name: str = "") -> Step:
     events = [(number, ChargeEvent(step=name or str(number), amount=number + 1))]
-    return Step(run, run.chain, events, event_rows(run.id, events), [])
+    return Step(run, events, event_rows(run.id, events), [])
 
 
 async def test_a_run_that_was_taken_over_does_not_keep_others_from_writing(store: Store) -> None:
     first, lost, last = claimed(store, 3)
     Claims(store, "one").give_back([lost])
     Claims(store, "two").take(lost.id)
-    writer = Writer(store.database)
+    writer = Writer(store)
     steps = [
         step(first),
         step(lost),
@@ -55,7 +55,7 @@ async def test_a_run_that_was_taken_over_does_not_keep_others_from_writing(store
 
 async def test_what_was_handed_over_is_written_though_nobody_waits(store: Store) -> None:
     [run] = claimed(store, 1)
-    writer = Writer(store.database)
+    writer = Writer(store)
     waiting = asyncio.create_task(writer.write(step(run)))
     await asyncio.sleep(0)
     waiting.cancel()
@@ -67,7 +67,7 @@ async def test_a_writer_that_breaks_lets_nobody_wait_and_begins_anew(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     [run] = claimed(store, 1)
-    writer = Writer(store.database)
+    writer = Writer(store)
     with monkeypatch.context() as patch:
         patch.setattr(module, "write_steps", lambda *_: [])  # fewer answers than steps
         with pytest.raises(asyncio.CancelledError):
@@ -80,7 +80,7 @@ async def test_after_a_step_that_could_not_be_written_none_of_its_attempt_is(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken, other = claimed(store, 2)
-    writer = Writer(store.database)
+    writer = Writer(store)
 
     def full(database: Database, work: Callable[[sa.Connection], None]) -> None:
         del database, work
@@ -102,7 +102,7 @@ async def test_after_a_step_that_could_not_be_written_none_of_its_attempt_is(
 
 async def test_what_comes_together_has_no_gap_either(store: Store) -> None:
     [run] = claimed(store, 1)
-    writer = Writer(store.database)
+    writer = Writer(store)
     taken = step(run, 1)
     await writer.write(step(run))
     steps = [step(run, 0, "another"), taken]

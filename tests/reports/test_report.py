@@ -62,7 +62,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     runs = [a_run(n, study="pilot") for n in range(8)]
     runs += [a_run(8, "failed", study="pilot", error=f"{HOSTILE} {SECRET}\nmore", attempt=2)]
     runs += [a_run(9, "running", study="pilot"), a_run(10, study="pilot", model="scripted:hasty")]
-    enter_study(store.database, StudyRecord("pilot", spec, None, 0.0), runs[0], [], lambda *_: False)
+    enter_study(store, StudyRecord("pilot", spec, None, 0.0), runs[0], [], lambda *_: False)
     for run in runs:
         store.create(run)
         scores = [
@@ -173,7 +173,7 @@ def test_what_can_not_be_reported_is_refused(store: Store, tmp_path: Path) -> No
     spec = {"name": "empty", "kind": "science"}
     planned = [Planned(Cell("k", 1, "[]", "{}"), 0, 0, 0)]
     run = a_run(30, "planned", study="empty")
-    enter_study(store.database, StudyRecord("empty", spec, None, 0.0), run, planned, lambda *_: True)
+    enter_study(store, StudyRecord("empty", spec, None, 0.0), run, planned, lambda *_: True)
     with pytest.raises(
         UsageError, match=r"the study 'empty' has no started runs; start it with: labmates study run empty"
     ):

@@ -43,7 +43,7 @@ def test_conditions_are_told_by_what_differs_and_does_not_follow_from_it() -> No
 def test_no_more_than_all_replies_have_failed() -> None:
     dying = replace(run(0, 1), usage=Usage(llm_calls=1, failed_replies=3))  # a program on a seat calls no model
     steady = replace(run(1, 1), usage=Usage(llm_calls=4, failed_replies=1))
-    [row] = usage_table([dying, steady], {}).rows
+    [row] = usage_table([dying, steady]).rows
     assert row["failed_reply_share"] == 4 / 7
 
 

@@ -45,7 +45,7 @@ async def a_run(store: Store) -> str:
 
 
 def change(store: Store, *statements: sa.Executable) -> None:
-    with store.database.engine.begin() as connection:
+    with store.engine.begin() as connection:
         for statement in statements:
             connection.execute(statement)
 
@@ -65,7 +65,7 @@ async def test_a_text_that_cannot_be_unpacked_is_named_whatever_its_chain_says(s
     damaged = {BODIES.c.data: b"no zlib"}
     change(store, sa.update(BODIES).where(BODIES.c.run == run, BODIES.c.number == 2).values(damaged))
     bodies = list(store.bodies(run))
-    rows = store.database.read(
+    rows = store.read(
         lambda connection: [
             row._asdict()
             for row in connection.execute(sa.select(EVENTS).where(EVENTS.c.run == run).order_by(EVENTS.c.seq))
@@ -126,7 +126,7 @@ async def test_more_spent_than_there_was_and_wrong_counts_are_found(store: Store
 
 
 def schema_usage(store: Store) -> dict[str, int]:
-    with store.database.reading() as connection:
+    with store.reading() as connection:
         usage: dict[str, int] = connection.execute(sa.select(RUNS.c.usage)).scalar_one()
     return usage
 
@@ -179,7 +179,7 @@ def test_a_score_of_another_run_deleted_events_and_other_orders_are_found(store:
             "its first 4 events are not those that",
         ),
     ]
-    rows = store.database.rows(sa.select(EVENTS))
+    rows = store.rows(sa.select(EVENTS))
     for statements, told in edits:
         change(store, *statements)
         assert [text for text in faults(store) if told in text and text not in honest], told
@@ -192,7 +192,7 @@ def test_an_earlier_digest_that_is_edited_or_gone_is_found(store: Store) -> None
     for value in (5.0, 6.0):
         store.set_metrics(run.id, {"phases": value})
     honest, seals = faults(store), schema.seals
-    digest = store.database.rows(sa.select(seals.c.digest).where(seals.c.number == 0))[0].digest
+    digest = store.rows(sa.select(seals.c.digest).where(seals.c.number == 0))[0].digest
     for edit, told in (
         (sa.update(seals).where(seals.c.number == 0).values(digest="0" * 64), "an earlier digest differ"),
         (sa.update(seals).where(seals.c.number == 1).values(number=9), "the list of its earlier digests has a gap"),

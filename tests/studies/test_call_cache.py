@@ -61,7 +61,7 @@ async def ran(store: Store, server: OpenAIServer, *, cache: bool = True, **given
 
 def spent_by(store: Store, run: RunRecord) -> int:
     query = sa.select(schema.runs.c.spent).where(schema.runs.c.id == run.id)
-    return int(store.database.read(lambda connection: connection.execute(query).scalar_one()))
+    return int(store.read(lambda connection: connection.execute(query).scalar_one()))
 
 
 def files_with(text: str, folder: Path) -> list[str]:
@@ -70,7 +70,7 @@ def files_with(text: str, folder: Path) -> list[str]:
 
 def kept(store: Store) -> list[bytes]:
     query = sa.select(schema.calls.c.reply)
-    return list(store.database.read(lambda connection: connection.execute(query).scalars().all()))
+    return list(store.read(lambda connection: connection.execute(query).scalars().all()))
 
 
 async def test_the_same_run_again_asks_nobody_is_charged_the_same_and_costs_nothing(
@@ -137,7 +137,7 @@ async def test_no_key_stands_in_it(store: Store, server: OpenAIServer, tmp_path:
 
 
 async def test_a_reply_that_is_there_already_stays(store: Store) -> None:
-    cache = StoredCalls(store.database)
+    cache = StoredCalls(store)
     assert await cache.get("k") is None
     await cache.put("k", {"text": "\N{SNOWMAN}"})
     await cache.put("k", {"text": "later"})

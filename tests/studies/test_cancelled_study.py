@@ -41,6 +41,6 @@ async def test_runs_that_are_claimed_while_the_worker_is_cancelled_are_given_bac
     working = asyncio.create_task(work_on(store, spec))
     with pytest.raises(asyncio.CancelledError):
         await working
-    counts = study_counts(store.database, spec.name)
+    counts = study_counts(store, spec.name)
     assert (counts.of("running"), counts.of("interrupted")) == (0, 1)
     store.close()

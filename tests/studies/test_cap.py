@@ -164,7 +164,7 @@ async def test_no_fault_of_a_server_overdraws_a_cap_and_what_stopped_goes_on(sto
             spec = study(kind, server, **data)
             enter(store, spec)
             await work_on(store, spec)
-            counts = study_counts(store.database, kind)
+            counts = study_counts(store, kind)
             assert counts.spent == counts.committed <= parse_dollars(data["cap"])
             assert counts.total == data["replicates"]
             assert counts.of("running") == 0
@@ -176,9 +176,9 @@ async def test_no_fault_of_a_server_overdraws_a_cap_and_what_stopped_goes_on(sto
         for kind, data in STUDIES.items():
             enter(store, more := study(kind, server, **{**data, "bound": 1, "cap": 50}))
             await work_on(store, more)
-            retry_failed(store.database, kind)
+            retry_failed(store, kind)
             await work_on(store, more)
-            assert study_counts(store.database, kind).runs == {"completed": data["replicates"]}
+            assert study_counts(store, kind).runs == {"completed": data["replicates"]}
         check_bill(store, server, faulty)
     for run in store.runs():
         assert (await replay(store, run)).is_same, run
@@ -194,14 +194,14 @@ def test_a_bill_beyond_what_a_call_may_cost_is_a_fault_and_breaks_no_cap(
         spec = study("game", server, **models)
         enter(store, spec)
         asyncio.run(work_on(store, spec))
-    counts = study_counts(store.database, "game")
+    counts = study_counts(store, "game")
     assert counts.spent <= parse_dollars(0.02)
     runs = [run for run in store.runs(study="game") if run.status == "exhausted"]
     assert len(runs) == 2  # The cap can't pay the bound of a third one.
     for run in runs:
         paid = charges(store, run)
         # Three players ask at once: the third bill is more than what is left.
-        assert sum(charge.real_cost for charge in paid) == store.costs([run.id])[run.id] == 8_000 == run.most
+        assert sum(charge.real_cost for charge in paid) == store.run(run.id).spent == 8_000 == run.most
         assert [charge.bill for charge in paid] == [7_650] * len(paid)
         assert sum(charge.excess for charge in paid) == 7_650 * len(paid) - 8_000 > 0
         assert "providers charge $0.0" in str(run.invalid)
@@ -209,7 +209,7 @@ def test_a_bill_beyond_what_a_call_may_cost_is_a_fault_and_breaks_no_cap(
     assert run_command(["store", "check", "--store", store.url]) == 1
     said = " ".join(capsys.readouterr().out.split())
     assert "more than its bound could pay; its study doesn't count $0.0150 of that" in said
-    assert _report(store.database, "game", stopped=False, as_json=False) == 1
+    assert _report(store, "game", stopped=False, as_json=False) == 1
     assert "more than its bound of $0.0080 could pay" in " ".join(capsys.readouterr().out.split())
 
 
@@ -229,7 +229,7 @@ async def test_a_cap_counts_what_the_server_says_that_it_costs(store: Store, pri
         await work_on(store, spec)
     runs = [run for run in store.runs(study="game") if run.status != "planned"]
     assert len(runs) == 2  # Each costs $0.50, of which its bound could pay $0.30; the cap can't pay a third bound.
-    assert study_counts(store.database, "game").spent == 1_000_000 == 250_000 * len(server.requests)
+    assert study_counts(store, "game").spent == 1_000_000 == 250_000 * len(server.requests)
     for run in runs:
         assert (run.status, run.bill) == ("completed", "0.5")
         assert [(c.bill, c.bill_from, c.real_cost) for c in charges(store, run)] == [(250_000, "server", 250_000)] * 2
@@ -249,7 +249,7 @@ async def test_what_is_reserved_holds_any_prompt_and_reply_that_keep_to_the_limi
         await work_on(store, spec)
     for run in store.runs(study="game"):
         assert not any(charge.excess or charge.uncovered for charge in charges(store, run))
-        assert 0 < store.costs([run.id])[run.id] <= 10_000
+        assert 0 < store.run(run.id).spent <= 10_000
         # It stopped at a call that the bound could not pay while others were under way.
         assert run.status == "exhausted"
         assert (await replay(store, run)).is_same
@@ -283,7 +283,7 @@ def check_runs(store: Store, kind: str, bound: int) -> int:
     for run in runs:
         assert run.most == bound
         spent = sum(charge.amount for charge in charges(store, run))
-        assert spent == store.costs([run.id])[run.id] <= bound
+        assert spent == store.run(run.id).spent <= bound
         if run.status == "exhausted":
             assert run.invalid is not None
             assert run.invalid.startswith(f"{STOPPED} of ${bound / 1e6:.4f}")
@@ -350,7 +350,7 @@ async def test_a_call_that_is_cancelled_on_the_wire_is_charged_as_uncertain(stor
     [run] = store.runs()
     charged = charges(store, run)
     assert [(charge.uncertain, charge.reason) for charge in charged] == [(True, "cancelled")] * 3
-    assert study_counts(store.database, "game").spent == sum(charge.amount for charge in charged) > 0
+    assert study_counts(store, "game").spent == sum(charge.amount for charge in charged) > 0
 
 
 def test_a_cap_that_was_overspent_is_a_fault(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
@@ -363,7 +363,7 @@ def test_a_cap_that_was_overspent_is_a_fault(store: Store, capsys: pytest.Captur
     assert "fault: $0.0200 more than the cap were spent" in capsys.readouterr().out
     assert run_command(["store", "check", "--store", store.url]) == 1
     assert "study game: it has spent $1.0200, $0.0200 more than its cap" in capsys.readouterr().out
-    assert _report(store.database, "game", stopped=False, as_json=False) == 1
+    assert _report(store, "game", stopped=False, as_json=False) == 1
 
 
 def test_a_cap_is_overspent_by_what_was_spent_and_holds_back_by_what_may_be() -> None:

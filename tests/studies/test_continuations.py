@@ -45,7 +45,7 @@ def test_continuations_have_the_events_before_the_fork_for_nothing_and_draw_the_
     run = played(tmp_path)
     runs = forked(run, 3)
     with Store(run.store) as store:
-        costs = store.costs([each.id for each in runs])
+        costs = {each.id: store.run(each.id).spent for each in runs}
         assert asyncio.run(replay(store, runs[0])).is_same
     for each in runs:
         assert each.events[:OF_ROUND_1] == run.events[:OF_ROUND_1]

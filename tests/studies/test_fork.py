@@ -59,7 +59,7 @@ def number_of(events: Sequence[Event], fits: Callable[[Event], bool]) -> int:
 
 def spent_by(store: Store, run_id: str) -> int:
     query = sa.select(schema.runs.c.spent).where(schema.runs.c.id == run_id)
-    return int(store.database.read(lambda connection: connection.execute(query).scalar_one()))
+    return int(store.read(lambda connection: connection.execute(query).scalar_one()))
 
 
 POINTS: dict[str, Callable[[Sequence[Event]], int]] = {
@@ -220,7 +220,7 @@ async def test_a_change_that_only_the_future_hears_of_is_taken(
     at = number_of(store.events(run.id), lambda event: event.step == "eval/0/phase")
     forked = await fork(store, run.id, at=at, changes=changes)
     assert {**run.condition, **forked.condition, **changes} == forked.condition
-    with store.database.engine.begin() as connection:
+    with store.engine.begin() as connection:
         connection.execute(sa.delete(schema.runs).where(schema.runs.c.id == forked.id))
 
 

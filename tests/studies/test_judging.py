@@ -76,7 +76,8 @@ async def test_scores_are_added_with_judge_version_and_time_and_the_run_stays_as
     assert found.is_done
     assert store.events(run.id)[: len(before)] == before
     after = store.run(run.id)
-    assert replace(after, metrics=run.metrics, chain=run.chain, digest=run.digest) == run
+    kept = {name: getattr(run, name) for name in ("metrics", "chain", "digest", "spent")}
+    assert replace(after, **kept) == run
     assert after.digest not in (None, run.digest)
     assert list(unproven(store, run.id)) == []
     assert run.metrics.items() < after.metrics.items()
@@ -144,7 +145,7 @@ async def test_judging_a_studys_runs_stays_within_its_cap(store: Store) -> None:
     runs = [ended_run(store, seed=seed, study="capped", prices=prices) for seed in (1, 2, 3)]
     cap = 20_000_000
     study = {"name": "capped", "spec": {}, "cap": cap, "created": 0.0}
-    store.database.write(lambda connection: connection.execute(sa.insert(schema.studies).values(study)))
+    store.write(lambda connection: connection.execute(sa.insert(schema.studies).values(study)))
     with OpenAIServer(Answer(text=answer(), delay=1)) as server:
         found = await judged(store, runs, GPT, server=server)
         costs = [sum(call.cost for call in one.calls) for one in found]
@@ -152,9 +153,9 @@ async def test_judging_a_studys_runs_stays_within_its_cap(store: Store) -> None:
         unpaid = [score.reason for one in found for score in one.added if score.value is None]
         assert unpaid
         assert all("the cap of its study, can't pay the judge" in reason for reason in unpaid)
-        store.database.write(lambda connection: connection.execute(sa.update(schema.studies).values(cap=cap * 9)))
+        store.write(lambda connection: connection.execute(sa.update(schema.studies).values(cap=cap * 9)))
         assert all(one.is_done for one in await judged(store, runs, GPT, server=server))
-    assert study_counts(store.database, "capped").overspent(cap * 9) == 0
+    assert study_counts(store, "capped").overspent(cap * 9) == 0
 
 
 async def test_two_model_judges_have_a_mean_that_follows_when_a_third_comes(store: Store) -> None:

@@ -181,7 +181,7 @@ def test_an_edit_of_what_a_run_was_made_with_is_found(tmp_path: Path) -> None:
     with Store(url) as store:
         assert [faults for _, faults in audit(store, [run.id])] == [[]]
         for other in ('\'{"game": "00000000"}\'', "NULL"):
-            with store.database.engine.begin() as connection:
+            with store.engine.begin() as connection:
                 connection.exec_driver_sql(f"UPDATE runs SET made = {other}")
             [(_, [fault])] = audit(store, [run.id])
             assert "differ from its digest" in fault.text

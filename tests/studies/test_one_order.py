@@ -43,7 +43,7 @@ def fresh(folder: Path, seed: int) -> Store:
         for run_id, moment in zip(ids, moments, strict=True):
             connection.execute(sa.update(schema.runs).where(schema.runs.c.id == run_id).values(started=1e9 + moment))
 
-    store.database.write(write)
+    store.write(write)
     return store
 
 

@@ -157,7 +157,6 @@ ROWS = "select key, replicate, seed, place, most, models, condition from runs or
 
 
 def test_a_study_is_planned_and_entered_as_its_conditions_say(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("labmates.studies.study._PACK", 2)
     monkeypatch.setattr("labmates.records.entering._BATCH", 50)
     models = [
         "openai:a?top_p=0.9&price.input=0.5&price.output=2",
@@ -173,7 +172,7 @@ def test_a_study_is_planned_and_entered_as_its_conditions_say(store_url: str, mo
         assert enter(store, spec).new == 2 * 180
         assert enter(store, spec).new == 0
         assert make_plan(spec, store) == plan
-        with store.database.reading() as connection:
+        with store.reading() as connection:
             rows = [row._asdict() for row in connection.exec_driver_sql(ROWS)]
     conditions = conditions_of(spec)
     for place, row in enumerate(rows):

@@ -136,12 +136,12 @@ async def test_what_is_deleted_is_gone_with_all_of_it_but_not_while_a_worker_hol
         whole = Chosen(study="s")
         for dry_run in (True, False):
             with pytest.raises(UsageError, match=f"run {held.id} is running in"):
-                prune(store.database, whole, replies=False, dry_run=dry_run)
+                prune(store, whole, replies=False, dry_run=dry_run)
         ended = Chosen(study="s", status="completed")
-        assert prune(store.database, ended, replies=True, dry_run=True) == Pruned(4)
-        assert prune(store.database, ended, replies=False) == Pruned(4)
-        assert study_counts(store.database, "s").runs == {"running": 1, "planned": 1}
+        assert prune(store, ended, replies=True, dry_run=True) == Pruned(4)
+        assert prune(store, ended, replies=False) == Pruned(4)
+        assert study_counts(store, "s").runs == {"running": 1, "planned": 1}
         Claims(store, this_worker()).give_back([held])
-        assert prune(store.database, whole, replies=True) == Pruned(2, 1)
+        assert prune(store, whole, replies=True) == Pruned(2, 1)
     left = {name: len(of_table) for name, of_table in rows(store_url).items()}
     assert {name for name, number in left.items() if number} == {"alembic_version"}

@@ -60,7 +60,7 @@ async def test_a_study_is_executed_once_and_grows(store: Store) -> None:
     spec = study()
     assert enter(store, spec).new == 6
     assert await work_on(store, spec) == 6
-    assert study_counts(store.database, "s").runs == {"completed": 6}
+    assert study_counts(store, "s").runs == {"completed": 6}
     before = {run.id: run for run in store.runs()}
     assert (enter(store, spec).new, await work_on(store, spec)) == (0, 0)
     grown = study(replicates=3)
@@ -88,7 +88,7 @@ async def test_the_cap_is_never_broken_and_raising_it_goes_on(store: Store) -> N
     spec = study(cap="0.25", fixed={**DATA["fixed"], "budget": "0.1"})
     enter(store, spec)
     await work_on(store, spec)
-    counts = study_counts(store.database, "s")
+    counts = study_counts(store, "s")
     assert counts.spent <= 250_000
     assert counts.cannot_go_on(spec.cap)
     left = counts.of("planned")
@@ -106,7 +106,7 @@ def test_runs_that_wait_follow_a_study_that_was_mended(store: Store) -> None:
     [run] = claims.next("s", 1, attempts=5)
     assert (run.seed, run.settings) == (5, changed.settings().model_dump(mode="json"))
     asked = sa.select(schema.runs.c.most).where(schema.runs.c.id == run.id)
-    most = store.database.read(lambda connection: connection.execute(asked).scalar_one())
+    most = store.read(lambda connection: connection.execute(asked).scalar_one())
     assert most == Bound(changed).of(conditions_of(changed)[0]) > Bound(study()).of(conditions_of(changed)[0])
     with pytest.raises(UsageError, match=r"begun with other seeds \(replicate 0 with 5, not 6\).*another name"):
         enter(store, study(seed=6))
@@ -129,12 +129,12 @@ async def test_the_brake_lets_steps_end_and_the_study_goes_on_later(store: Store
             stop_signal.pull()
 
     assert await work_on(store, spec, stop_signal=stop_signal, watch=watch) == 3
-    stopped = study_counts(store.database, "s")
+    stopped = study_counts(store, "s")
     assert stopped.of("completed") == 0
     assert stopped.of("interrupted") > 0
     assert stopped.spent > 0
     assert await work_on(store, spec) == 3
-    assert study_counts(store.database, "s").runs == {"completed": 3}
+    assert study_counts(store, "s").runs == {"completed": 3}
     check_ledgers(store)
 
 
@@ -149,14 +149,14 @@ async def test_runs_that_fail_keep_their_reason_and_go_on_when_told(store: Store
         enter(store, spec)
         behaviours.append(_refuse)
         await work_on(store, spec)
-        assert study_counts(store.database, "s").runs == {"failed": 3}
-        [(reason, number)] = failure_reasons(store.database, "s", 5)
+        assert study_counts(store, "s").runs == {"failed": 3}
+        [(reason, number)] = failure_reasons(store, "s", 5)
         assert number == 3
         assert "500" in reason
         behaviours.append(silent)
-        assert retry_failed(store.database, "s") == 3
+        assert retry_failed(store, "s") == 3
         await work_on(store, spec)
-    assert study_counts(store.database, "s").runs == {"completed": 3}
+    assert study_counts(store, "s").runs == {"completed": 3}
     [run, *_] = list(store.runs())
     assert [(number, status) for number, status, _ in store.attempts(run.id)] == [(1, "failed")]
 
@@ -168,7 +168,7 @@ async def _refuse(_request: Any, _number: int) -> Any:
 def wait_for(store: Store, *statuses: str, at_least: int = 1) -> None:
     """Wait until so many runs are in these states."""
     end = time.monotonic() + 200
-    while study_counts(store.database, "s").of(*statuses) < at_least:
+    while study_counts(store, "s").of(*statuses) < at_least:
         assert time.monotonic() < end
         time.sleep(0.02)
 
@@ -181,7 +181,7 @@ async def test_dying_workers_and_a_lost_database_lose_nothing_and_pay_nothing_tw
     async with asyncio.TaskGroup() as group:
         group.create_task(work_in_processes(store.url, "s", 2, StopSignal()))
         group.create_task(chaos.make())
-    assert study_counts(store.database, "s").runs == {"completed": 9}
+    assert study_counts(store, "s").runs == {"completed": 9}
     assert any(status == "lost" for run in list(store.runs()) for _, status, _ in store.attempts(run.id))
     check_ledgers(store)
 
@@ -196,5 +196,5 @@ def test_a_worker_ends_cleanly_when_it_is_told_to(store: Store) -> None:
     assert worker.returncode == 130
     assert "Stopping" in errors
     assert "Traceback" not in errors
-    assert study_counts(store.database, "s").of("running") == 0
-    assert study_counts(store.database, "s").of("planned", "interrupted") > 0
+    assert study_counts(store, "s").of("running") == 0
+    assert study_counts(store, "s").of("planned", "interrupted") > 0

@@ -35,7 +35,7 @@ MADE_UP = ("plugin", "long")
 def store(recorded: Recorded, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     """A copy of the recorded store, in which the lab's run was judged once more."""
     with copy_of(recorded, tmp_path_factory.mktemp("edited")) as store:
-        with store.database.engine.begin() as connection:
+        with store.engine.begin() as connection:
             connection.execute(sa.delete(schema.runs).where(schema.runs.c.id.in_([recorded.ids[n] for n in MADE_UP])))
         run, panel = store.run(recorded.ids["science"]), make_panel(["heuristic", "scripted:referee"])
         with ThreadPoolExecutor(1) as pool:

@@ -56,13 +56,13 @@ class Chaos:
 
     def _ended(self) -> int:
         """The number of runs that have ended; after the last one there is nobody to disturb."""
-        return study_counts(self._store.database, self._study).of(*ENDED)
+        return study_counts(self._store, self._study).of(*ENDED)
 
     def _kill(self) -> None:
         end = time.monotonic() + _PATIENCE_SECONDS
         while self._ended() < self._runs:
             assert time.monotonic() < end, "no worker holds a run"
-            workers = sorted(study_counts(self._store.database, self._study).workers)
+            workers = sorted(study_counts(self._store, self._study).workers)
             with suppress(ProcessLookupError, IndexError):
                 os.kill(int(self._random.choice(workers).rsplit("-", 2)[1]), signal.SIGKILL)
                 self.killed += 1
@@ -81,7 +81,7 @@ class Chaos:
         cut = sa.text(f"select count(pg_terminate_backend(pid)) from pg_stat_activity where {ours}")
         end = time.monotonic() + _PATIENCE_SECONDS
         while self._ended() < self._runs:
-            if self._store.database.read(lambda connection: connection.execute(cut).scalar_one()):
+            if self._store.read(lambda connection: connection.execute(cut).scalar_one()):
                 return
             assert time.monotonic() < end, "nobody is connected"
             time.sleep(0.02)

@@ -10,7 +10,7 @@ from labmates.records.digests import Chain
 from labmates.records.events import Event
 from labmates.records.rows import event_rows, sealed
 from labmates.records.run import RunRecord
-from labmates.records.steps import Step, write_step
+from labmates.records.steps import Step, costs, write_step
 from labmates.records.store import Store
 
 
@@ -20,9 +20,10 @@ def append(
     """Write a step of a claimed run: events with their sequence numbers, and their bodies."""
     rows = event_rows(run.id, events)
     digests = ((body.number, body.digest) for body in bodies)
-    chain = str(Chain.parse(store.run(run.id).chain).longer(rows, digests))
-    ended = sealed(replace(run, chain=chain)) if ends else run
-    write_step(store.database, Step(ended, chain, events, rows, bodies, ends=ends))
+    before = store.run(run.id)
+    chain = str(Chain.parse(before.chain).longer(rows, digests))
+    run = replace(run, chain=chain, spent=before.spent + costs(events))
+    write_step(store, Step(sealed(run) if ends else run, events, rows, bodies, ends=ends))
 
 
 def finish(store: Store, run: RunRecord, events: Sequence[tuple[int, Event]], bodies: Sequence[Body]) -> None:

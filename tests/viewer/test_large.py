@@ -48,9 +48,9 @@ def statements(store: Store) -> Iterator[list[str]]:
     def note(_connection: object, _cursor: object, statement: str, *_: object) -> None:
         sent.append(statement)
 
-    sa.event.listen(store.database.engine, "before_cursor_execute", note)
+    sa.event.listen(store.engine, "before_cursor_execute", note)
     yield sent
-    sa.event.remove(store.database.engine, "before_cursor_execute", note)
+    sa.event.remove(store.engine, "before_cursor_execute", note)
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +112,7 @@ def test_the_list_of_many_runs_reads_a_page_of_them(tmp_path: Path) -> None:
     for number in (60, 3_000):
         store = Store(f"sqlite:///{tmp_path}/{number}.db")
         rows = [run_row(a_record(id=f"{at:010x}", key=str(at), started=float(at))) for at in range(number)]
-        with store.database.engine.begin() as connection:
+        with store.engine.begin() as connection:
             connection.execute(sa.insert(schema.runs), rows)
         with served(store) as site, statements(store) as sent:
             page = site.get("/")
@@ -133,7 +133,7 @@ def test_the_page_of_a_large_study_reads_none_of_its_runs_until_it_is_asked_for_
                 )
                 for at in range(number)
             ]
-            with store.database.engine.begin() as connection:
+            with store.engine.begin() as connection:
                 connection.execute(sa.insert(schema.runs), rows)
         with served(store) as site:
             for query, reads in (("study=small", True), ("study=large", False), ("study=large&results=all", True)):

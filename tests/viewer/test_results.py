@@ -48,8 +48,8 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def results(store: Store, **query: str) -> Results:
-    runs = list(store.runs(study="pilot"))
-    return Results(runs, {run.id: 1000 * (1 + int(run.id[3])) for run in runs}, query)
+    runs = [replace(run, spent=1000 * (1 + int(run.id[3]))) for run in store.runs(study="pilot")]
+    return Results(runs, query)
 
 
 def test_a_matrix_has_the_mean_of_each_pair_of_values(store: Store) -> None:
@@ -75,9 +75,9 @@ def test_rows_and_columns_are_by_default_parameters_that_do_not_follow_from_each
         )
         for arm, organisation in arms.items()
     ]  # fmt: skip
-    shown = Results(runs, dict.fromkeys(arms, 0), {})
+    shown = Results(runs, {})
     assert (shown.rows, shown.columns, shown.pooled) == ("arm", "", [])
-    assert Results(runs, dict.fromkeys(arms, 0), {"rows": "organisation"}).pooled == ["arm"]
+    assert Results(runs, {"rows": "organisation"}).pooled == ["arm"]
 
 
 def test_a_query_for_what_there_is_not_is_refused(store: Store) -> None:
@@ -148,4 +148,4 @@ def test_a_study_says_how_far_it_is_and_whether_it_moves(store: Store) -> None:
 
 def test_a_study_without_ended_runs_has_no_results(store: Store) -> None:
     runs = [replace(run, status="failed") for run in store.runs(study="pilot")]
-    assert results_section(store, "pilot", runs, {}, Links()) == ""
+    assert results_section("pilot", runs, {}, Links()) == ""

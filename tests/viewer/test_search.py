@@ -27,7 +27,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
             said = [bodies.keep(f"The leak of number {at}."), bodies.keep(HOSTILE if at == 7 else f"Nothing {at}.")]
             events = [MessageEvent(to="model", text=number) for number in said]
             add(store, "science", events, bodies, id=f"run{at}", key=str(at), study="pilot" if at < 5 else "main")
-        index_texts(store.database)
+        index_texts(store)
         with served(store) as site:
             yield site
 
@@ -59,7 +59,7 @@ def test_what_agents_are_told_again_is_shown_once_with_all_events(tmp_path: Path
         bodies = Bodies()
         told = [bodies.keep(f"For {name}: {'and so on ' * 40} a leak.") for name in ("ana", "ben")]
         add(store, "science", [MessageEvent(to="model", text=number) for number in told], bodies, id="only")
-        index_texts(store.database)
+        index_texts(store)
         with served(store) as site:
             page = site.get("/search?search=leak").text
     assert page.count("<mark>leak</mark>") == 1

@@ -19,7 +19,7 @@ from labmates.condition_types import Kind
 from labmates.models.scripted import BASELINES
 from labmates.pages.links import Links
 from labmates.pages.section import Section
-from labmates.records.reading import Readers
+from labmates.records.reading import RunReader
 from labmates.records.store import Store
 from labmates.stats.figures import Drawing, new_figure
 from labmates.stats.tables import Table
@@ -59,7 +59,7 @@ def test_an_experiment_without_a_page_has_one_made_from_its_events(example: Modu
     [run] = labmates.run(Kind("contest"), model=MODEL, store=url)
     assert run.metrics["guess"] == pytest.approx((33 + 14 + 6 + 2) / 4)
     with Store(url) as store:
-        page = overview(Readers(store).open(run.id), Links())
+        page = overview(RunReader(store, run), Links())
     for part in ('id="metrics"', 'id="payoffs"', 'id="decisions"', "<svg", "player 2", "guess 33", "mean guess"):
         assert part in page, part
     assert "Full story" in page

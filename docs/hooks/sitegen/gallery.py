@@ -6,7 +6,7 @@ from html import escape
 from pathlib import Path
 
 from labmates.cli.view import sample_store
-from labmates.pages.links import FileLinks
+from labmates.pages.links import Links
 from labmates.records.store import Store
 from labmates.reports.results import parameters, shown_name, varying
 from labmates.viewer.export import export_pages
@@ -28,7 +28,7 @@ def gallery_links() -> str:
             values = parameters(run, names[run.study])
             said = ", ".join([run.shown_models, *(_said(name, value) for name, value in values.items())])
             studies.setdefault(str(run.study), {}).setdefault(run.key, (run.id, said))
-    links = FileLinks(known=frozenset(run.id for run in runs), studies_known=frozenset(studies))
+    links = Links(is_static=True, known=frozenset(run.id for run in runs), studies_known=frozenset(studies))
     items = []
     for study, conditions in studies.items():
         each = "".join(

@@ -51,7 +51,7 @@ def analyses_page(
     """
     progress = standing(store, study)
     ended = [run for run in runs or () if run.status in ENDED]
-    kinds = kinds_of(store.database, study) if runs is None else list(dict.fromkeys(run.kind for run in runs))
+    kinds = kinds_of(store, study) if runs is None else list(dict.fromkeys(run.kind for run in runs))
     offered = analyses_of(kinds)
     if name and name not in offered:
         raise unknown_name("analysis of this study", name, offered)
@@ -79,7 +79,7 @@ def analyses_page(
         },
         chosen=name,
         sections=sections,
-        results="" if name or runs is None else results_section(store, study, runs, query, links),
+        results="" if name or runs is None else results_section(study, runs, query, links),
         is_short=runs is None,
         links=links,
     )

@@ -11,7 +11,7 @@ from labmates.errors import UsageError
 from labmates.pages.links import Links
 from labmates.pages.rendering import as_text, render
 from labmates.records.events import HUMAN, ArtifactEvent, ScoreEvent
-from labmates.records.reading import Readers, RunReader, last_event
+from labmates.records.reading import RunReader, last_event
 from labmates.records.run import ENDED
 from labmates.records.store import Store
 
@@ -20,19 +20,19 @@ _USUAL = ("quality",)
 _LONGEST_NAME, _LONGEST_REASON = 60, 4_000
 
 
-def judging_page(readers: Readers, study: str, judge: str, links: Links, *, form_token: str, note: str = "") -> Markup:
+def judging_page(store: Store, study: str, judge: str, links: Links, *, form_token: str, note: str = "") -> Markup:
     """The next report of a study that the judge has not scored, in an order that mixes conditions.
 
     Without a judge's name, the page asks for it. `note` is the reason for a refused score.
     """
-    name, store = judge.strip()[:_LONGEST_NAME], readers.store
+    name = judge.strip()[:_LONGEST_NAME]
     texts: dict[str, str] = {}
     run_id, left, metrics = "", 0, list[str]()
     if name:
         waiting, metrics = _waiting(store, study, HUMAN + name)
         left = len(waiting)
         run_id = waiting[0] if waiting else ""
-        texts = _report(readers.open(run_id)) if run_id else {}
+        texts = _report(RunReader(store, store.run(run_id))) if run_id else {}
     values = {"study": study, "judge": name, "run_id": run_id, "left": left, "metrics": metrics, "texts": texts}
     return render("judging.html", links=links, form_token=form_token, note=note, **values)
 

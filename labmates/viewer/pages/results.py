@@ -13,7 +13,6 @@ from labmates.errors import unknown_name
 from labmates.pages.links import Links
 from labmates.pages.rendering import render
 from labmates.records.run import ENDED, RunRecord
-from labmates.records.store import Store
 from labmates.reports.results import (
     SHARES,
     USAGE,
@@ -61,12 +60,11 @@ class Matrix:
 class Results:
     """The ended and failed runs of one kind in a study, with a choice of metric and axes.
 
-    `costs` are in micro-dollars by run. The `query` has ``kind``, ``metric``, ``rows``, ``columns`` and ``each``;
+    The `query` has ``kind``, ``metric``, ``rows``, ``columns`` and ``each``;
     missing ones have defaults. Raises `UsageError` if a parameter of the query is unknown.
     """
 
-    def __init__(self, runs: Sequence[RunRecord], costs: Mapping[str, int], query: Mapping[str, str]) -> None:
-        self._costs = costs
+    def __init__(self, runs: Sequence[RunRecord], query: Mapping[str, str]) -> None:
         self.kinds = list(dict.fromkeys(run.kind for run in runs if run.status in ENDED))
         self.kind = _chosen("kind", query, self.kinds)
         self.runs = [run for run in runs if run.kind == self.kind and run.status in (*ENDED, "failed")]
@@ -110,7 +108,7 @@ class Results:
                 group.append(run)
             failed[place] += run.status == "failed"
         filled = {place: group for place, group in groups.items() if group}
-        means = [mean for mean in estimates(list(filled.values()), self.metric, self._costs) if mean is not None]
+        means = [mean for mean in estimates(list(filled.values()), self.metric) if mean is not None]
         low, high = self._scale(means)
         cells = {
             place: Crossing(
@@ -147,16 +145,14 @@ class Results:
         return min([0.0, *values]), max(values)
 
 
-def results_section(
-    store: Store, study: str, runs: Sequence[RunRecord], query: Mapping[str, str], links: Links
-) -> Markup:
+def results_section(study: str, runs: Sequence[RunRecord], query: Mapping[str, str], links: Links) -> Markup:
     """The results section of a study's page; empty without ended runs.
 
     Raises `UsageError` if a parameter of the query is unknown.
     """
     if not any(run.status in ENDED for run in runs):
         return Markup("")
-    results = Results(runs, store.costs([run.id for run in runs]), query)
+    results = Results(runs, query)
     return render(
         "results.html",
         study=study,

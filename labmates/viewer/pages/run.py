@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from markupsafe import Markup
 
@@ -22,6 +22,7 @@ from labmates.records.reading import RunReader
 from labmates.records.run import RunRecord
 from labmates.reports.results import headline
 from labmates.viewer.event_items import HIDDEN, Item, changes, items, message_texts
+from labmates.viewer.files import AbsentError
 from labmates.viewer.pages.default import default_sections
 from labmates.viewer.timeline import burning, payer_of, timeline
 from labmates.workflows.people.answerers import people_of
@@ -134,7 +135,7 @@ def story(reader: RunReader, query: Mapping[str, str], links: Links) -> Markup:
         if name and name not in known:
             raise unknown_name(what, name, known)
     numbers = reader.numbers(types=[kind] if kind else [], without=HIDDEN, team=team, agent=who)
-    pages = max(1, -(-len(numbers) // PER_PAGE))
+    pages = pages_of(len(numbers), PER_PAGE)
     page = _page(query, pages, numbers)
     wanted = numbers[(page - 1) * PER_PAGE : page * PER_PAGE]
     chosen = {name: value for name, value in (("type", kind), ("team", team), ("agent", who)) if value}
@@ -173,11 +174,12 @@ def story_since(reader: RunReader, after: int, links: Links) -> tuple[Markup, in
 def event_page(reader: RunReader, number: int, links: Links) -> Markup:
     """The page of one event: full texts, the prompt of a call, the changes of an artifact.
 
-    Raises `UsageError` if the event is unknown.
+    Raises `AbsentError` if the event is unknown.
     """
     events = reader.span(number, number + 1)
     if number not in events:
-        raise UsageError(f"the run '{reader.run.id}' has no event {number}; its events are 0 to {reader.last}")
+        text = f"the run '{reader.run.id}' has no event {number}; its events are 0 to {reader.last}"
+        raise AbsentError("event", text)
     event = events[number]
     shown = {n: e for n, e in events.items() if n == number or e.type in HIDDEN}
     if event.type in HIDDEN:
@@ -208,33 +210,19 @@ def event_page(reader: RunReader, number: int, links: Links) -> Markup:
     )
 
 
-def approval_page(reader: RunReader, links: Links, *, question: Question | None, note: str, form_token: str) -> Markup:
-    """The page with a run's question to a person, if one waits, and its form.
-
-    `note` is the reason for a refused answer; `form_token` proves that a form comes from this viewer.
-    """
-    answers = reader.events("approval")
-    values = {"question": question, "note": note, "form_token": form_token, "answers": answers, "heading": heading}
-    return render("approval.html", **values, **head(reader, links, "approval"))
-
-
-def turn_page(
-    reader: RunReader,
-    links: Links,
-    *,
-    shown: Mapping[str, Any],
-    agent: str,
-    note: str,
-    form_token: str,
-    given: Mapping[str, str] | None,
+def person_page(
+    reader: RunReader, links: Links, page: Literal["approval", "turn"], *, question: Any = None, **told: Any
 ) -> Markup:
-    """The page for a person who takes part in a run.
+    """The page of a run's questions to a person, or of a person's turns, with the form for what waits.
 
-    `shown` has the waiting ``agents`` and the ``turn`` to answer (`people.answerers.turn_of`). `agent` restricts the
-    page to one agent. `note` is the reason for a refused reply, and `given` are its fields.
+    `question`, or the ``turn`` of an agent of the waiting ``agents``, is what the run tells
+    (`labmates.workflows.people.live`). ``note`` is the reason for a refused answer, whose fields are ``given``;
+    ``form_token`` proves that a form comes from this viewer.
     """
-    values = {"turn": shown.get("turn"), "agents": shown.get("agents", []), "agent": agent, "given": given or {}}
-    return render("turn.html", **values, note=note, form_token=form_token, **head(reader, links, "turn"))
+    values = {"turn": None, "agents": [], **told, "question": Question(**question) if question else None}
+    answers = reader.events("approval") if page == "approval" else {}
+    values |= {"answers": answers, "heading": heading, **head(reader, links, page)}
+    return render(f"{page}.html", **values)
 
 
 def _page_of(numbers: list[int], number: int) -> int:
@@ -245,6 +233,11 @@ def _page(query: Mapping[str, str], pages: int, numbers: list[int]) -> int:
     if (at := query.get("at", "")).isdecimal():
         return min(pages, _page_of(numbers, int(at[:12])))
     return page_number(query, pages)
+
+
+def pages_of(number: int, size: int) -> int:
+    """The number of pages of this size, at least one, for so many entries."""
+    return max(1, -(-number // size))
 
 
 def page_number(query: Mapping[str, str], pages: int) -> int:

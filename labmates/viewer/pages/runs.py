@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
@@ -12,10 +12,12 @@ from starlette.datastructures import QueryParams
 from labmates.errors import LabmatesError, unknown_name
 from labmates.pages.links import Links
 from labmates.pages.rendering import render
-from labmates.records.listing import SORTS, STATUSES, Chosen, Facets, RunPage, facets, run_count, run_page
+from labmates.records.listing import PAGE, SORTS, STATUSES, Chosen, Facets, facets, run_count, run_page
+from labmates.records.run import RunRecord
 from labmates.records.store import Store
 from labmates.records.studies import WAITING, Counts, failure_reasons, invalid_reasons, study_counts, study_record
 from labmates.reports.results import NAMED, headline, listed_parameters, shown_name
+from labmates.viewer.pages.run import page_number, pages_of
 
 _STUDIES_SHOWN: Final = 6
 _REASONS: Final = 5
@@ -32,8 +34,6 @@ class Asked:
     chosen: Chosen
     sort: str
     descending: bool
-    after: str = ""
-    before: str = ""
 
     def query(self, **changes: Any) -> dict[str, Any]:
         """The query of the same list with `changes`, from its first page."""
@@ -62,31 +62,34 @@ def asked_for(query: QueryParams, known: Facets) -> Asked:
             raise unknown_name(what, name, names)
     sort = query.get("sort") or "started"
     order = query.get("order") or ("desc" if sort in NUMERIC else "asc")
-    return Asked(chosen, sort, order == "desc", query.get("after", ""), query.get("before", ""))
+    return Asked(chosen, sort, order == "desc")
 
 
 def runs_page(store: Store, query: QueryParams, links: Links, *, unindexed: int, waiting: Collection[str]) -> Markup:
     """The page of the list of runs for a query; `waiting` runs are marked. `UsageError` if the query is invalid."""
-    known = facets(store.database)
+    known = facets(store)
     asked = asked_for(query, known)
-    page = run_page(
-        store.database,
-        asked.chosen,
-        sort=asked.sort,
-        descending=asked.descending,
-        after=asked.after,
-        before=asked.before,
-    )
-    found = known.total if asked.chosen.is_all else run_count(store.database, asked.chosen)
-    return listed(store, known, asked, page, links, found=found, unindexed=unindexed, waiting=waiting)
+    found = known.total if asked.chosen.is_all else run_count(store, asked.chosen)
+    page = page_number(query, pages_of(found, PAGE))
+    runs = run_page(store, asked.chosen, sort=asked.sort, descending=asked.descending, page=page)
+    return listed(store, known, asked, runs, links, found=found, page=page, unindexed=unindexed, waiting=waiting)
 
 
 def listed(
-    store: Store, known: Facets, asked: Asked, page: RunPage, links: Links, *, found: int, **more: Any
+    store: Store,
+    known: Facets,
+    asked: Asked,
+    runs: Sequence[RunRecord],
+    links: Links,
+    *,
+    found: int,
+    page: int,
+    unindexed: int = 0,
+    waiting: Collection[str] = (),
 ) -> Markup:
     """A page of a list of `found` runs."""
     chosen = asked.chosen
-    [kind, *others] = dict.fromkeys(row.run.kind for row in page.rows) or [chosen.kind]
+    [kind, *others] = dict.fromkeys(run.kind for run in runs) or [chosen.kind]
     kind = "" if others else kind
     return render(
         "runs.html",
@@ -94,29 +97,32 @@ def listed(
         store=store.shown_url,
         facets=known,
         asked=asked,
+        runs=runs,
         page=page,
+        pages=pages_of(found, PAGE),
         found=found,
         kind=kind,
         columns=headline(kind)[:_METRICS] if kind else (),
         headline=headline,
-        fractional={name for row in page.rows for name, value in row.run.metrics.items() if value % 1},
+        fractional={name for run in runs for name, value in run.metrics.items() if value % 1},
         study=standing(store, chosen.study) if chosen.study else None,
-        chips=listed_parameters([row.run for row in page.rows]),
+        chips=listed_parameters(runs),
         plain_chips=NAMED,
         shown_name=shown_name,
         shown_studies=dict(list(known.studies.items())[:_STUDIES_SHOWN]),
-        **{"static_pages": 0, "static_page": 1, "unindexed": 0, "waiting": (), **more},
+        unindexed=unindexed,
+        waiting=waiting,
     )
 
 
 def standing(store: Store, study: str) -> dict[str, Any]:
     """The progress and cost of a study, and the reasons of failed and invalid runs."""
-    counts = study_counts(store.database, study)
+    counts = study_counts(store, study)
     return {
         "name": study,
         "counts": counts,
-        "reasons": failure_reasons(store.database, study, _REASONS),
-        "invalid": invalid_reasons(store.database, study, _REASONS),
+        "reasons": failure_reasons(store, study, _REASONS),
+        "invalid": invalid_reasons(store, study, _REASONS),
         "record": _record(store, study),
         **study_news(counts),
     }
@@ -130,12 +136,12 @@ def study_news(counts: Counts) -> dict[str, Any]:
 
 def studies_page(store: Store, links: Links) -> Markup:
     """The list of studies."""
-    return render("studies.html", links=links, store=store.shown_url, facets=facets(store.database))
+    return render("studies.html", links=links, store=store.shown_url, facets=facets(store))
 
 
 def _record(store: Store, name: str) -> Any:
     """A study's plan; None if the store has only its runs."""
     try:
-        return study_record(store.database, name)
+        return study_record(store, name)
     except LabmatesError:
         return None

@@ -16,7 +16,7 @@ from labmates.pages.links import Links
 from labmates.pages.rendering import render
 from labmates.records.database import Database
 from labmates.records.listing import Chosen, conditions, facets
-from labmates.records.reading import Readers
+from labmates.records.reading import RunReader
 from labmates.records.run import RunRecord
 from labmates.records.search import Query, excerpt, hits, index_texts, parse_query, unindexed
 from labmates.records.store import Store
@@ -33,23 +33,23 @@ class Indexer:
     """Indexes the texts of a store in a thread, so that pages don't wait; the thread has a writable connection."""
 
     def __init__(self, store: Store) -> None:
-        self._database = store.database
+        self._store = store
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
 
     def catch_up(self) -> int:
         """The number of runs that are unindexed after a short wait; the thread continues with them."""
-        if unindexed(self._database):
+        if unindexed(self._store):
             with self._lock:
                 if self._thread is None or not self._thread.is_alive():
                     self._thread = threading.Thread(target=self._work, daemon=True)
                     self._thread.start()
             self._thread.join(_PATIENCE)
-        return unindexed(self._database)
+        return unindexed(self._store)
 
     def _work(self) -> None:
         try:
-            with Database(self._database.url, must_exist=True) as database:
+            with Database(self._store.url, must_exist=True) as database:
                 index_texts(database)
         except LabmatesError:
             _log.warning("the texts of the store can't be indexed", exc_info=True)
@@ -63,17 +63,16 @@ class Match:
     pieces: tuple[tuple[str, bool], ...]
 
 
-def search_page(readers: Readers, indexer: Indexer, query: QueryParams, links: Links) -> tuple[int, Markup]:
+def search_page(store: Store, indexer: Indexer, query: QueryParams, links: Links) -> tuple[int, Markup]:
     """The status and the page of a search; the error of an invalid query appears beside the field."""
-    database = readers.store.database
-    known = facets(database)
+    known = facets(store)
     chosen = asked_for(query, known).chosen
     matches: list[tuple[RunRecord, list[Match]]] = []
     error, left, more = "", 0, 0
     if chosen.search:
         try:
             parsed, left = parse_query(chosen.search), indexer.catch_up()
-            matches, more = _matches(readers, parsed, chosen, query.get("before", ""))
+            matches, more = _matches(store, parsed, chosen, query.get("before", ""))
         except UsageError as wrong:
             error = str(wrong).removeprefix("search: ")
     page = render(
@@ -91,18 +90,17 @@ def search_page(readers: Readers, indexer: Indexer, query: QueryParams, links: L
 
 
 def _matches(
-    readers: Readers, query: Query, chosen: Chosen, before: str
+    store: Store, query: Query, chosen: Chosen, before: str
 ) -> tuple[list[tuple[RunRecord, list[Match]]], int]:
     """The matching texts by run, and the position of the next page; 0 at the end."""
     if before and not (before.isdecimal() and len(before) < 12):
         raise UsageError(f"'{before[:40]}' is not a position in this list")
-    database = readers.store.database
-    where = conditions(Chosen(study=chosen.study, kind=chosen.kind), is_sqlite=database.is_sqlite)
-    matching = hits(database, query, where, before=int(before or 0), most=_SHOWN + 1)
+    where = conditions(Chosen(study=chosen.study, kind=chosen.kind), is_sqlite=store.is_sqlite)
+    matching = hits(store, query, where, before=int(before or 0), most=_SHOWN + 1)
     shown = []
     for run, group in groupby(matching[:_SHOWN], key=lambda hit: hit.run):
         numbers = list(dict.fromkeys(hit.number for hit in group))
-        reader = readers.open(run)
+        reader = RunReader(store, store.run(run))
         values, events = reader.values(numbers), reader.places(numbers)
         excerpts: dict[tuple[tuple[str, bool], ...], list[int]] = {}
         for number in numbers:

@@ -17,7 +17,7 @@ from labmates.pages.rendering import as_text, render
 from labmates.records.bodies import Value
 from labmates.records.reading import RunReader
 from labmates.viewer.event_items import SHORT_CHARS, Text, changes, cut_text, message_texts
-from labmates.viewer.pages.run import head, page_number
+from labmates.viewer.pages.run import head, page_number, pages_of
 
 PER_PAGE: Final = 40
 """Calls on a page."""
@@ -63,7 +63,7 @@ def transcript(reader: RunReader, query: QueryParams, links: Links) -> Markup:
     if len(chosen) > MOST_LANES:
         raise UsageError(f"{MOST_LANES} agents can be shown side by side; {len(chosen)} were chosen")
     mine = [row for row in calls if _name(row) in chosen]
-    pages = max(1, -(-len(mine) // PER_PAGE))
+    pages = pages_of(len(mine), PER_PAGE)
     page = page_number(query, pages)
     shown = mine[(page - 1) * PER_PAGE : page * PER_PAGE]
     return render(
@@ -81,7 +81,7 @@ def transcript(reader: RunReader, query: QueryParams, links: Links) -> Markup:
 def pages_by_agent(reader: RunReader) -> dict[str, int]:
     """The number of pages of each agent's transcript."""
     numbers = Counter(map(_name, reader.rows("llm_call")))
-    return {name: -(-number // PER_PAGE) for name, number in numbers.items()}
+    return {name: pages_of(number, PER_PAGE) for name, number in numbers.items()}
 
 
 def _name(row: Any) -> str:

@@ -280,11 +280,11 @@ def _mean(metric: str, by_judge: Mapping[str, ScoreEvent]) -> ScoreEvent:
 
 def money_left(store: Store, runs: Iterable[RunRecord]) -> dict[str | None, Ledger]:
     """The money that the cap of each run's study leaves for judging, by study; unlimited without a cap or a study."""
-    caps = {record.name: record.cap for record in study_records(store.database)}
+    caps = {record.name: record.cap for record in study_records(store)}
     ledgers: dict[str | None, Ledger] = {}
     for study in {run.study for run in runs}:
         cap = caps.get(study or "")
-        left = UNLIMITED if cap is None else max(0, cap - study_counts(store.database, study or "").committed)
+        left = UNLIMITED if cap is None else max(0, cap - study_counts(store, study or "").committed)
         ledgers[study] = Ledger(left)
     return ledgers
 

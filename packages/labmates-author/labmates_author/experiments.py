@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 from labmates.errors import LabmatesError
 from labmates.models.catalog import Catalog
 from labmates.pages.links import Links
-from labmates.records.reading import Readers
+from labmates.records.reading import RunReader
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
 from labmates.studies.replay import replay
@@ -120,7 +120,7 @@ def _of_runs(
     yield from (f"a replay differs: {difference}" for difference in (*replayed.differences, *replayed.cells)[:3])
     made: list[tuple[str, Callable[[], object]]] = []
     if experiment.page is not None:
-        page, reader = experiment.page, Readers(store).open(first.id)
+        page, reader = experiment.page, RunReader(store, first)
         made.append(("the page", lambda: [section.html() for section in page(reader, Links())]))
     analyses, _ = shown_analyses(experiment.name)
     made += [(f"the analysis '{shown.name}'", _analysed(store, shown, [first, second])) for shown in analyses]

@@ -147,8 +147,6 @@ class _Told:
     by_name: Mapping[str, Sequence[Seat]]
     ended: Sequence[RunRecord]
     domain: Domain
-    costs: Mapping[str, int]
-    """In micro-dollars, by run."""
     credits: Mapping[str, Mapping[str, float]]
     """By run and finding."""
     unit: str
@@ -168,7 +166,6 @@ class _Told:
             by_name,
             ended,
             experiment.domain_of(metric, [*runs, *ended]),
-            store.costs([each.id for each in ended]),
             _credits(store, [*runs, *ended]),
             "data set" if len({run.data_set for run in runs}) >= FEWEST_TOLD else CONTINUATION,
             any(model.startswith(f"{RECORDED}:") for seat in seats for model in seat.anew.run.models),
@@ -182,7 +179,7 @@ class _Told:
             raise TooFewRunsError(f"no continuation of the seat {name} has the metric {self.metric}")
         lost = self.domain.high - fmean(seat.origin.metrics[self.metric] for seat in some)
         share = shown.value / lost if 0 < lost < math.inf else None
-        spent = sum(self.costs[each.id] for each in self.ended if any(side.has(each) for side in branches_of(some)))
+        spent = sum(each.spent for each in self.ended if any(side.has(each) for side in branches_of(some)))
         row = {"seat": name, "runs": len(some), "event": some[0].anew.run.taken_over, "share": share}
         return shown, {**row, "dollars": spent / 1e6, **shown.row("back"), "p": shown.p}
 
@@ -243,9 +240,10 @@ def _sentences(estimates: Sequence[Estimate], rows: Sequence[Mapping[str, Any]],
     if also := [other["seat"] for each, other in zip(estimates[1:], rows[1:], strict=True) if (each.low or 0.0) > 0]:
         why = ", but rests on that of earlier seats there" if told.is_by_run else ""
         yield f"Repeating the work of {', '.join(also)} regains some, too{why}."
+    cost = show_dollars(sum(run.spent for run in told.ended))
     yield (
         "A seat is compared with what it handed over, both continued by the same models; intervals and p are "
-        f"simultaneous for {len(rows)} seats. Finding this out cost {show_dollars(sum(told.costs.values()))}."
+        f"simultaneous for {len(rows)} seats. Finding this out cost {cost}."
     )
 
 

@@ -100,7 +100,7 @@ def _planned(spec: StudySpec) -> list[RunRecord]:
 
 
 def _left(store: Store, study: StudySpec) -> int:
-    return study_counts(store.database, study.name).of("planned", "interrupted", "running")
+    return study_counts(store, study.name).of("planned", "interrupted", "running")
 
 
 class _Settled:

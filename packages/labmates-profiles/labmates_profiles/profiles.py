@@ -105,16 +105,11 @@ class Profile:
         return tuple(game.game for game in self.games if game.excluded)
 
 
-def profiles(runs: Iterable[RunRecord], costs: Mapping[str, int]) -> list[Profile]:
+def profiles(runs: Iterable[RunRecord]) -> list[Profile]:
     """The profile of each model from runs of behavioural games, with games in order of first appearance.
 
     Only ended runs with a single model are used. If a game was played under several conditions, a model has a profile
     for each.
-
-    Parameters
-    ----------
-    costs
-        The cost of each run in micro-dollars, by its id.
     """
     used = _used(runs)
     settings = _settings(used)
@@ -122,7 +117,7 @@ def profiles(runs: Iterable[RunRecord], costs: Mapping[str, int]) -> list[Profil
     for run in used:
         by_profile[run.models[0], settings[run.key]][run.condition["game"]].append(run)
     return [
-        Profile(model, tuple(_of_game(game, members, costs) for game, members in games.items()), setting)
+        Profile(model, tuple(_of_game(game, members) for game, members in games.items()), setting)
         for (model, setting), games in by_profile.items()
     ]
 
@@ -237,7 +232,7 @@ def exclusion_notes(profile: Profile) -> list[str]:
     ]
 
 
-def _of_game(game: str, runs: list[RunRecord], costs: Mapping[str, int]) -> GameProfile:
+def _of_game(game: str, runs: list[RunRecord]) -> GameProfile:
     n = len(runs)
 
     def values(name: str) -> list[float]:
@@ -260,5 +255,5 @@ def _of_game(game: str, runs: list[RunRecord], costs: Mapping[str, int]) -> Game
         input_tokens=sum(run.usage.input_tokens for run in runs) / n,
         output_tokens=sum(run.usage.output_tokens for run in runs) / n,
         seconds=sum(run.seconds for run in runs) / n,
-        cost=sum(costs.get(run.id, 0) for run in runs),
+        cost=sum(run.spent for run in runs),
     )

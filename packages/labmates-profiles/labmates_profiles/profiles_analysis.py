@@ -21,7 +21,7 @@ def profiles(runs: Runs, _params: Params) -> Result:
     from labmates_profiles.profiles import profiles as profiles_of
 
     records = runs.records("game")
-    played = profiles_of(records, {})
+    played = profiles_of(records)
     if not played:
         raise TooFewRunsError(f"none of these {len(records)} runs is an ended game by one model")
     alt = "Each model's primary metric, a panel for each game with its reference plays; the numbers are in the table."

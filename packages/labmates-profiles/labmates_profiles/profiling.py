@@ -63,7 +63,7 @@ def profile(
         for game in names
     ]
     runs = lab.play(conditions, simulations, seed=seed, at_once=AT_ONCE, part_of="the profile")
-    return profiles(runs, lab.store.costs([run.id for run in runs]))
+    return profiles(runs)
 
 
 def _condition(lab: Lab, game: str, model: str) -> GameCondition:

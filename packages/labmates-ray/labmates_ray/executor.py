@@ -167,7 +167,7 @@ class _Driver:
         self._stop_signal = stop_signal
         self._notify = notify or (lambda _: None)
         self._claims = Claims(store, this_worker())
-        self._began = store.database.read(store.database.now)
+        self._began = store.read(store.now)
         here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
         self._postbox = ray.remote(Postbox).options(num_cpus=0, scheduling_strategy=here).remote()
         options = {"num_cpus": 1, "resources": {SANDBOX: settings.max_sandboxes}, "max_retries": _RETRIES}
@@ -200,7 +200,7 @@ class _Driver:
     def _look(self) -> tuple[int, bool]:
         """The number of claimable runs, and whether other runs are running."""
         self._claims.free_lost(self._spec.name, attempts=self._spec.attempts)
-        database = self._store.database
+        database = self._store
         counts = study_counts(database, self._spec.name)
         waiting = counts.of("planned", "interrupted")
         # New workers would call a paused model again; running workers continue with other models.
@@ -286,7 +286,7 @@ def _has_paused(database: Database, name: str, since: float) -> bool:
 
 
 def _ended(store: Store, spec: StudySpec) -> int:
-    return study_counts(store.database, spec.name).of(*ENDED, "failed")
+    return study_counts(store, spec.name).of(*ENDED, "failed")
 
 
 def _url_for_workers(store: Store, *, one_machine: bool) -> str:

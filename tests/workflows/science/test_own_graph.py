@@ -17,7 +17,7 @@ from labmates.budgets.tokens import text_of
 from labmates.errors import UsageError
 from labmates.models.scripted.base import Draft, Heard
 from labmates.records.events import ArtifactEvent, ChargeEvent, LLMCallEvent, ToolCallEvent
-from labmates.records.reading import Readers
+from labmates.records.reading import RunReader
 from labmates.studies.fork import fork
 from labmates.studies.replay import replay
 from labmates.studies.runs import stopped_run
@@ -261,7 +261,7 @@ async def test_declared_seats_hold_their_parts_alone(lab: Lab, tmp_path: Path) -
     assert [[about in described[seat] for about in abouts] for seat in ("ana", "ben")] == [
         [False, False, True], [True, False, False],
     ]  # fmt: skip
-    [matrix] = [str(part.body) for part in team_sections(Readers(lab.store).open(run.id)) if part.anchor == "seats"]
+    [matrix] = [str(part.body) for part in team_sections(RunReader(lab.store, run)) if part.anchor == "seats"]
     for seat, name in (("ana", "workshop"), ("ben", "readings")):
         assert f'{seat} <span class="quiet">holds the {name}</span>' in matrix
 

@@ -37,11 +37,10 @@ class Ranked:
 
 @dataclass(frozen=True)
 class _Entry:
-    """A run of a bundle, with its cost in micro-dollars."""
+    """A run of a bundle."""
 
     file: str
     run: RunRecord
-    cost: int
 
     @property
     def code(self) -> str:
@@ -83,8 +82,7 @@ async def ranked(files: Sequence[Path], site: Path, sandbox: str, watch: Callabl
             made.verified[file.name] = checked.digest
             assert checked.store is not None
             runs = [run for run in checked.store.runs() if run.status in ENDED and run.origin is None]
-            costs = checked.store.costs([run.id for run in runs])
-            new = {run.id: _Entry(file.name, run, costs[run.id]) for run in runs if run.id not in entries}
+            new = {run.id: _Entry(file.name, run) for run in runs if run.id not in entries}
             entries |= new
         rows.append(_row(file.name, checked, len(runs) - len(new)))
     write_report(_page(list(entries.values()), rows, made), site / PAGE)
@@ -199,7 +197,7 @@ def _numbers(group: Sequence[_Entry], means: Mapping[str, Estimate | None]) -> d
     return {
         **row,
         "data_sets": len({entry.run.data_set for entry in group}),
-        "cost": show_dollars(round(fmean(entry.cost for entry in group))),
+        "cost": show_dollars(round(fmean(entry.run.spent for entry in group))),
         "bundles": ", ".join(dict.fromkeys(entry.file for entry in group)),
     }
 

@@ -96,7 +96,7 @@ def _write(store: Store, study: str, folder: Path) -> tuple[str, int]:
         "format": FORMAT,
         "labmates": __version__,
         "store": schema.VERSION,
-        "study": asdict(study_record(store.database, study)),
+        "study": asdict(study_record(store, study)),
         "holds": {**counts, "ended": len(ended), "digest": digest_of_all(ended)},
         "code": code_of(makers, kinds),
         "environment": {"libraries": libraries(), "packages": packages()},

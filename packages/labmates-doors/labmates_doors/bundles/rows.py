@@ -98,7 +98,7 @@ class Holdings:
 def lines_of(store: Store, study: str) -> Iterator[tuple[WholeRecord, Line]]:
     """Yield the runs of a study with their lines, in the order of its queue."""
     query = sa.select(_RUNS.c.id).where(_RUNS.c.study == study).order_by(_RUNS.c.place, _RUNS.c.replicate, _RUNS.c.id)
-    for row in store.database.rows(query):
+    for row in store.rows(query):
         record = whole_record(store, row.id)
         yield record, _line(record)
 
@@ -156,12 +156,9 @@ def _parsed(data: Any, where: str) -> Line:
         if line.run.keys() != set(_COLUMNS):
             odd = sorted(line.run.keys() ^ set(_COLUMNS))
             raise BundleError(f"{where} has other columns than a run of this version: {odd[0][:80]}")
-        values = {name: value for name, value in line.run.items() if name != "spent"}
-        _RECORD.validate_json(encode(values), strict=True)
+        _RECORD.validate_json(encode(line.run), strict=True)
     except ValidationError as error:
         raise BundleError(f"{where}: {explain(error).splitlines()[0]}") from error
-    if type(line.run["spent"]) is not int:
-        raise BundleError(f"{where}: spent: expected a whole number")
     return line
 
 
@@ -180,7 +177,7 @@ def _packed(run: str, bodies: Iterable[_Body], where: str) -> Iterator[dict[str,
 
 def _insert(store: Store, table: sa.Table, rows: list[dict[str, Any]]) -> None:
     try:
-        new = store.database.write(lambda connection: store.database.insert_new(connection, table, rows))
+        new = store.write(lambda connection: store.insert_new(connection, table, rows))
     except (OverflowError, UnicodeEncodeError, StoreError) as error:
         raise BundleError(f"one of its {table.name} is repeated, or beyond what a store holds") from error
     if new != len(rows):

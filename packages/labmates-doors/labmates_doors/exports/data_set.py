@@ -52,7 +52,7 @@ def export_data_set(store: Store, out: str, runs: Callable[[], Iterable[RunRecor
         raise UsageError("no started run is chosen, so the data set would be empty")
     studies = {run.study for run in runs()}
     study = studies.pop() if len(studies) == 1 else None
-    spec = study_record(store.database, study).spec if study else None
+    spec = study_record(store, study).spec if study else None
     (folder / _CARD).write_text(_card(study or folder.name, spec, numbers), encoding="utf-8")
     return numbers["runs"]
 

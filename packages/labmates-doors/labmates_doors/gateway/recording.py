@@ -120,7 +120,7 @@ class RunOfGateway:
         self._condition, self._tell = condition, tell
         self._unwritten: list[int] = []  # the charges of exchanges since the last write
         self._claims = Claims(store, this_worker())
-        self._database = store.database
+        self._store = store
         self.run = self._claimed(store, resume)
         events, bodies = (store.events(self.run.id), store.bodies(self.run.id)) if resume else ([], [])
         self._past = (events, bodies)
@@ -141,7 +141,7 @@ class RunOfGateway:
     @asynccontextmanager
     async def opened(self, budget: Callable[[], Json], is_empty: Callable[[], bool]) -> AsyncIterator[None]:
         """Write exchanges while the gateway is served, then end the run; its page shows the state of the `budget`."""
-        began, writer = time.monotonic(), Writer(self._database)
+        began, writer = time.monotonic(), Writer(self._store)
         (events, bodies), self._past = self._past, ([], [])
         self._recorder = Recorder(writer, self.run, events=events, bodies=bodies)
         self._recorder.forget()

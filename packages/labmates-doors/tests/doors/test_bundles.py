@@ -291,7 +291,7 @@ def entered(store: Store) -> Callable[..., str]:
         return run.id
 
     spec = {"name": "made-up", "kind": "science", "seed": 7}
-    with store.database.engine.begin() as connection:
+    with store.engine.begin() as connection:
         connection.execute(sa.insert(schema.studies).values(name="made-up", spec=spec, cap=None, created=1.0))
     return enter
 

@@ -94,7 +94,7 @@ def read_material(
             sources.insert(0, f"profiles of {store.shown_url}")
         if not lab_file:
             if study is not None:
-                study_record(store.database, study)
+                study_record(store, study)
             lab_runs = runs.records("science") if runs.ids else runs.together(store.runs(kind="science", study=study))
             observations, observations_left = observations_of_runs(store, lab_runs)
             sources.append(f"lab runs of {store.shown_url}" + (f", study {study}" if study else ""))

@@ -55,7 +55,7 @@ def test_each_game_has_a_panel_in_its_own_unit_with_models_by_family_and_size() 
     runs += [record("m:silent", "o-ring", 0, failed_decision_rate=1.0)]
     runs += [record("scripted:d", "o-ring", 0, level=0.0)]
 
-    figure = profile_figure(profiles(runs, {}), games_of(runs))
+    figure = profile_figure(profiles(runs), games_of(runs))
     ring, pool = figure.axes
     [legend] = figure.legends
 
@@ -79,7 +79,7 @@ def test_a_game_under_other_rules_has_a_panel_of_its_own() -> None:
     small = [replace(run, key="k", condition={**run.condition, "group_size": 2}) for run in runs]
     runs = [replace(run, condition={**run.condition, "group_size": 5}) for run in runs]
 
-    figure = profile_figure(profiles([*runs, *small], {}), games_of([*runs, *small]))
+    figure = profile_figure(profiles([*runs, *small]), games_of([*runs, *small]))
 
     titles = ["public-goods (group_size=2)", "public-goods (group_size=5)"]
     assert [axes.get_title() for axes in figure.axes] == titles
@@ -95,7 +95,7 @@ def test_profiles_of_many_games_continue_on_further_pages(models: int, sizes: in
         for run in played
         for size in range(4, 4 + sizes)
     ]
-    measured, games = profiles(runs, {}), games_of(runs)
+    measured, games = profiles(runs), games_of(runs)
     found = profile_pages(measured, games)
     assert list(map(len, found)) == pages
     titles = []

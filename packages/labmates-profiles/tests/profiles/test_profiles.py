@@ -33,7 +33,8 @@ def test_a_profile_has_means_standard_errors_and_costs_of_each_game() -> None:
     runs = [record("m:a", "o-ring", i, level=level, pareto_proximity=0.5) for i, level in enumerate((4.0, 6.0, 8.0))]
     runs += [record("m:a", "weakest-link", 0, failed_decision_rate=0.5)]
     failed = record("m:a", "o-ring", 7, level=1.0)
-    [profile] = profiles([*runs, RunRecord(**{**vars(failed), "status": "failed"})], {runs[0].id: 100, runs[1].id: 50})
+    costly = [replace(run, spent=spent) for run, spent in zip(runs, (100, 50), strict=False)]
+    [profile] = profiles([*costly, *runs[2:], replace(failed, status="failed")])
     ring, link = profile.games
     assert ring.level is not None
     assert (ring.level.value, ring.simulations) == (6.0, 3)
@@ -54,7 +55,7 @@ def test_a_game_in_which_almost_all_decisions_failed_is_excluded_and_the_others_
         for game in games
         for i in range(3)
     ]
-    [profile] = profiles(runs, {})
+    [profile] = profiles(runs)
     assert profile.failed_rate < MOST_FAILED, "over all games few decisions failed"
     assert profile.excluded_games == ("public-goods",)
     table = profiles_table([profile])
@@ -74,7 +75,7 @@ def test_the_share_of_play_near_the_best_is_told_by_model_and_by_game() -> None:
         for i, distance in enumerate(distances)
     ]
     runs += [record("m:a", "o-ring", 0, level=1.0)]
-    found = profiles(runs, {})
+    found = profiles(runs)
     assert [row["near_best"] for row in profiles_table(found).rows] == [0.75, None, 0.0]
     [row] = games_table(found).rows
     assert (row["game"], row["models"], row["simulations"]) == ("weakest-link", 2, 8)
@@ -91,7 +92,7 @@ def test_settings_of_one_model_are_no_further_models() -> None:
     ]
     other = {"game": "weakest-link", "group_size": 9}
     again = [replace(run, id=f"{run.id}+", key=f"{run.key}+", condition={**run.condition, **other}) for run in runs]
-    [once], [twice] = (games_table(profiles(some, {})).rows for some in (runs, [*runs, *again]))
+    [once], [twice] = (games_table(profiles(some)).rows for some in (runs, [*runs, *again]))
     assert (once["models"], twice["models"], twice["simulations"]) == (3, 3, 18)
     assert (once["near_best"], once["near_best_n"]) == (twice["near_best"], twice["near_best_n"])
 
@@ -100,7 +101,7 @@ def test_a_profiles_interval_lies_in_the_games_range_or_is_absent_without_variat
     runs = [record("m:a", "o-ring", i, level=6.0) for i in range(3)]
     runs += [record("m:a", "weakest-link", i, level=level) for i, level in enumerate((4.0, 6.0, 8.0))]
     runs += [record("m:a", "public-goods", 0, level=5.0)]
-    ring, link, goods = profiles_table(profiles(runs, {})).rows
+    ring, link, goods = profiles_table(profiles(runs)).rows
     assert (ring["level_low"], ring["level"], ring["level_reason"]) == (None, 6.0, "equal values")
     # Efforts are 1 to 10; plain t would give 6 ± 4.97.
     assert 1 < link["level_low"] < 6 < link["level_high"] < 10
@@ -110,16 +111,16 @@ def test_a_profiles_interval_lies_in_the_games_range_or_is_absent_without_variat
 
 
 def test_a_model_with_a_fifth_of_failed_decisions_is_not_excluded_yet() -> None:
-    [profile] = profiles([record("m:a", "o-ring", 0, failed_decision_rate=0.2, level=1)], {})
+    [profile] = profiles([record("m:a", "o-ring", 0, failed_decision_rate=0.2, level=1)])
     assert not profile.excluded
 
 
 def test_what_was_played_under_several_conditions_is_told_apart() -> None:
     runs = [record("m:a", game, i, level=float(i)) for game in ("o-ring", "weakest-link") for i in range(4)]
-    assert "setting" not in [column.key for column in profiles_table(profiles(runs, {})).columns]
+    assert "setting" not in [column.key for column in profiles_table(profiles(runs)).columns]
     runs[:2] = [replace(run, key="another", condition={**run.condition, "group_size": 3}) for run in runs[:2]]
     runs[2:4] = [replace(run, condition={**run.condition, "group_size": 5}) for run in runs[2:4]]
-    found = profiles(runs, {})
+    found = profiles(runs)
     assert [(one.setting, [(game.game, game.simulations) for game in one.games]) for one in found] == [
         ("group_size=3", [("o-ring", 2)]),
         ("group_size=5", [("o-ring", 2)]),

@@ -72,13 +72,13 @@ def entered(store: Store, replicates: int = 6) -> StudySpec:
 
 async def until(store: Store, *statuses: str) -> None:
     """Wait until there are runs in each of these states."""
-    while not all(map((await asyncio.to_thread(study_counts, store.database, "quiet")).of, statuses)):  # noqa: ASYNC110
+    while not all(map((await asyncio.to_thread(study_counts, store, "quiet")).of, statuses)):  # noqa: ASYNC110
         await asyncio.sleep(0.02)
 
 
 def busy_pids(store: Store) -> list[int]:
     """Return the processes that hold runs."""
-    return [int(worker.rsplit("-", 2)[1]) for worker in study_counts(store.database, "quiet").workers]
+    return [int(worker.rsplit("-", 2)[1]) for worker in study_counts(store, "quiet").workers]
 
 
 def assert_all_ended_once(store: Store, spec: StudySpec) -> None:
@@ -122,7 +122,7 @@ async def test_the_brake_ends_runs_at_their_next_step(ray: Any, store: Store) ->
     await until(store, "running")
     stop_signal.pull()
     ended = await working
-    counts = study_counts(store.database, "quiet")
+    counts = study_counts(store, "quiet")
     assert (counts.of("running"), counts.of("completed"), counts.of("failed")) == (0, ended, 0)
     assert ended < counts.total
 
@@ -136,7 +136,7 @@ async def test_when_cancelled_no_worker_is_left(ray: Any, store: Store) -> None:
     working.cancel()
     with pytest.raises(asyncio.CancelledError):
         await working
-    counts = study_counts(store.database, "quiet")
+    counts = study_counts(store, "quiet")
     assert (counts.of("running"), counts.of("failed")) == (0, 0)
     assert counts.of("planned") > 0
 
@@ -147,7 +147,7 @@ async def test_what_a_worker_refuses_is_said_with_its_machine(ray: Any, store: S
     spec = entered(store).model_copy(update={"sandbox": "nowhere"})
     with pytest.raises(UsageError, match=f"a worker on {socket.gethostname()}: "):
         await work_on_ray(store.url, spec, workers=WORKERS)
-    assert study_counts(store.database, "quiet").of("planned") == 12
+    assert study_counts(store, "quiet").of("planned") == 12
 
 
 @SLOW

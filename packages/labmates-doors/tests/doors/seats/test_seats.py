@@ -25,7 +25,7 @@ from labmates.models.options import ModelOptions
 from labmates.models.scripted.base import Draft, call
 from labmates.records.bodies import Bodies
 from labmates.records.events import ArtifactEvent, LLMCallEvent, ToolCallEvent, WarningEvent
-from labmates.records.reading import Readers
+from labmates.records.reading import RunReader
 from labmates.sandboxes import bubblewrap
 from labmates.studies.settings import RunSettings
 from labmates.workflows.calls.call import outer_step
@@ -182,7 +182,7 @@ async def test_a_run_whose_agent_fails_in_a_step_is_invalid_and_says_why(
     run = await lab.play(dutiful, organisation=seated(python=f"{__file__}:{function}"), repair_turns=0)
     assert re.search(f"^the agent of the seat researcher {told}", run.invalid or "")
     assert ("Traceback" in caplog.text) == (function == "raising")  # with -v
-    *_, seats = tables(Readers(lab.store).open(run.id))
+    *_, seats = tables(RunReader(lab.store, run))
     assert [(row["seat"], row["agent"], row["calls"]) for row in seats.rows] == [
         ("researcher", "python", run.usage.llm_calls)
     ]
