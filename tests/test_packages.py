@@ -95,3 +95,5 @@ def test_the_core_alone_says_which_package_to_install(wheels: Path, libraries: P
         for cluster in declared(source, "labmates.executors"):
             asked = told(command, "study", "run", "games-small", "--executor", cluster)
             assert f"pip install {source.name}" in asked.stderr
+        for provider in (*declared(source, "labmates.providers"), *declared(source, "labmates.model_servers")):
+            assert f"pip install {source.name}" in told(command, "models", "show", f"{provider}:any").stderr

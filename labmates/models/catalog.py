@@ -13,9 +13,9 @@ from pydantic import BeforeValidator, ValidationInfo
 
 from labmates.errors import UsageError
 from labmates.models.entries import DEFAULT_ACCESS, Access, Entry, named_entries, read_reference
-from labmates.models.gguf import GGUF
 from labmates.models.names import full_name
 from labmates.models.options import ModelOptions
+from labmates.models.servers import SERVERS
 
 
 class Catalog:
@@ -42,7 +42,7 @@ class Catalog:
             from labmates.models.names import name_given
 
             return name_given(reference)
-        if "?" not in reference and reference not in self.named and not reference.startswith(f"{GGUF}:"):
+        if "?" not in reference and reference not in self.named and reference.partition(":")[0] not in SERVERS:
             return reference  # Its error is reported where it is used.
         entry = read_reference(reference, self.named)
         if (access := entry.access) != DEFAULT_ACCESS:

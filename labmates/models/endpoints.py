@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 from labmates.budgets.prices import FREE, Listed, Price, listed_model
 from labmates.errors import UsageError
 from labmates.models.entries import DEFAULT_ACCESS, check_base_url
-from labmates.models.gguf import GGUF, Weights, weights_of
 from labmates.models.names import GIVEN, PROVIDERS, ModelName, is_outside, parse_model
 from labmates.models.options import ModelOptions
+from labmates.models.servers import SERVERS, Weights
 
 OPENAI_HOST = "api.openai.com"
 OPENAI_URL = f"https://{OPENAI_HOST}/v1"
@@ -51,10 +51,10 @@ def endpoint_of(model: ModelName, options: ModelOptions, environment: Mapping[st
         return Endpoint(access.base_url, hosted=hosted, key_name=name, key=_key(environment, name))
     if model.provider == GIVEN:
         return Endpoint(str(model), hosted=True)
-    if model.provider == GGUF:
-        context = model.settings.context_tokens
-        weights = weights_of(model.name, access.file, context, access.slots, access.threads)
-        return Endpoint(f"{GGUF}:{model.name}", hosted=True, weights=weights)
+    if model.provider in SERVERS:
+        context, served = model.settings.context_tokens, SERVERS.get(model.provider)
+        weights = served.weights(model.name, access.file, context, access.slots, access.threads)
+        return Endpoint(f"{model.provider}:{model.name}", hosted=True, weights=weights)
     if model.provider != "openai":
         if options.base_url is not None:
             raise UsageError(

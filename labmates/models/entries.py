@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from labmates.budgets.prices import Price
 from labmates.errors import UsageError, explain, telling
-from labmates.models.gguf import GGUF, named_weights
+from labmates.models.servers import SERVERS
 from labmates.models.settings import ModelSettings, read_query, write_query
 from labmates.util.safe_text import PLAIN_LETTERS
 
@@ -101,10 +101,10 @@ class Access(BaseModel):
     capabilities: Capabilities | None = Field(
         None, description="Capabilities of the server, for instance tools: false."
     )
-    file: str | None = Field(None, description="Of a gguf: model: path of its file.")
-    slots: int | None = Field(None, ge=1, le=256, description="Of a gguf: model: calls at once; 1 by default.")
+    file: str | None = Field(None, description="Of a model served here: path of its file.")
+    slots: int | None = Field(None, ge=1, le=256, description="Of a model served here: calls at once; 1 by default.")
     threads: int | None = Field(
-        None, ge=1, le=1024, description="Of a gguf: model: threads of its server; by default one per processor."
+        None, ge=1, le=1024, description="Of a model served here: threads of its server; by default one per processor."
     )
     persona_text: str | None = Field(None, max_length=_LONGEST_PERSONA, description="Text of `persona`, which sets it.")
 
@@ -155,10 +155,13 @@ class Entry(Access, ModelSettings):
     def _is_served_here(self) -> Entry:
         if self.persona_text and self.persona != persona_name(self.persona_text):
             raise ValueError("persona_text is not the text of persona; write the text in persona")
-        if self.provider != GGUF and (given := [name for name in ("file", "slots", "threads") if getattr(self, name)]):
-            raise ValueError(f"{', '.join(given)} is a setting of {GGUF}: models, whose server labmates starts")
-        if self.provider == GGUF and (self.base_url or self.api_key_env):
-            raise ValueError(f"a {GGUF}: model has no base_url or api_key_env; a server of yours is openai:NAME")
+        given = [name for name in ("file", "slots", "threads") if getattr(self, name)]
+        if given and self.provider not in SERVERS:
+            SERVERS.refuse_missing(self.provider)
+            raise ValueError(f"{', '.join(given)} is a setting of models whose server labmates starts")
+        if self.provider in SERVERS and (self.base_url or self.api_key_env):
+            own = "a server of yours is openai:NAME"
+            raise ValueError(f"a {self.provider}: model has no base_url or api_key_env; {own}")
         return self
 
     @property
@@ -196,7 +199,9 @@ def read_reference(text: str, named: Mapping[str, Entry]) -> Entry:
     if clash := values.keys() & {"provider", "model"}:
         raise UsageError(f"model '{text}': {', '.join(sorted(clash))} can't be a setting")
     entry = _entry({**base, **values}, f"model '{text}'")
-    return entry.model_copy(update=named_weights(entry.model, entry.file)) if entry.provider == GGUF else entry
+    if entry.provider not in SERVERS:
+        return entry
+    return entry.model_copy(update=SERVERS.get(entry.provider).named(entry.model, entry.file))
 
 
 def models_file() -> Path | None:

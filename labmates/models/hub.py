@@ -26,8 +26,7 @@ from labmates.models.connection import LIMITS, Backoff, CallLog, Connection, Dia
 from labmates.models.endpoints import Endpoint, endpoint_of, listed, price_of
 from labmates.models.entries import DEFAULT_ACCESS
 from labmates.models.errors import EndpointError
-from labmates.models.gguf import Weights
-from labmates.models.names import GIVEN, OWN_CHAT, ModelName, given_chat, parse_model
+from labmates.models.names import GIVEN, ModelName, given_chat, has_own_chat, parse_model
 from labmates.models.normalise import normalise, safe_message
 from labmates.models.options import ModelOptions
 from labmates.models.prefix import cache_marks
@@ -42,6 +41,7 @@ from labmates.models.providers import (
 from labmates.models.redact import Redactor
 from labmates.models.reply import BillSource, Reply
 from labmates.models.sending import Request, Send, per_call, per_instance
+from labmates.models.servers import SERVERS, Weights
 from labmates.models.settings import NO_SETTINGS, ModelSettings
 
 if TYPE_CHECKING:
@@ -240,13 +240,13 @@ class ModelHub:
             redact,
             source_of(model),
             price,
-            is_foreign=name.provider not in OWN_CHAT,
+            is_foreign=not has_own_chat(name.provider),
         )
 
     def _sender(self, name: ModelName, endpoint: Endpoint, redact: Redactor) -> tuple[Send, Dialect]:
         if endpoint.weights is not None:
             return self._served(name, endpoint, endpoint.weights, redact)
-        if name.provider in OWN_CHAT:
+        if has_own_chat(name.provider):
             from labmates.models.openai_chat import openai_chat
 
             chat = openai_chat(name, endpoint, self._http_client(), self.options, redact, request_body(name))
@@ -275,17 +275,16 @@ class ModelHub:
     def _served(self, name: ModelName, endpoint: Endpoint, weights: Weights, redact: Redactor) -> tuple[Send, Dialect]:
         """The sender of a model file; it knows the server's address from the first call on."""
         from labmates.models.clients import new_client
-        from labmates.models.llama_server import acquire, release, served
         from labmates.models.openai_chat import openai_chat
 
         assert self._open is not None
         client = new_client(self.options, is_local=True)
         self._open.push_async_callback(client.aclose)
-        server = acquire(weights)
-        self._open.push_async_callback(asyncio.to_thread, release, server)
+        server = SERVERS.get(name.provider).acquire(weights)
+        self._open.push_async_callback(asyncio.to_thread, server.release)
         here = replace(endpoint, address="http://127.0.0.1/v1")
         chat = openai_chat(name, here, client, self.options, redact, request_body(name))
-        return served(per_call(chat), chat, server), Dialect(LIMITS[0])
+        return server.sender(per_call(chat), chat.point_to), Dialect(LIMITS[0])
 
     def _http_client(self) -> httpx2.AsyncClient:
         from labmates.models.clients import new_client

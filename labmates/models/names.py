@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from labmates.errors import MissingExtraError, UsageError, unknown_name
 from labmates.models.entries import DEFAULT_ACCESS, read_reference
-from labmates.models.gguf import GGUF, SERVER_PACKAGE
+from labmates.models.servers import SERVERS
 from labmates.models.settings import NO_SETTINGS, ModelSettings, write_query
 from labmates.registry import Registry
 
@@ -75,9 +75,6 @@ PROVIDERS: Final[Mapping[str, Provider]] = {
 }
 """Source: LangChain's table (a test compares them), whose import takes over a second, too long for commands that list
 or check names."""
-OWN_CHAT: Final = ("openai", GGUF, *(name for name, provider in PROVIDERS.items() if provider.url))
-"""Providers that labmates calls by its own chat model."""
-
 PLUGINS: Registry[Callable[..., BaseChatModel]] = Registry("model provider", "labmates.providers")
 """Providers of other packages (entry point ``labmates.providers``): classes of chat models, or functions that make one.
 
@@ -105,6 +102,11 @@ class ModelName:
         return self.provider == SCRIPTED
 
 
+def has_own_chat(provider: str) -> bool:
+    """Whether labmates calls a provider by its own chat model."""
+    return provider == "openai" or provider in SERVERS or bool(provider in PROVIDERS and PROVIDERS[provider].url)
+
+
 def is_outside(text: str) -> bool:
     """Whether a name denotes no model: a person, an outside agent on a seat, or the record of a run."""
     return text.partition(":")[0] in (HUMAN, SEAT, RECORDED)
@@ -118,9 +120,10 @@ def parse_model(text: str) -> ModelName:
     """
     model = _split(text)
     provider, name = model.provider, model.name
-    known = (SCRIPTED, GIVEN, HUMAN, RECORDED, GGUF)
-    if provider not in known and provider not in PROVIDERS and provider not in PLUGINS:
-        raise unknown_name("model provider", provider, [*PROVIDERS, SCRIPTED, HUMAN, GGUF, *PLUGINS])
+    if not any(provider in known for known in ((SCRIPTED, GIVEN, HUMAN, RECORDED), PROVIDERS, SERVERS, PLUGINS)):
+        for registry in (SERVERS, PLUGINS):
+            registry.refuse_missing(provider)
+        raise unknown_name("model provider", provider, [*PROVIDERS, SCRIPTED, HUMAN, *SERVERS, *PLUGINS])
     if model.settings != NO_SETTINGS:
         _check_settings(text, model)
     if not name or not name.isprintable():
@@ -129,8 +132,6 @@ def parse_model(text: str) -> ModelName:
         _check_baseline(name)
     elif provider == GIVEN:
         given_chat(name)
-    elif provider == GGUF and not _is_installed(SERVER_PACKAGE):
-        raise MissingExtraError(f"model '{text}'", GGUF)
     elif provider in PROVIDERS and not (PROVIDERS[provider].url or _is_installed(PROVIDERS[provider].package)):
         if extra := PROVIDERS[provider].extra:
             raise MissingExtraError(f"model '{text}'", extra)

@@ -19,7 +19,7 @@ from labmates.models.endpoints import Endpoint, endpoint_of
 from labmates.models.entries import DEFAULT_ACCESS
 from labmates.models.errors import ModelCallError
 from labmates.models.hub import ModelHub
-from labmates.models.names import OWN_CHAT, ModelName, is_outside, parse_model
+from labmates.models.names import ModelName, has_own_chat, is_outside, parse_model
 from labmates.models.options import ModelOptions
 from labmates.models.reply import Reply
 
@@ -140,7 +140,7 @@ def asks_for_thoughts(model: ModelName) -> bool:
 
 
 async def _json(model: ModelName, options: ModelOptions) -> Probe:
-    if model.provider not in OWN_CHAT:
+    if not has_own_chat(model.provider):
         return Probe("json", None, f"not tested: {model.provider} has no response_format here")
     settings = model.settings.model_copy(update={"response_format": {"type": "json_object"}})
     name = str(replace(model, settings=settings))
@@ -199,7 +199,7 @@ def _listing(model: ModelName, endpoint: Endpoint) -> tuple[str, Mapping[str, st
     if model.provider == "anthropic":
         address = "https://api.anthropic.com" if endpoint.hosted else endpoint.address
         return f"{address}/v1/models?limit=1000", {"x-api-key": endpoint.key, "anthropic-version": "2023-06-01"}
-    if model.provider in OWN_CHAT:
+    if has_own_chat(model.provider):
         headers = {"authorization": f"Bearer {endpoint.key}"} if endpoint.key else {}
         return f"{endpoint.address}/models", headers
     return None

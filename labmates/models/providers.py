@@ -16,7 +16,7 @@ from labmates.budgets.tokens import MOST_TOKENS, limited
 from labmates.errors import UsageError
 from labmates.models.endpoints import NO_KEY, Endpoint
 from labmates.models.error_bodies import one_line
-from labmates.models.names import GIVEN, OWN_CHAT, PLUGINS, PROVIDERS, ModelName
+from labmates.models.names import GIVEN, PLUGINS, PROVIDERS, ModelName, has_own_chat
 from labmates.models.options import ModelOptions
 from labmates.models.redact import Redactor
 from labmates.models.settings import NO_SETTINGS
@@ -103,7 +103,7 @@ def use_client(chat: Any, client: httpx2.AsyncClient, options: ModelOptions) -> 
 
 def check_settings(model: ModelName, endpoint: Endpoint, options: ModelOptions) -> None:
     """Check that a model's provider takes its settings. Raises `UsageError` if it rejects one."""
-    if model.provider in OWN_CHAT:
+    if has_own_chat(model.provider):
         request_body(model)
     elif model.provider != GIVEN and (model.settings != NO_SETTINGS or not endpoint.hosted):
         provider_chat(model, endpoint, options, Redactor.from_environment(os.environ, endpoint.key))

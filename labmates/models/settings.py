@@ -11,6 +11,7 @@ from urllib.parse import quote, unquote
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from labmates.errors import UsageError
+from labmates.models.servers import SERVERS
 from labmates.util.safe_text import PLAIN_LETTERS
 
 JSON_FIELDS: Final = ("extra_body", "chat_template_kwargs", "response_format")
@@ -125,7 +126,7 @@ def read_query(text: str, query: str) -> dict[str, Any]:
         path, equals, value = part.partition("=")
         names = [unquote(name) for name in path.strip().split(".")]
         if not equals or not all(names):
-            hint = "; name a file with ? in its path in models.yaml" if text.startswith("gguf:") else ""
+            hint = "; name a file with ? in its path in models.yaml" if text.partition(":")[0] in SERVERS else ""
             raise UsageError(f"model '{text}': '{part}' is not NAME=VALUE (settings: ?NAME=VALUE&NAME=VALUE){hint}")
         at: dict[str, Any] = settings
         for name in names[:-1]:

@@ -7,11 +7,11 @@ from typing import Any
 from pydantic import BaseModel
 
 from labmates.errors import UsageError
-from labmates.models.gguf import GGUF
 from labmates.models.names import parse_model
+from labmates.models.servers import SERVERS
 
-PROVIDERS = ("openai", GGUF, "azure_openai", "together", "upstage", "xai")
-"""Providers with OpenAI's protocol that enforce schemas."""
+PROVIDERS = ("openai", "azure_openai", "together", "upstage", "xai")
+"""Providers with OpenAI's protocol that enforce schemas, beside the servers of this machine."""
 _NOT_STRICT = {"minLength", "maxLength"}
 """Keywords that OpenAI's strict mode refuses; labmates checks them itself."""
 
@@ -40,11 +40,11 @@ def check_structured(model: str) -> None:
 
     Raises `UsageError` if its provider takes no schema, or its settings name another format.
     """
-    name = parse_model(model)
-    if not name.scripted and name.provider not in PROVIDERS:
+    name, able = parse_model(model), (*PROVIDERS, *SERVERS)
+    if not name.scripted and name.provider not in able:
         raise UsageError(
             f"structured: the provider '{name.provider}' of {model} takes no response_format (these do: "
-            f"{', '.join(PROVIDERS)}); leave structured out, or reach the model through an OpenAI-compatible server"
+            f"{', '.join(able)}); leave structured out, or reach the model through an OpenAI-compatible server"
         )
     if name.settings.response_format is not None:
         raise UsageError(f"structured: {model} sets response_format itself; use one of the two")

@@ -68,6 +68,7 @@ NOT_RUN: dict[str, list[str]] = {
     "packages/labmates-credit/README.md": ["it installs the package"],
     "packages/labmates-design/README.md": ["it installs the package"],
     "packages/labmates-doors/README.md": ["it installs the package"],
+    "packages/labmates-gguf/README.md": ["it installs the package"],
     "packages/labmates-gym/README.md": ["it installs the package"],
     "packages/labmates-gym/docs/howto/gym.md": [
         "it installs verifiers; packages/labmates-gym/tests/gym/test_verifiers.py plays it"

