@@ -266,6 +266,8 @@ class Mechanism(BaseModel, ABC):
         Whether it assigns all agents to seats, instead of playing one match.
     is_theorem
         Whether the cooperative payoff is that of an equilibrium under it (CoopEval, theorem 1).
+    transfers
+        Whether payments may carry a player's payoff beyond the range of the game's.
     burns
         Whether players can lose points after play, as by fines without a recipient.
     ignorable
@@ -281,6 +283,7 @@ class Mechanism(BaseModel, ABC):
     encloses: ClassVar[str] = ""
     seats_itself: ClassVar[bool] = False
     is_theorem: ClassVar[bool] = True
+    transfers: ClassVar[bool] = True
     burns: ClassVar[bool] = False
     ignorable: ClassVar[bool] = True
 
@@ -323,6 +326,7 @@ class Insufficient(Mechanism, ABC):
     """A mechanism that leaves the equilibria of the game unchanged (CoopEval, section 3: non-examples)."""
 
     is_theorem: ClassVar[bool] = False
+    transfers: ClassVar[bool] = False
 
     def sustains(self, game: NormalForm) -> bool:
         """Whether full cooperation is an equilibrium of the game itself."""

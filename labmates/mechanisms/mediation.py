@@ -26,6 +26,7 @@ class Mediation(Negotiation):
         "each of them; the game gets one more action, to delegate."
     )
     thing: ClassVar[str] = "mediator"
+    transfers: ClassVar[bool] = False
 
     def rules(self, game: NormalForm) -> str:
         """The rule on mediators."""

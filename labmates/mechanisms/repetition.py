@@ -29,6 +29,7 @@ class Repeated(Mechanism):
     """Base of repetition and reputation: rounds, and memory of them."""
 
     encloses: ClassVar[str] = "Everything below happens again in every round."
+    transfers: ClassVar[bool] = False
 
     rounds: int = Field(15, ge=1, le=200, description="Rounds played; the last represents all later ones.")
     continuation: float = Field(0.8, ge=0, lt=1, description="Stated probability of another round.")

@@ -18,6 +18,7 @@ from labmates.games.normal_form import NormalForm
 from labmates.games.payoff_table import PayoffTable
 from labmates.mechanisms.base import Played
 from labmates.mechanisms.mediation import DELEGATE
+from labmates.mechanisms.registry import MECHANISMS
 from labmates.records.events import DecisionEvent, Event, PayoffEvent
 from labmates.stats.domains import ANY, Domain
 from labmates.stats.metagame import Array, metagame
@@ -42,10 +43,6 @@ AGREEMENT = "agreement"
 
 
 _SHOWN: Final = frozenset({"game", "mechanism", "terms", "entrants", "prices"})
-_ONLY_CHOOSING: Final = frozenset(
-    {"none", "repetition", "reputation", "mediation", "cheap-talk", "stackelberg", "correlation"}
-)
-"""Mechanisms under which payoffs are those of the game's table."""
 _SHOWN_TERMS: Final = frozenset({"order"})
 """Parts of a condition that have columns in tables, or that do not affect play."""
 
@@ -275,8 +272,9 @@ def payoff_domain(table: PayoffTable, mechanism: str) -> Domain:
     """The range of a player's payoffs; unbounded under mechanisms with payments between players."""
     payoffs = table.game().table
     low, high = float(payoffs.min()), float(payoffs.max())
-    choosing = all(part.partition("(")[0].strip() in _ONLY_CHOOSING for part in mechanism.split("+"))
-    return Domain(low, high) if choosing and low < high else Domain(unit=high - low or 1.0)
+    names = [part.partition("(")[0].strip() for part in mechanism.split("+")]
+    is_bounded = all(name in MECHANISMS and not MECHANISMS.get(name).transfers for name in names)
+    return Domain(low, high) if is_bounded and low < high else Domain(unit=high - low or 1.0)
 
 
 def payoffs_in(condition: Mapping[str, Any]) -> Domain:

@@ -1,8 +1,7 @@
-"""Mechanisms that leave a game's equilibria as they are, and the choice among all proposals."""
+"""Mechanisms that leave a game's equilibria as they are."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -10,15 +9,12 @@ import pytest
 from labmates.errors import UsageError
 from labmates.games.dilemmas import get_dilemma
 from labmates.games.payoff_table import read_table
-from labmates.mechanisms.base import Mechanism, Negotiated, Question
-from labmates.mechanisms.contract import Contract
-from labmates.mechanisms.correlation import best_correlated
-from labmates.mechanisms.mediation import Mediation
+from labmates.mechanisms.base import Question
 from labmates.mechanisms.registry import make_mechanisms
-from labmates.mechanisms.stackelberg import Stackelberg
 from labmates.mechanisms.wording import Answer
-from labmates.mechanisms.wording_paper import PaperWording
-from labmates_author.mechanisms import play_with
+from labmates_author.mechanisms import check_mechanism, play_with
+from labmates_profiles.controls.correlation import best_correlated
+from labmates_profiles.controls.stackelberg import Stackelberg
 
 PRISONERS = get_dilemma("prisoners").game()
 CHICKEN = read_table(
@@ -26,10 +22,6 @@ CHICKEN = read_table(
     "swerve straight: [2, 7], straight swerve: [7, 2], straight straight: [0, 0]}}",
     "here",
 ).game()
-DESIGNS: Mapping[type[Mechanism], list[Answer]] = {
-    Contract: [{"A0": 5, "A1": 0}, {"A0": 6, "A1": 0}],
-    Mediation: [{"1": "A1", "2": "A0"}, {"1": "A0", "2": "A0"}],
-}
 
 
 def respond(**answers: Any) -> Any:
@@ -112,32 +104,15 @@ def test_the_device_recommends_by_the_best_correlated_equilibrium() -> None:
     assert drawn == {("A0", "A0"), ("A0", "A1"), ("A1", "A0")}
 
 
-@pytest.mark.parametrize("kind", [Contract, Mediation])
-@pytest.mark.parametrize(("picks", "winners"), [(("P2", "P2"), (1,)), (("P1", "P2"), ()), (("P1", "none"), ())])
-def test_of_all_proposals_the_one_holds_that_all_choose(
-    kind: type[Contract | Mediation], picks: tuple[str, str], winners: tuple[int, ...]
-) -> None:
-    _, log, asked = play_with(
-        kind(selection="choice"),
-        PRISONERS,
-        respond(
-            propose=lambda question: DESIGNS[kind][question.seat],
-            vote=lambda question: {"choice": picks[question.seat]},
-            choose=lambda question: {one.name: 100 * (one.name == "A1") for one in question.sheet.blanks},
-        ),
-    )
-    [agreement] = [one for one in log if isinstance(one, Negotiated)]
-    assert agreement.winners == winners
-    assert agreement.signed == (((True, True),) if winners and kind is Contract else ())
-    assert "sign" not in {question.stage for question in asked}
-    assert ("did not all choose the same" in asked[-1].told[-1]) == (not winners)
-    assert asked[-1].facts["in_force"] == bool(winners)
+@pytest.mark.parametrize("game", ["prisoners", "trust"])
+@pytest.mark.parametrize("name", ["cheap-talk", "stackelberg", "correlation", "gifting"])
+def test_controls_are_as_they_should_be(name: str, game: str) -> None:
+    [mechanism] = make_mechanisms(name)
+    assert check_mechanism(mechanism, {game: get_dilemma(game).game()}) == []
 
 
-def test_the_choice_among_proposals_is_told_in_both_wordings() -> None:
-    for mechanism in (Contract(selection="choice"), Mediation(selection="choice")):
-        ours, paper = mechanism.rules(PRISONERS), PaperWording().rules(mechanism, PRISONERS)
-        assert "then all choose, at the same time, one of the proposals or none" in ours
-        assert "After the vote" not in ours
-        assert "a proposal is adopted if all choose it." in paper
-        assert "approval" not in ours + paper
+@pytest.mark.parametrize(
+    "name", ["cheap-talk+contract", "mediation+stackelberg", "reputation+stackelberg", "repetition+gifting"]
+)
+def test_controls_around_other_mechanisms_are_as_they_should_be(name: str) -> None:
+    assert check_mechanism(make_mechanisms(name), {"prisoners": PRISONERS}) == []

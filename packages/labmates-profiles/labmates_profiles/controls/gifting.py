@@ -18,6 +18,7 @@ class Gifting(Insufficient):
     name: ClassVar[str] = "gifting"
     title: ClassVar[str] = "Gifting"
     summary: ClassVar[str] = "After the actions are known, players may give points of their own to the others."
+    transfers: ClassVar[bool] = True
 
     most: int = Field(10, ge=1, le=1_000_000, description="Maximum gift to each other player, in points.")
 
