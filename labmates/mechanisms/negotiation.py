@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import random
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
@@ -13,7 +14,8 @@ from pydantic import Field
 from labmates.games.normal_form import NormalForm, Profile, cooperation
 from labmates.mechanisms.base import Blank, Mechanism, Negotiated, Play, Seats, Sheet, Then
 from labmates.mechanisms.play import average
-from labmates.mechanisms.wording import Answer
+from labmates.mechanisms.wording import Answer, player_names
+from labmates.util.grouping import grouped
 from labmates.util.seeds import derive
 
 
@@ -124,7 +126,8 @@ class Negotiation(Mechanism):
             winners = [random.Random(derive(seats.seed, "tie", here)).choice(tied)]
         signed: list[tuple[bool, ...]] = []
         results, shares = [], []
-        for alike in _grouped(winners, proposals):
+        # Each design is played once.
+        for alike in grouped((json.dumps(proposals[seat], sort_keys=True), seat) for seat in winners).values():
             share = len(alike) / len(winners)
             design = proposals[alike[0]]
             assert design is not None
@@ -163,7 +166,7 @@ class Negotiation(Mechanism):
             sheet = Sheet((Blank("choice", (*designs, "none")),), {"choice": "none"})
         else:
             sheet = Sheet(tuple(Blank(name, None) for name in designs), dict.fromkeys(designs, False))
-        answers = yield asking.ask("vote", [table.words.vote(self)] * n, [sheet] * n)
+        answers = yield asking.ask("vote", [table.words.text(self.selection, thing=self.thing)] * n, [sheet] * n)
         return [
             tuple(seat for seat in offered if (name := f"P{seat + 1}") == answer.get("choice") or answer.get(name))
             for answer in answers
@@ -185,26 +188,19 @@ class Negotiation(Mechanism):
         if self.is_signed and not self._asks_to_sign:
             signed.append((True,) * n)
         if self._asks_to_sign:
-            asking = seats.telling([words.winner(self, text) for text in designs], [{"design": design}] * n)
+            asking = seats.telling(
+                [words.text("winner", thing=self.thing, design=text) for text in designs], [{"design": design}] * n
+            )
             sheet = Sheet((Blank("sign", None),), {"sign": False})
-            answers = yield asking.ask("sign", [words.signature(self)] * n, [sheet] * n)
+            answers = yield asking.ask("sign", [words.text("sign", thing=self.thing)] * n, [sheet] * n)
             signed.append(tuple(bool(answer["sign"]) for answer in answers))
             if not all(signed[-1]):
                 refusers = [seat for seat in range(n) if not signed[-1][seat]]
-                told = [words.refused(self, text, refusers, me) for me, text in enumerate(designs)]
+                told = [
+                    words.text("refused", thing=self.thing, names=player_names(refusers, me), design=text)
+                    for me, text in enumerate(designs)
+                ]
                 without = seats.telling(told, [{"design": design, "in_force": False}] * n)
                 return (yield from then(game, without))
         now = seats.telling(told, [{"design": design, "in_force": True}] * n)
         return (yield from then(self.apply(game, design), now))
-
-
-def _grouped(winners: Sequence[int], proposals: Sequence[Mapping[str, Any] | None]) -> list[list[int]]:
-    """Winners grouped by design, since each design is played once."""
-    groups: list[list[int]] = []
-    for seat in winners:
-        group = next((group for group in groups if proposals[group[0]] == proposals[seat]), None)
-        if group is None:
-            groups.append([seat])
-        else:
-            group.append(seat)
-    return groups

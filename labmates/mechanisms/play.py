@@ -30,7 +30,7 @@ from labmates.util.seeds import derive
 def one_round(game: NormalForm, seats: Seats) -> Play:
     """Ask all players for distributions over their actions, at the same time, and draw from them."""
     sheets = [mixture(game.labels[seat]) for seat in seats.roles]
-    answers = yield seats.ask("choose", [seats.words.choice()] * len(sheets), sheets)
+    answers = yield seats.ask("choose", [seats.words.text("choose")] * len(sheets), sheets)
     labels = [game.labels[seat] for seat in seats.roles]
     mixes = [tuple(int(answer[label]) for label in own) for own, answer in zip(labels, answers, strict=True)]
     drawn = [_draw(mix, seats, place) for place, mix in enumerate(mixes)]

@@ -92,9 +92,30 @@ class Wording:
     ----------
     follows_own
         Whether, under reputation of order 3, a player also sees earlier matches of its own past co-players.
+    texts
+        The requests for choices, votes and signatures, and the notices on proposals and designs.
     """
 
     follows_own: ClassVar[bool] = False
+    texts: ClassVar[Mapping[str, str]] = {
+        "choose": "Choose: with what probability do you take each action, in whole percentages that add up to 100? "
+        "Your action is drawn from these probabilities.",
+        "ballot": "## Proposals for the {thing}",
+        "offer": "- P{number} (proposed by {name}): {design}",
+        "no offer": "no valid proposal",
+        "vote": "Vote: which of the proposals do you approve of? You may approve of any number, including all or none.",
+        "choice": "Choose one of the proposals, or none. A proposal takes effect if all players choose it.",
+        "design": "{numbers} (proposed by {names}): {design}",
+        "winner": "## The {thing} that won the vote\n{design}",
+        "sign": "Sign: do you sign the {thing}? It takes effect only if all players sign it.",
+        "refused": "## The {thing}\nIt does not take effect, because {names} did not sign: {design}",
+        "in force": "## The {thing} in effect\n{design}",
+        "signed": "## The {thing} in effect\n{design}\nAll players signed it.",
+    }
+
+    def text(self, key: str, **values: object) -> str:
+        """One of the texts with its values."""
+        return self.texts[key].format_map(values)
 
     def labels(self, game: NormalForm) -> dict[str, str]:
         """Displayed names of actions, by label; by default the labels."""
@@ -103,13 +124,6 @@ class Wording:
     def rules(self, mechanism: Described, game: NormalForm) -> str:
         """The description of a mechanism for all players."""
         return mechanism.rules(game)
-
-    def choice(self) -> str:
-        """The request for a distribution over actions."""
-        return (
-            "Choose: with what probability do you take each action, in whole percentages that add up to 100? Your "
-            "action is drawn from these probabilities."
-        )
 
     def rounds(self, game: NormalForm, deeds: Sequence[Sequence[str]], me: int, played: int) -> str:
         """The last rounds with the same players.
@@ -162,21 +176,16 @@ class Wording:
 
     def ballot(self, mechanism: Designed, game: NormalForm, proposals: Sequence[Answer | None], me: int) -> str:
         """The proposals, each with its author."""
-        lines = [f"## Proposals for the {mechanism.thing}"]
+        lines = [self.text("ballot", thing=mechanism.thing)]
         for seat, design in enumerate(proposals):
-            design_text = "no valid proposal" if design is None else mechanism.tell(game, design)
-            lines.append(f"- P{seat + 1} (proposed by {player_names([seat], me)}): {design_text}")
+            told = self.text("no offer") if design is None else self.tell(mechanism, game, design)
+            who = {"number": seat + 1, "name": player_name(seat, me)}
+            lines.append(self.text("offer", thing=mechanism.thing, design=told, **who))
         return "\n".join(lines)
 
-    def vote(self, mechanism: Designed) -> str:
-        """The request for a vote."""
-        if mechanism.selection == "choice":
-            return "Choose one of the proposals, or none. A proposal takes effect if all players choose it."
-        return "Vote: which of the proposals do you approve of? You may approve of any number, including all or none."
-
-    def signature(self, mechanism: Designed) -> str:
-        """The request for a signature."""
-        return f"Sign: do you sign the {mechanism.thing}? It takes effect only if all players sign it."
+    def tell(self, mechanism: Designed, game: NormalForm, design: Answer) -> str:
+        """A design as text."""
+        return mechanism.tell(game, design)
 
     def no_design(self, mechanism: Designed, *, proposed: bool) -> str:
         """The notice that there are no proposals, that none was approved, or that choices differed."""
@@ -186,22 +195,13 @@ class Wording:
 
     def design(self, mechanism: Designed, game: NormalForm, design: Answer, proposers: Sequence[int], me: int) -> str:
         """The winning design and its proposers, as text for one player."""
-        names = " and ".join(f"P{seat + 1}" for seat in proposers)
-        return f"{names} (proposed by {player_names(proposers, me)}): {mechanism.tell(game, design)}"
-
-    def winner(self, mechanism: Designed, design: str) -> str:
-        """The winning design (see `design`), before signing."""
-        return f"## The {mechanism.thing} that won the vote\n{design}"
-
-    def refused(self, mechanism: Designed, design: str, refusers: Sequence[int], me: int) -> str:
-        """The notice that a design is not in force, and who refused to sign it."""
-        names = player_names(refusers, me)
-        return f"## The {mechanism.thing}\nIt does not take effect, because {names} did not sign: {design}"
+        numbers = " and ".join(f"P{seat + 1}" for seat in proposers)
+        told = self.tell(mechanism, game, design)
+        return self.text("design", numbers=numbers, names=player_names(proposers, me), design=told)
 
     def in_force(self, mechanism: Designed, game: NormalForm, design: str) -> str:
         """The design in force."""
-        signed = "\nAll players signed it." if mechanism.is_signed else ""
-        return f"## The {mechanism.thing} in effect\n{design}{signed}"
+        return self.text("signed" if mechanism.is_signed else "in force", thing=mechanism.thing, design=design)
 
 
 OURS = Wording()

@@ -6,7 +6,7 @@ matches under reputation form a tree, designs are spelled out, and delegation is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
@@ -19,7 +19,6 @@ from labmates.mechanisms.wording import (
     Encounter,
     Wording,
     player_name,
-    player_names,
 )
 
 if TYPE_CHECKING:
@@ -32,6 +31,22 @@ class PaperWording(Wording):
     """The content of the published prompts; mechanisms of other packages keep their own texts."""
 
     follows_own: ClassVar[bool] = True
+    texts: ClassVar[Mapping[str, str]] = {
+        "choose": "Give a probability distribution over your actions for this round: a whole percentage for each "
+        "action, under the action's exact name. The percentages must add up to exactly 100.",
+        "ballot": "## The proposals for a {thing}",
+        "offer": "P{number}, the {thing} proposed by {name}:\n{design}",
+        "no offer": "No valid proposal.",
+        "vote": "Look at each {thing} and decide whether you approve of it. Answer for each of them.",
+        "choice": "Look at each {thing} and choose one of them, or none.",
+        "design": "It was proposed by {names} and selected by approval vote:\n{design}",
+        "winner": "## The {thing} selected by the vote\n{design}",
+        "sign": "Decide now whether you sign this {thing}. It becomes active only if every player signs it.",
+        "refused": "## No {thing} is active\nNot every player signed the one selected by the vote: {names} did not. "
+        "{design}",
+        "in force": "## A {thing} is part of this game\n{design}",
+        "signed": "## A {thing} is active, because every player signed it\n{design}",
+    }
 
     def labels(self, game: NormalForm) -> dict[str, str]:
         """Delegation is an additional numbered action."""
@@ -47,13 +62,6 @@ class PaperWording(Wording):
             others=others,
             percent=getattr(mechanism, "percent", ""),
             selection=_selection(mechanism),
-        )
-
-    def choice(self) -> str:
-        """The request for a distribution over actions."""
-        return (
-            "Give a probability distribution over your actions for this round: a whole percentage for each action, "
-            "under the action's exact name. The percentages must add up to exactly 100."
         )
 
     def rounds(self, game: NormalForm, deeds: Sequence[Sequence[str]], me: int, played: int) -> str:
@@ -80,55 +88,21 @@ class PaperWording(Wording):
         asked = _REQUESTS.get(mechanism.name)
         return super().proposal(mechanism, game, once=once) if asked is None else asked.format(players=game.players)
 
-    def ballot(self, mechanism: Designed, game: NormalForm, proposals: Sequence[Answer | None], me: int) -> str:
-        """The proposals in words, each with its author."""
-        parts = [f"## The proposals for a {mechanism.thing}"]
-        for seat, design in enumerate(proposals):
-            design_text = "No valid proposal." if design is None else self._told_design(mechanism, game, design)
-            parts.append(f"P{seat + 1}, the {mechanism.thing} proposed by {player_name(seat, me)}:\n{design_text}")
-        return "\n".join(parts)
-
-    def vote(self, mechanism: Designed) -> str:
-        """The request for a vote."""
-        if mechanism.selection == "choice":
-            return f"Look at each {mechanism.thing} and choose one of them, or none."
-        return f"Look at each {mechanism.thing} and decide whether you approve of it. Answer for each of them."
-
-    def signature(self, mechanism: Designed) -> str:
-        """The request for a signature."""
-        return f"Decide now whether you sign this {mechanism.thing}. It becomes active only if every player signs it."
-
-    def design(self, mechanism: Designed, game: NormalForm, design: Answer, proposers: Sequence[int], me: int) -> str:
-        """The selected design and its proposers, as text for one player."""
-        who = player_names(proposers, me)
-        return f"It was proposed by {who} and selected by approval vote:\n{self._told_design(mechanism, game, design)}"
-
-    def winner(self, mechanism: Designed, design: str) -> str:
-        """The selected design, before signing."""
-        return f"## The {mechanism.thing} selected by the vote\n{design}"
-
-    def refused(self, mechanism: Designed, design: str, refusers: Sequence[int], me: int) -> str:
-        """The notice that a design is not active."""
-        return (
-            f"## No {mechanism.thing} is active\nNot every player signed the one selected by the vote: "
-            f"{player_names(refusers, me)} did not. {design}"
-        )
-
     def in_force(self, mechanism: Designed, game: NormalForm, design: str) -> str:
         """The design in force, and the action that it adds."""
-        head = "is active, because every player signed it" if mechanism.is_signed else "is part of this game"
-        lines = [f"## A {mechanism.thing} {head}", design]
-        if mechanism.name == "mediation":
-            lines.append(
-                f"{self._label(game, _DELEGATE)} is an additional action: to delegate your move to the mediator. "
-                "Your distribution includes it."
-            )
-        return "\n".join(lines)
+        text = super().in_force(mechanism, game, design)
+        if mechanism.name != "mediation":
+            return text
+        return (
+            f"{text}\n{self._label(game, _DELEGATE)} is an additional action: to delegate your move to the mediator. "
+            "Your distribution includes it."
+        )
 
     def _label(self, game: NormalForm, label: str) -> str:
         return self.labels(game).get(label, label)
 
-    def _told_design(self, mechanism: Designed, game: NormalForm, design: Answer) -> str:
+    def tell(self, mechanism: Designed, game: NormalForm, design: Answer) -> str:
+        """A design spelled out."""
         if mechanism.name == "mediation":
             return "\n".join(
                 f"- If {number} player{'s delegate' if number > 1 else ' delegates'} to the mediator, it takes "
