@@ -58,12 +58,9 @@ class GameContext:
         return Briefing(self.condition, self.game)
 
     @cached_property
-    def _speakers(self) -> dict[str, Speaker]:
+    def speakers(self) -> dict[str, Speaker]:
+        """The players as speakers."""
         return {player: Speaker(group, player, self.condition.model_of(group, player)) for group, player in self.seats}
-
-    def speaker(self, player: str) -> Speaker:
-        """The player as a speaker."""
-        return self._speakers[player]
 
     def by_player(self, values: Array) -> dict[str, float]:
         """An array of shape ``(groups, group_size)`` by player."""
@@ -204,7 +201,7 @@ async def _talk(ctx: GameContext, group: str, past: Sequence[Round]) -> list[Sai
         step = f"{round_}/{player}/deliberation"
         text = await ctx.table.say(
             step,
-            ctx.speaker(player),
+            ctx.speakers[player],
             ctx.briefing.deliberate(player, [*past, Round({group: messages})]),
             _sentences,
             name=f"{player}, round {round_}: deliberation",
@@ -237,7 +234,7 @@ async def _stage(
     answers = await together(
         ctx.table.decide(
             f"{round_}/{player}/{stage}",
-            ctx.speaker(player),
+            ctx.speakers[player],
             ask(player),
             forms[player],
             name=f"{player}, round {round_}: {stage}",

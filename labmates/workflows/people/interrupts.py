@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic_core import to_jsonable_python
 
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 """It differs from process to process, and a question is recorded."""
@@ -81,15 +81,7 @@ def _text_of(value: Any) -> str:
     if isinstance(value, str):
         return value
     try:
-        return json.dumps(value, indent=2, ensure_ascii=False, default=_plain)
-    except (TypeError, ValueError, RecursionError):  # keys that are no texts, or circles
+        plain = to_jsonable_python(value, fallback=lambda other: _ADDRESS.sub("", str(other)))
+        return json.dumps(plain, indent=2, ensure_ascii=False)
+    except ValueError:  # circles
         return _ADDRESS.sub("", repr(value))
-
-
-def _plain(value: Any) -> Any:
-    """A value that JSON does not know as plain data."""
-    if isinstance(value, BaseModel):
-        return value.model_dump(mode="json")
-    if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: getattr(value, field.name) for field in fields(value)}
-    return _ADDRESS.sub("", str(value))

@@ -151,16 +151,13 @@ class TournamentContext:
         return values
 
     @cached_property
-    def _speakers(self) -> dict[str, Speaker]:
+    def speakers(self) -> dict[str, Speaker]:
+        """The players as speakers."""
         condition = self.condition
         return {
             player: Speaker(team if condition.has_teams else "players", player, condition.model_of(player))
             for player, team in condition.players.items()
         }
-
-    def speaker(self, player: str) -> Speaker:
-        """The player as a speaker."""
-        return self._speakers[player]
 
     def ended(
         self,
@@ -195,7 +192,7 @@ class TournamentContext:
         self.table.recorder.once(
             DecisionEvent(
                 step=step,
-                team=self.speaker(player).team,
+                team=self.speakers[player].team,
                 agent=player,
                 stage=stage,
                 round=round_,

@@ -171,7 +171,7 @@ async def _introduction(ctx: TournamentContext, player: str) -> str:
     step = f"teams/{player}/introduction"
     messages = ctx.briefing.introduction(player)
     text = await ctx.table.say(
-        step, ctx.speaker(player), messages, read_text(MOST_MESSAGE), name=f"{player}: introduction"
+        step, ctx.speakers[player], messages, read_text(MOST_MESSAGE), name=f"{player}: introduction"
     )
     ctx.decided(step, player, "introduction", {"message": text or ""}, failed=not text)
     return text or ""
@@ -182,7 +182,7 @@ async def _wishes(ctx: TournamentContext, player: str, introductions: dict[str, 
     step = f"teams/{player}/wishes"
     chosen = await ctx.table.decide(
         step,
-        ctx.speaker(player),
+        ctx.speakers[player],
         ctx.briefing.wishes(player, introductions),
         wishes_form(tuple(others)),
         name=f"{player}: choice of team",

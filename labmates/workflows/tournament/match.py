@@ -49,7 +49,7 @@ async def moves(state: MatchState, runtime: Runtime[TournamentContext]) -> Updat
     decided = await together(
         ctx.table.decide(
             _step(state, player, "move"),
-            ctx.speaker(player),
+            ctx.speakers[player],
             ctx.briefing.move(_in_round(ctx, state, seat, messages)),
             form,
             name=f"{player}, match {state['number']}, round {round_}: move",
@@ -58,6 +58,10 @@ async def moves(state: MatchState, runtime: Runtime[TournamentContext]) -> Updat
         for seat, player in enumerate(state["players"])
     )
     moves = [None if answer is None else _MOVES[ctx.meant(answer)["move"]] for answer in decided]
+    for player, move in zip(state["players"], moves, strict=True):
+        decision = {} if move is None else {"move": LABELS[move]}
+        step = _step(state, player, "move")
+        ctx.decided(step, player, "move", decision, failed=move is None, match=state["number"], round_=round_)
     return {"moves": moves, "messages": messages}
 
 
@@ -65,7 +69,6 @@ async def payoffs(state: MatchState, runtime: Runtime[TournamentContext]) -> Upd
     """The result of both moves: points, or the end of the match."""
     ctx = runtime.context
     rounds, chosen, counts = state["rounds"], state["chosen"], state["played"]
-    _record_moves(ctx, state)
     own, other = state["moves"]
     if own in ("C", "D") and other in ("C", "D"):
         first, second = _executed(ctx, state, 0, own), _executed(ctx, state, 1, other)
@@ -148,7 +151,7 @@ async def _message(ctx: TournamentContext, state: MatchState, seat: int) -> str:
     view = _in_round(ctx, state, seat, state["messages"])
     name = f"{player}, match {state['number']}, round {number}: message"
     text = await ctx.table.say(
-        step, ctx.speaker(player), ctx.briefing.message(view), read_text(MOST_MESSAGE), name=name
+        step, ctx.speakers[player], ctx.briefing.message(view), read_text(MOST_MESSAGE), name=name
     )
     decision = {"message": text or ""}
     ctx.decided(step, player, "message", decision, failed=not text, match=state["number"], round_=number)
@@ -238,19 +241,6 @@ def _chance(ctx: TournamentContext, state: MatchState, *path: str) -> float:
     return derive(ctx.seed, "chance", state["number"], len(state["rounds"]) + 1, *path) / (1 << 31)
 
 
-def _record_moves(ctx: TournamentContext, state: MatchState) -> None:
-    for player, move in zip(state["players"], state["moves"], strict=True):
-        ctx.decided(
-            _step(state, player, "move"),
-            player,
-            "move",
-            {} if move is None else {"move": LABELS[move]},
-            failed=move is None,
-            match=state["number"],
-            round_=len(state["rounds"]) + 1,
-        )
-
-
 def _record_payoff(ctx: TournamentContext, state: MatchState, executed: list[Action], points: list[int]) -> None:
     round_ = len(state["rounds"]) + 1
     ctx.table.recorder.once(
@@ -270,7 +260,7 @@ async def _examine(ctx: TournamentContext, state: MatchState, seat: int) -> None
     asked = questions(view.rounds, ctx.condition.payoffs, has_noise=has_noise, seed=derive(ctx.seed, step))
     decided = await ctx.table.decide(
         step,
-        ctx.speaker(view.player),
+        ctx.speakers[view.player],
         ctx.briefing.questions(view, asked),
         answers_form(asked, ctx.actions),
         name=f"{view.player}, match {state['number']}: questions",

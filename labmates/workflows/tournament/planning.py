@@ -95,7 +95,7 @@ async def _say(ctx: TournamentContext, state: PlanState, stage: str, messages: l
     player, match, round_ = state["view"].player, state["number"], len(state["view"].rounds) + 1
     step = f"{match}/{round_}/{player}/{stage}/{state['turn']}"
     name = f"{player}, match {match}, round {round_}: {stage}"
-    text = await ctx.table.say(step, ctx.speaker(player), messages, read_text(MOST_CHARS), name=name)
+    text = await ctx.table.say(step, ctx.speakers[player], messages, read_text(MOST_CHARS), name=name)
     if not text:
         ctx.decided(step, player, stage, {}, failed=True, match=match, round_=round_)
     return text or ""
