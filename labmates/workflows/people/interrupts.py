@@ -81,7 +81,11 @@ def _text_of(value: Any) -> str:
     if isinstance(value, str):
         return value
     try:
-        plain = to_jsonable_python(value, fallback=lambda other: _ADDRESS.sub("", str(other)))
-        return json.dumps(plain, indent=2, ensure_ascii=False)
-    except ValueError:  # circles
+        return json.dumps(value, indent=2, ensure_ascii=False, default=_plain)
+    except (TypeError, ValueError, RecursionError):  # keys that are no texts, or circles
         return _ADDRESS.sub("", repr(value))
+
+
+def _plain(value: Any) -> Any:
+    """A value that JSON does not know as plain data."""
+    return to_jsonable_python(value, fallback=lambda other: _ADDRESS.sub("", str(other)))
