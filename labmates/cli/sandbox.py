@@ -32,8 +32,8 @@ def sandbox() -> None:
 def build(base: str | None, force: bool) -> int:
     """Build the image of the Docker sandbox, unless it exists.
 
-    The first build downloads Python and its packages and takes a few minutes. After an update of labmates, a build
-    usually takes seconds.
+    The build downloads Python and its packages and takes a few minutes. After an update of labmates, it is needed again
+    only if the packages have changed.
     """
     from labmates.sandboxes.engine import connect
     from labmates.sandboxes.image.build import build_image

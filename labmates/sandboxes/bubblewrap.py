@@ -20,14 +20,13 @@ from labmates.errors import UsageError
 from labmates.sandboxes.folders import in_thread, new_folder, remove_folder
 from labmates.sandboxes.interpreter import FLAGS, hidden_paths, outermost, this_interpreter
 from labmates.sandboxes.local import (
-    RUNNER,
     LocalEnclosure,
     LocalLauncher,
     kernel_command,
     local_environment,
     runner_settings,
 )
-from labmates.sandboxes.process import Folders, Limits, starting
+from labmates.sandboxes.process import RUNNER, Folders, Limits, starting
 from labmates.sandboxes.warmup import Warmup, warm_up
 
 _HOME, _TMP, _DATA = Path("/home/agent"), Path("/tmp"), Path("/data")  # noqa: S108

@@ -3,7 +3,8 @@
 A container's root is read-only; its private folders are temporary file systems of limited size, which count as its
 memory. It sees two folders of this machine, read-only: one with the settings and the control socket, one with the data
 set. Its network has only the loopback device. Kernels' sockets are created here and passed as descriptors, so that the
-container can't write to a folder of this machine.
+container can't write to a folder of this machine. The runner comes with the settings, so that the image stays the same
+when it changes.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,7 +28,7 @@ from labmates.sandboxes.engine import (
 )
 from labmates.sandboxes.image.names import LIBRARIES_LABEL, find_image, image_tag
 from labmates.sandboxes.leftovers import sweep_containers
-from labmates.sandboxes.process import Folders, Limits, kernel_environment
+from labmates.sandboxes.process import RUNNER, Folders, Limits, kernel_environment
 
 if TYPE_CHECKING:
     from docker import DockerClient
@@ -135,6 +137,10 @@ class ContainerLauncher:
         container = None
         try:
             folders.write_settings(self._settings(folders))
+            ignored = shutil.ignore_patterns("__pycache__")
+            runner = shutil.copytree(RUNNER, folders.run / RUNNER.name, ignore=ignored)
+            for path in (runner, *runner.iterdir()):
+                path.chmod(0o755)  # as the settings
             hosts = folders.run / _HOSTS.name
             hosts.write_text(_KNOWN_HOSTS)
             hosts.chmod(0o644)  # as the settings

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from labmates.sandboxes.base import SandboxError
 from labmates.sandboxes.engine import OWNER_LABEL, SANDBOX_LABEL, docker_errors, explain_docker_error, remove_container
 from labmates.sandboxes.folders import sweep_folders
-from labmates.sandboxes.image.names import KIND_LABEL, REPOSITORIES, image_tag, packages_tag
+from labmates.sandboxes.image.names import KIND_LABEL, REPOSITORIES, image_tag
 from labmates.util.process_ids import owner_state
 
 if TYPE_CHECKING:
@@ -40,13 +40,12 @@ def sweep_containers(client: DockerClient) -> list[str]:
 
 def old_images(client: DockerClient) -> list[str]:
     """The labmates images that this version does not use, dependent ones first; those without name by identifier."""
-    in_use = (image_tag(), packages_tag())
     old: list[str] = []
     for image in sorted(_ask(client.api.images, filters={"label": KIND_LABEL}), key=_age):
         kind = image["Labels"][KIND_LABEL]
         tags = [tag for tag in image["RepoTags"] or () if tag != "<none>:<none>"]
         if kind != "base" if tags else kind != "build" or _age(image) > _BUILD_SECONDS:
-            old += [name for name in tags or [image["Id"]] if name not in in_use and _is_ours(name)]
+            old += [name for name in tags or [image["Id"]] if name != image_tag() and _is_ours(name)]
     return old
 
 

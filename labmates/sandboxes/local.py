@@ -15,10 +15,9 @@ from typing import Any
 from labmates.sandboxes.base import SandboxError
 from labmates.sandboxes.folders import in_thread
 from labmates.sandboxes.interpreter import FLAGS, local_libraries, local_modules, this_interpreter
-from labmates.sandboxes.process import Folders, Limits, kernel_environment, starting
+from labmates.sandboxes.process import RUNNER, Folders, Limits, kernel_environment, starting
 from labmates.sandboxes.warmup import Warmup, warm_up
 
-RUNNER = Path(__file__).with_name("runner")
 _COMPLAINT_CHARS = 1_500
 _WATCH_SECONDS = 0.25
 

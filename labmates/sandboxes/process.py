@@ -14,6 +14,9 @@ from labmates.sandboxes.base import SandboxError
 PORTS = {"shell": 1, "iopub": 2, "stdin": 3, "control": 4}
 """Number of each Jupyter channel: its unix socket is the kernel's `sockets` with ``-NUMBER`` appended."""
 
+RUNNER = Path(__file__).with_name("runner")
+"""The folder of the code inside every enclosure."""
+
 IDLE_SECONDS = 6.0
 """Idle time before a session without code imports likely modules, which takes seconds of a processor."""
 

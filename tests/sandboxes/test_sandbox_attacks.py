@@ -212,6 +212,7 @@ print(*sorted({'/'.join(folder.split('/')[:3]) for folder in written}))
     "code",
     ["open('/data/data.csv', 'a')", "import os; os.unlink('/data/data.csv')", "import os; os.chmod('/data', 0o777)",
      "open('/run/labmates/settings.json', 'a')", "open('/opt/labmates/runner/nursery.py', 'a')",
+     "open('/run/labmates/runner/nursery.py', 'a')",
      "open('/proc/sys/kernel/core_pattern', 'w')", "open('/proc/sysrq-trigger', 'w')",
      "import os; os.mknod('/tmp/disk', 0o60666, os.makedev(254, 0))",
      "import ctypes, os\nif ctypes.CDLL(None, use_errno=True).mount(b'none', b'/tmp', b'tmpfs', 0, 0): raise OSError",

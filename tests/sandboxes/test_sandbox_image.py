@@ -3,7 +3,6 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -23,7 +22,7 @@ from labmates.sandboxes.folders import cache_folder
 from labmates.sandboxes.image import build, names
 from labmates.sandboxes.image.base import run_once
 from labmates.sandboxes.image.build import Recipe, build_image, make_image
-from labmates.sandboxes.image.names import BASE_LABEL, KIND_LABEL, VERSION_LABEL, find_image, image_tag, packages_tag
+from labmates.sandboxes.image.names import BASE_LABEL, KIND_LABEL, VERSION_LABEL, find_image, image_tag
 from labmates.sandboxes.image.wheels import Target, pinned_packages
 from tests.support.docker_engine import FakeEngine, fake_engine
 
@@ -61,7 +60,7 @@ def recipe(dockerfile: str, check: object = None, **files: bytes) -> Recipe:
         if check is not None:
             raise SandboxError(str(check))
 
-    return Recipe(TEST_TAG, "sandbox", "test", {"Dockerfile": dockerfile.encode(), **files}, passes)
+    return Recipe(TEST_TAG, "test", {"Dockerfile": dockerfile.encode(), **files}, passes)
 
 
 def inside(client: DockerClient, image: Image, code: str) -> str:
@@ -85,12 +84,12 @@ def test_the_image_is_labelled_and_not_too_large(image: Image) -> None:
 def test_the_image_runs_the_runner_as_nobody(image: Image) -> None:
     config = image.attrs["Config"]
     assert config["User"] == "10001:10001"
-    assert config["Entrypoint"] == ["/opt/venv/bin/python", "-s", "-P", "/opt/labmates/runner/__main__.py"]
+    assert config["Entrypoint"] == ["/opt/venv/bin/python", "-s", "-P", "/run/labmates/runner/__main__.py"]
     assert config["Cmd"] == ["/run/labmates/settings.json"]
 
 
 @pytest.mark.needs("docker")
-def test_the_image_holds_the_pinned_packages_compiled_and_only_the_runner_of_ours(
+def test_the_image_holds_the_pinned_packages_compiled_and_nothing_of_ours_but_fonts(
     client: DockerClient, image: Image
 ) -> None:
     code = """
@@ -114,7 +113,7 @@ print(json.dumps({
     }
     assert found["compiled"] > 0.99
     assert found["tests"] == []
-    assert found["ours"] == ["/opt/labmates/fonts", "/opt/labmates/runner"]
+    assert found["ours"] == ["/opt/labmates/fonts"]
     assert found["fonts"] == 1
 
 
@@ -134,42 +133,6 @@ def test_an_image_that_is_there_is_not_built_again(client: DockerClient, image: 
     assert build_image(client, None, lines.append) == image
     assert build_image(client, image.labels[BASE_LABEL], lines.append) == image
     assert lines == []
-
-
-def copied(runner: Path, where: Path) -> Path:
-    """Return a copy of the runner's folder, which a test may change."""
-    return Path(shutil.copytree(runner, where / runner.name, ignore=shutil.ignore_patterns("__pycache__")))
-
-
-@pytest.mark.needs("docker")
-def test_another_runner_is_only_a_new_layer(
-    client: DockerClient, image: Image, lines: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    runner = copied(names.RUNNER, tmp_path)
-    (runner / "nursery.py").write_bytes((names.RUNNER / "nursery.py").read_bytes() + b"\n# changed\n")
-    monkeypatch.setattr(names, "RUNNER", runner)
-    before = image_tag()
-    made = build_image(client, None, lines.append)
-    try:
-        assert made.tags == [before]
-        assert made != image
-        assert made.attrs["RootFS"]["Layers"][:-1] == image.attrs["RootFS"]["Layers"][:-1]
-        assert not any("RUN" in line or "download" in line for line in lines)
-        assert inside(client, made, "print(open('/opt/labmates/runner/nursery.py').readlines()[-1])") == "# changed"
-    finally:
-        client.images.remove(made.id, force=True)
-
-
-@pytest.mark.needs("docker")
-def test_a_runner_that_can_not_be_imported_never_becomes_the_image(
-    client: DockerClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    runner = copied(names.RUNNER, tmp_path)
-    (runner / "kernel.py").write_text("import no_such_module\n")
-    monkeypatch.setattr(names, "RUNNER", runner)
-    with pytest.raises(SandboxError, match="no_such_module"):
-        build_image(client)
-    assert find_image(client) is None
 
 
 @pytest.mark.needs("docker")
@@ -203,23 +166,14 @@ def test_a_base_that_was_built_on_before_is_the_usual_one(fake: FakeEngine) -> N
 
 
 def test_the_name_changes_with_every_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = {(image_tag(), packages_tag())}
-    requirements = tmp_path / names.REQUIREMENTS.name
-    requirements.write_bytes(names.REQUIREMENTS.read_bytes() + b"\n")
-    monkeypatch.setattr(names, "REQUIREMENTS", requirements)
-    seen.add((image_tag(), packages_tag()))
-    runner = copied(names.RUNNER, tmp_path)
-    for path in sorted(runner.glob("*.py")):
-        path.write_bytes(path.read_bytes() + b"\n")
-        monkeypatch.setattr(names, "RUNNER", runner)
-        seen.add((image_tag(), packages_tag()))
-    for kind, path in list(names.RECIPES.items()):
+    seen = {image_tag()}
+    for name in ("REQUIREMENTS", "DOCKERFILE"):
+        path: Path = getattr(names, name)
         copy = tmp_path / path.name
         copy.write_bytes(path.read_bytes() + b"\n")
-        monkeypatch.setitem(names.RECIPES, kind, copy)
-        seen.add((image_tag(), packages_tag()))
-    assert len({image for image, _ in seen}) == 4 + len(list(runner.glob("*.py")))
-    assert len({packages for _, packages in seen}) == 3  # neither the runner nor its recipe
+        monkeypatch.setattr(names, name, copy)
+        seen.add(image_tag())
+    assert len(seen) == 3
 
 
 # One build
@@ -228,7 +182,7 @@ def test_the_name_changes_with_every_input(tmp_path: Path, monkeypatch: pytest.M
 @pytest.mark.needs("docker")
 def test_a_build_tells_its_steps_and_leaves_nothing_but_the_image(client: DockerClient, lines: list[str]) -> None:
     dockerfile = f"""
-FROM {packages_tag()} AS one
+FROM {image_tag()} AS one
 LABEL test={os.getpid()}
 RUN echo {os.getpid()} > /tmp/made
 FROM scratch
@@ -238,7 +192,7 @@ COPY --from=one /tmp/made /
     made = make_image(client, recipe(dockerfile), lines.append)
     try:
         assert made.tags == [TEST_TAG]
-        assert lines[0] == f"step 1 of 9: FROM {packages_tag()} AS one"
+        assert lines[0] == f"step 1 of 9: FROM {image_tag()} AS one"
         assert lines[2] == f"step 3 of 9: RUN echo {os.getpid()} > /tmp/made"
         assert [one["Id"] for one in client.api.images(filters={"label": f"test={os.getpid()}"})] == [made.id]
     finally:
@@ -262,10 +216,10 @@ def test_a_failed_build_shows_why_and_leaves_nothing(
 ) -> None:
     mark = f"LABEL test={os.getpid()}\n"
     with pytest.raises(SandboxError, match=told):
-        make_image(client, recipe(f"FROM {packages_tag()}\n{mark}{dockerfile}\n", check), lines.append)
+        make_image(client, recipe(f"FROM {image_tag()}\n{mark}{dockerfile}\n", check), lines.append)
     assert client.api.images(all=True, filters={"label": f"test={os.getpid()}"}) == []
     assert client.api.containers(all=True, filters={"label": f"test={os.getpid()}"}) == []
-    assert find_image(client, packages_tag()) is not None
+    assert find_image(client, image_tag()) is not None
 
 
 @pytest.mark.needs("docker")
@@ -273,10 +227,10 @@ def test_an_interrupted_build_leaves_nothing(client: DockerClient) -> None:
     code = f"""
 from labmates.sandboxes.engine import connect
 from labmates.sandboxes.image.build import Recipe, make_image
-dockerfile = b"FROM {packages_tag()}\\nLABEL test=interrupt-{os.getpid()}\\nRUN sleep 300\\n"
+dockerfile = b"FROM {image_tag()}\\nLABEL test=interrupt-{os.getpid()}\\nRUN sleep 300\\n"
 def tell(line):
     print(line, flush=True)
-make_image(connect(), Recipe("{TEST_TAG}", "sandbox", "test", {{"Dockerfile": dockerfile}}, print), tell)
+make_image(connect(), Recipe("{TEST_TAG}", "test", {{"Dockerfile": dockerfile}}, print), tell)
 """
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None

@@ -22,7 +22,7 @@ from labmates.sandboxes.engine import connect
 from labmates.sandboxes.image import base, wheels
 from labmates.sandboxes.image.base import examine_base, get_base, run_once
 from labmates.sandboxes.image.build import Recipe, make_image
-from labmates.sandboxes.image.names import KIND_LABEL, packages_tag
+from labmates.sandboxes.image.names import KIND_LABEL, image_tag
 from labmates.sandboxes.image.wheels import Target, download_wheels, pinned_packages
 from labmates.sandboxes.interpreter import PACKAGES
 from tests.support.docker_engine import fake_engine
@@ -117,7 +117,7 @@ def test_a_python_without_pip_is_told(index: Path, monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.needs("docker")
 def test_a_base_that_is_there_is_taken_and_examined(client: DockerClient, lines: list[str]) -> None:
-    found = get_base(client, packages_tag(), lines.append)
+    found = get_base(client, image_tag(), lines.append)
     target = examine_base(client, found)
     assert lines == []
     asked = "import platform as p; print(p.python_version(), p.libc_ver()[1])"
@@ -128,10 +128,10 @@ def test_a_base_that_is_there_is_taken_and_examined(client: DockerClient, lines:
 
 @pytest.mark.needs("docker")
 def test_a_base_without_python_says_so(client: DockerClient) -> None:
-    dockerfile = f"FROM {packages_tag()}\nENV PATH=/usr/sbin\n"
+    dockerfile = f"FROM {image_tag()}\nENV PATH=/usr/sbin\n"
     tag = f"labmates-test:{os.getpid()}"
     files = {"Dockerfile": dockerfile.encode()}
-    made = make_image(client, Recipe(tag, "sandbox", "test", files, lambda image: None), lambda line: None)
+    made = make_image(client, Recipe(tag, "test", files, lambda image: None), lambda line: None)
     try:
         with pytest.raises(SandboxError, match="python3"):
             examine_base(client, made)

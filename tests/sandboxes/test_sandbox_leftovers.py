@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from labmates.sandboxes.base import SandboxError
 from labmates.sandboxes.engine import OWNER_LABEL, SANDBOX_LABEL, connect, container_labels, remove_container
 from labmates.sandboxes.folders import new_folder, own_folder, sweep_folders
-from labmates.sandboxes.image.names import KIND_LABEL, image_tag, packages_tag
+from labmates.sandboxes.image.names import KIND_LABEL, image_tag
 from labmates.sandboxes.leftovers import Removed, clean, old_images, sweep_containers
 from labmates.util.process_ids import owner_state, this_owner
 from tests.support.docker_engine import FakeEngine, fake_engine
@@ -52,7 +52,7 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeEngine]:
 
 def make_container(client: DockerClient, labels: dict[str, str], *, running: bool = False) -> str:
     container = client.containers.create(
-        packages_tag(), ["sleep", "600"], name=f"labmates-test-{uuid.uuid4().hex[:12]}", labels=labels,
+        image_tag(), ["sleep", "600"], name=f"labmates-test-{uuid.uuid4().hex[:12]}", labels=labels,
         network_mode="none", init=True,
     )  # fmt: skip
     if running:
@@ -153,7 +153,7 @@ def test_the_container_of_a_parent_that_was_killed_is_swept(client: DockerClient
     name = f"labmates-test-{uuid.uuid4().hex[:12]}"
     code = (
         "import sys; from labmates.sandboxes.engine import connect; from labmates.sandboxes.engine import *\n"
-        f"connect().containers.run({packages_tag()!r}, ['sleep', '600'], name={name!r}, detach=True, init=True,\n"
+        f"connect().containers.run({image_tag()!r}, ['sleep', '600'], name={name!r}, detach=True, init=True,\n"
         "    network_mode='none', labels=container_labels('test')); print('up', flush=True); input()"
     )
     with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as parent:
@@ -196,7 +196,6 @@ def images_answer(now: float) -> list[dict[str, Any]]:
         (["labmates-sandbox:old"], "sandbox", 3 * HOUR),
         ([image_tag()], "sandbox", 2 * HOUR),
         (["labmates-sandbox-packages:old", "registry.example/mine:1"], "packages", 4 * HOUR),
-        ([packages_tag()], "packages", 2 * HOUR),
         (["labmates-sandbox-base:trixie"], "base", 5 * HOUR),
         (None, "sandbox", HOUR / 2),
         (["<none>:<none>"], "build", HOUR / 2),
@@ -213,7 +212,7 @@ def test_images_of_other_versions_are_old_but_never_those_that_are_run(fake: Fak
     fake.answers["GET /images/json"] = 200, json.dumps(images_answer(time.time()))
     client = connect()
     assert old_images(client) == [
-        "sha256:5", "sha256:7", "labmates-sandbox:old", "labmates-sandbox-packages:old", "sha256:8",
+        "sha256:4", "sha256:6", "labmates-sandbox:old", "labmates-sandbox-packages:old", "sha256:7",
     ]  # fmt: skip
     client.close()
 
@@ -222,8 +221,8 @@ def test_cleaning_tells_what_it_removed_and_keeps_what_is_used(fake: FakeEngine)
     fake.answers["GET /images/json"] = 200, json.dumps(images_answer(time.time()))
     fake.answers["DELETE /images/labmates-sandbox:old"] = 409, {"message": "image is being used by running container"}
     fake.answers["DELETE /images/labmates-sandbox-packages:old"] = 200, "[]"
-    fake.answers["DELETE /images/sha256:5"] = 200, "[]"
-    fake.answers["DELETE /images/sha256:7"] = 200, "[]"
+    fake.answers["DELETE /images/sha256:4"] = 200, "[]"
+    fake.answers["DELETE /images/sha256:6"] = 200, "[]"
     stopped = {"Id": "stopped", "Labels": {KIND_LABEL: "build"}}
     builds = [stopped, {**stopped, "Id": "runs", "State": "running"}, {**stopped, "Id": "new", "Created": time.time()}]
     fake.answers["GET /containers/json"] = lambda query: containers_answer(
@@ -234,7 +233,7 @@ def test_cleaning_tells_what_it_removed_and_keeps_what_is_used(fake: FakeEngine)
     removed = clean(client)
     client.close()
     assert removed.containers == ["stopped"]
-    assert removed.images == ["sha256:5", "sha256:7", "labmates-sandbox-packages:old"]
+    assert removed.images == ["sha256:4", "sha256:6", "labmates-sandbox-packages:old"]
     assert f"DELETE /images/{image_tag()}" not in fake.asked
 
 

@@ -24,13 +24,11 @@ from labmates.sandboxes.folders import cache_folder
 from labmates.sandboxes.image.base import DEFAULT_BASE, examine_base, get_base, run_once
 from labmates.sandboxes.image.names import (
     BASE_LABEL,
+    DOCKERFILE,
     KIND_LABEL,
-    RECIPES,
     VERSION_LABEL,
     find_image,
     image_tag,
-    packages_tag,
-    runner_files,
 )
 from labmates.sandboxes.image.wheels import download_wheels, pinned_packages
 from labmates.sandboxes.interpreter import LIBRARIES
@@ -53,7 +51,6 @@ class Recipe:
     """A recipe for an image."""
 
     tag: str  # the image's full name
-    kind: str  # value of its `KIND_LABEL`
     base: str  # value of its `BASE_LABEL`
     files: Mapping[str, Path | bytes]  # the build context: the Dockerfile, and the files that it copies
     check: Callable[[Image], None]  # raises `SandboxError` if the image does not work
@@ -106,7 +103,7 @@ def _run(client: DockerClient, recipe: Recipe, context: IO[bytes], made: list[st
         network_mode="none",
         buildargs=recipe.arguments,
         use_config_proxy=False,
-        labels={KIND_LABEL: recipe.kind, BASE_LABEL: recipe.base, VERSION_LABEL: __version__},
+        labels={KIND_LABEL: "sandbox", BASE_LABEL: recipe.base, VERSION_LABEL: __version__},
     )
     with contextlib.closing(answers):  # the engine cancels a build when its client disconnects
         for answer in answers:
@@ -152,12 +149,10 @@ def _remove(client: DockerClient, made: Collection[str], keep: Collection[str], 
 
 
 _PYTHON = ("/opt/venv/bin/python", "-s", "-P", "-c")
-_UNPRIVILEGED = "import os; assert os.getuid() == os.getgid() == 10001, os.getuid(); "
-_TRY_PACKAGES = (
-    f"{_UNPRIVILEGED}import ipykernel.kernelapp, matplotlib.pyplot, numpy, pandas, scipy.stats, seaborn, "
-    "sklearn.ensemble, statsmodels.api; pandas.DataFrame().style"
+_TRY = (
+    "import os; assert os.getuid() == os.getgid() == 10001, os.getuid(); import ipykernel.kernelapp, numpy, pandas, "
+    "matplotlib.pyplot, scipy.stats, seaborn, sklearn.ensemble, statsmodels.api; pandas.DataFrame().style"
 )
-_TRY_RUNNER = f"{_UNPRIVILEGED}import sys; sys.path.append('/opt/labmates'); import runner.nursery"
 
 
 def build_image(
@@ -170,25 +165,22 @@ def build_image(
     """The image for this version of labmates, built if missing.
 
     The first build takes one to three minutes and downloads the base and the packages; the build itself has no network.
-    If only the runner has changed, it takes seconds. `base` is an image with Python 3.11 or newer, or ``"debian"`` to
+    `base` is an image with Python 3.11 or newer, or ``"debian"`` to
     build one without a registry; by default the base of an earlier image, else `DEFAULT_BASE`. `force` rebuilds
     everything. Raises `UsageError` if a required program is missing; `SandboxError` if a download or the build fails;
     partial images are removed.
     """
-    if not force and (image := _present(client, image_tag(), base)) is not None:
+    if not force and (image := _present(client, base)) is not None:
         return image
     with _one_at_a_time(tell):
-        if not force and (image := _present(client, image_tag(), base)) is not None:
+        if not force and (image := _present(client, base)) is not None:
             return image
-        packages = None if force else _present(client, packages_tag(), base)
-        if packages is None:
-            packages = _build_packages(client, base or _usual_base(client), tell, renew=force)
-        return _build_sandbox(client, packages, tell)
+        return _build(client, base or _usual_base(client), tell, renew=force)
 
 
-def _present(client: DockerClient, tag: str, base: str | None) -> Image | None:
-    """The image `tag`, if present and based on `base` (None: any base)."""
-    image = find_image(client, tag)
+def _present(client: DockerClient, base: str | None) -> Image | None:
+    """The image, if present and based on `base` (None: any base)."""
+    image = find_image(client)
     return image if image is not None and base in (None, image.labels.get(BASE_LABEL)) else None
 
 
@@ -202,41 +194,28 @@ def _usual_base(client: DockerClient) -> str:
     return DEFAULT_BASE if newest is None else str(newest["Labels"][BASE_LABEL])
 
 
-def _build_packages(client: DockerClient, base: str, tell: Callable[[str], None], *, renew: bool) -> Image:
+def _build(client: DockerClient, base: str, tell: Callable[[str], None], *, renew: bool) -> Image:
     image = get_base(client, base, tell, renew=renew)
     target = examine_base(client, image)
     wheels = download_wheels(target, tell)
     pinned = dict(package.split("==") for package in pinned_packages(target))
     libraries = {"Python": target.python, **{name: pinned[name] for name in LIBRARIES}}
     recipe = Recipe(
-        tag=packages_tag(),
-        kind="packages",
+        tag=image_tag(),
         base=base,
         files={
-            "Dockerfile": RECIPES["packages"],
+            "Dockerfile": DOCKERFILE,
             "requirements.txt": "\n".join(f"{name}=={version}" for name, version in pinned.items()).encode(),
             **{f"wheels/{path.name}": path for path in wheels.iterdir()},
         },
         arguments={"BASE_IMAGE": str(image.id), "LIBRARIES": json.dumps(libraries)},
-        check=lambda built: _try(client, built, _TRY_PACKAGES),
+        check=lambda built: _try(client, built),
     )
     return make_image(client, recipe, tell)
 
 
-def _build_sandbox(client: DockerClient, packages: Image, tell: Callable[[str], None]) -> Image:
-    recipe = Recipe(
-        tag=image_tag(),
-        kind="sandbox",
-        base=packages.labels.get(BASE_LABEL, ""),
-        files={"Dockerfile": RECIPES["sandbox"], **runner_files()},
-        arguments={"PACKAGES_IMAGE": packages_tag()},
-        check=lambda built: _try(client, built, _TRY_RUNNER),
-    )
-    return make_image(client, recipe, tell)
-
-
-def _try(client: DockerClient, image: Image, code: str) -> None:
-    status, text = run_once(client, image, [*_PYTHON, code])
+def _try(client: DockerClient, image: Image) -> None:
+    status, text = run_once(client, image, [*_PYTHON, _TRY])
     if status != 0:
         raise SandboxError(f"the image was built, but does not work:\n{text[-1_500:].strip()}")
 

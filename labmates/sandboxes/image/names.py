@@ -1,9 +1,8 @@
-"""Names of the sandbox's images: the tag is a hash of everything the image is made from."""
+"""Names of the sandbox's image: the tag is a hash of everything it is made from."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,14 +14,12 @@ if TYPE_CHECKING:
 
 IMAGE = "labmates-sandbox"
 """Repository of the images that sandboxes run."""
-PACKAGES_IMAGE = "labmates-sandbox-packages"
-"""Repository of the images that they are made from: everything but the runner."""
 BASE_IMAGE = "labmates-sandbox-base"
 """Repository of the bases that are made on this machine."""
-REPOSITORIES = (IMAGE, PACKAGES_IMAGE, BASE_IMAGE)
-"""All repositories of ours."""
+REPOSITORIES = (IMAGE, BASE_IMAGE, "labmates-sandbox-packages")
+"""All repositories of ours; the last one is of earlier versions."""
 KIND_LABEL = "labmates.image"
-"""Label of every image of ours: ``sandbox``, ``packages``, ``base``, or ``build`` for an unfinished build."""
+"""Label of every image of ours: ``sandbox``, ``base``, or ``build`` for an unfinished build."""
 BASE_LABEL = "labmates.base"
 """Label with the base of an image."""
 LIBRARIES_LABEL = "labmates.libraries"
@@ -34,25 +31,16 @@ FOLDER = Path(__file__).parent
 """The folder of the recipes."""
 REQUIREMENTS = FOLDER / "requirements.txt"
 """The packages in the image."""
-RECIPES = {"packages": FOLDER / "Dockerfile", "sandbox": FOLDER / "runner.Dockerfile"}
-"""Ways of making images, by the value of `KIND_LABEL`."""
-RUNNER = FOLDER.parent / "runner"
-"""The folder of the code inside the sandbox."""
-
-
-def runner_files() -> dict[str, Path]:
-    """The runner's files, by their paths in the image's build context."""
-    return {f"{RUNNER.name}/{path.name}": path for path in sorted(RUNNER.glob("*.py"))}
-
-
-def packages_tag() -> str:
-    """The full name of the image with the packages for this version of labmates."""
-    return f"{PACKAGES_IMAGE}:{_hash([RECIPES['packages'], REQUIREMENTS])}"
+DOCKERFILE = FOLDER / "Dockerfile"
 
 
 def image_tag() -> str:
     """The full name of the sandbox image for this version of labmates, ``labmates-sandbox:HASH``."""
-    return f"{IMAGE}:{_hash([RECIPES['packages'], REQUIREMENTS, RECIPES['sandbox'], *runner_files().values()])}"
+    digest = hashlib.sha256()
+    for path in (DOCKERFILE, REQUIREMENTS):
+        content = path.read_bytes()
+        digest.update(f"{path.name} {len(content)}\n".encode() + content)
+    return f"{IMAGE}:{digest.hexdigest()[:16]}"
 
 
 def find_image(client: DockerClient, tag: str | None = None) -> Image | None:
@@ -68,11 +56,3 @@ def find_image(client: DockerClient, tag: str | None = None) -> Image | None:
         return None
     except docker_errors() as error:
         raise EngineError(f"the engine does not list its images: {explain_docker_error(error)}") from error
-
-
-def _hash(paths: Iterable[Path]) -> str:
-    digest = hashlib.sha256()
-    for path in paths:
-        content = path.read_bytes()
-        digest.update(f"{path.name} {len(content)}\n".encode() + content)
-    return digest.hexdigest()[:16]
