@@ -34,13 +34,12 @@ class LocalEnclosure:
     ) -> None:
         self.replaces_kernels = replaces_kernels
         self.reach = ""
-        self._is_too_large = False
         self._exited = asyncio.Event()
         self._process = process
         self._complaints = complaints
         self._watch = os.pidfd_open(process.pid)
         asyncio.get_running_loop().add_reader(self._watch, self._reap)
-        self._watching = None if memory is None else asyncio.create_task(self._watch_memory(memory))
+        self._watching = None if memory is None else asyncio.create_task(end_if_too_large(process.pid, memory))
 
     @classmethod
     async def start(
@@ -65,7 +64,7 @@ class LocalEnclosure:
     async def ended(self) -> str:
         """Wait for the process's end and describe it; see `labmates.sandboxes.process.Enclosure`."""
         await self._exited.wait()
-        if self._is_too_large:
+        if self._watching is not None and self._watching.done() and not self._watching.cancelled():
             return "out of memory"
         code = self._process.returncode
         how = f"killed by {signal.Signals(-code).name}" if -code in set(signal.Signals) else f"exit status {code}"
@@ -82,14 +81,6 @@ class LocalEnclosure:
             if self._complaints >= 0:
                 os.close(self._complaints)
                 self._complaints = -1
-
-    async def _watch_memory(self, most: int) -> None:
-        while not self._exited.is_set():
-            await asyncio.sleep(_WATCH_SECONDS)
-            self._is_too_large = await asyncio.to_thread(exceeds, self._process.pid, most)
-            if self._is_too_large and self._watch >= 0:
-                self._kill_group()
-                return
 
     def _complaint(self) -> str:
         """The end of the output of a failed start."""
@@ -116,8 +107,22 @@ class LocalEnclosure:
         self._exited.set()
 
     def _kill_group(self) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+        kill_group(self._process.pid)
+
+
+def kill_group(leader: int) -> None:
+    """Kill the processes of a group, if there are any."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(leader, signal.SIGKILL)
+
+
+async def end_if_too_large(leader: int, most: int) -> None:
+    """Wait until a process and its descendants use more than `most` bytes, and kill its group."""
+    while True:
+        await asyncio.sleep(_WATCH_SECONDS)
+        if await asyncio.to_thread(exceeds, leader, most):
+            kill_group(leader)
+            return
 
 
 def _open(command: list[str], environment: dict[str, str], folder: Path) -> tuple[subprocess.Popen[bytes], int]:

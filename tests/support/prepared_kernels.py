@@ -16,6 +16,7 @@ from typing import Any
 
 from labmates.sandboxes import bubblewrap, local
 from labmates.sandboxes.interpreter import FLAGS, local_modules, this_interpreter
+from labmates.sandboxes.process import RUNNER
 from labmates.sandboxes.warmup import warm_up
 from tests.support.shared import FOLDER, shared_server
 
@@ -70,7 +71,7 @@ def _start(command: list[str], **options: Any) -> PreparedKernel | subprocess.Po
 
 def _connection() -> socket.socket:
     """Connect to the server, which has the interpreter, the options and the environment of kernels."""
-    command = [str(this_interpreter().executable), *FLAGS, str(_SERVER), str(local.RUNNER), ",".join(local_modules())]
+    command = [str(this_interpreter().executable), *FLAGS, str(_SERVER), str(RUNNER), ",".join(local_modules())]
     address = shared_server("kernels", command, lambda: local.local_environment(FOLDER, FOLDER, warm_up()))
     line = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     line.connect(str(address))

@@ -7,8 +7,8 @@ import json
 import os
 import shutil
 import signal
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from labmates.agents.organisation_parts import Seat
@@ -17,7 +17,7 @@ from labmates.sandboxes.base import SandboxError
 from labmates.sandboxes.bubblewrap import bubblewrap_works, enclosed_program, process_limit
 from labmates.sandboxes.folders import own_folder
 from labmates.sandboxes.interpreter import FLAGS, this_interpreter
-from labmates.sandboxes.local import exceeds
+from labmates.sandboxes.local import end_if_too_large, kill_group
 from labmates.sandboxes.output import Printed
 from labmates.sandboxes.process import Limits
 from labmates.sandboxes.runner import filter as call_filter
@@ -30,7 +30,6 @@ PORT = 8643
 ORDER = "{order}"
 """In a command, stands for the order; without it, the order comes on standard input."""
 _COMPLAINT_CHARS = 1_000
-_WATCH_SECONDS = 0.25
 _INSIDE = Path("/opt/labmates")
 _OURS = Path(__file__).with_name("inside")
 
@@ -162,38 +161,17 @@ async def _ended(command: Sequence[str], environment: dict[str, str], given: str
     assert process.stdin is not None
     assert process.stdout is not None
     assert process.stderr is not None
-    async with _watched(process.pid) as is_too_large:
-        try:
-            printed, complaint, _ = await asyncio.gather(
-                _read(process.stdout), _read(process.stderr), _feed(process.stdin, given)
-            )
-            code = await process.wait()
-        finally:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            await process.wait()
-    return _printed(Ended(code, printed, complaint, is_too_large.is_set()))
-
-
-@asynccontextmanager
-async def _watched(pid: int) -> AsyncIterator[asyncio.Event]:
-    """Kill a program that takes more memory than a sandbox has; the event says so."""
-    too_large = asyncio.Event()
-
-    async def watch() -> None:
-        while True:
-            await asyncio.sleep(_WATCH_SECONDS)
-            if await asyncio.to_thread(exceeds, pid, Limits().memory):
-                break
-        too_large.set()
-        with suppress(ProcessLookupError):
-            os.killpg(pid, signal.SIGKILL)
-
-    watching = asyncio.create_task(watch())
+    watching = asyncio.create_task(end_if_too_large(process.pid, Limits().memory))
     try:
-        yield too_large
+        printed, complaint, _ = await asyncio.gather(
+            _read(process.stdout), _read(process.stderr), _feed(process.stdin, given)
+        )
+        code = await process.wait()
     finally:
         watching.cancel()
+        kill_group(process.pid)
+        await process.wait()
+    return _printed(Ended(code, printed, complaint, watching.done() and not watching.cancelled()))
 
 
 async def _read(stream: asyncio.StreamReader) -> Printed:
