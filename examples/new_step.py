@@ -50,8 +50,7 @@ class Warn(LabStep):
 
 def order(run: StepRun, seat: Seat, purse: Purse) -> Order:
     """The values of the prompt; those with facts (`Shown`) are what baselines know."""
-    values = {**briefs.own_work_values(run.ctx, run.lab, seat), "budget": briefs.status_text(run.ctx, purse)}
-    return run.order(seat, values)
+    return run.order(seat, purse, briefs.own_work_values(run.ctx, run.lab, seat))
 
 
 def read(reply: Reply, last: bool) -> str:

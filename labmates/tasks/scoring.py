@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from labmates.tasks.base import Credit
+from labmates.tasks.choices import Sign
 
 StatedT = TypeVar("StatedT")
 TrueT = TypeVar("TrueT")
@@ -146,3 +147,60 @@ def score_list(
     hits = sum(value for _, _, value in matched)
     reason = f"{len(matched)} matched (similarity {hits:.2f}) of {len(stated)} stated and {len(true)} true"
     return Credit(finding, guarded_f1(hits, len(stated), len(true)), weight, reason)
+
+
+class Effect(NamedTuple):
+    """A signed effect: the plain names of what it goes from and to, or of its one thing; its sign, and its size."""
+
+    names: tuple[str, ...]
+    sign: Sign | None
+    size: float
+
+
+def score_effects(
+    finding: str,
+    sizes: str,
+    stated: Sequence[Effect] | None,
+    true: Sequence[Effect],
+    *,
+    weights: tuple[float, float],
+    error: float,
+    words: tuple[str, str],
+    once: bool = False,
+) -> tuple[Credit, Credit]:
+    """The credit of a list of effects by names and sign, and of the sizes of those that are matched.
+
+    An effect without a sign, or with its names exchanged, counts half; a wrong sign, or both signs for the same effect,
+    count nothing.
+
+    Parameters
+    ----------
+    finding, sizes
+        Names of both credits, with their `weights`.
+    error
+        Standard error of a size in an ideal fit.
+    words
+        What the effects and their sizes are called in reasons.
+    once
+        Whether repeated effects count once: the last one with a sign.
+    """
+    if stated is None:
+        return Credit(finding, 0.0, weights[0], NOT_STATED), Credit(sizes, 0.0, weights[1], NOT_STATED)
+    signs = {effect.names: {one.sign for one in stated if one.names == effect.names} - {None} for effect in stated}
+    if once:
+        last = {effect.names: effect for effect in stated}
+        stated = [*(last | {effect.names: effect for effect in stated if effect.sign}).values()]
+
+    def similarity(a: Effect, b: Effect) -> float:
+        if b.names not in (a.names, a.names[::-1]) or len(signs[a.names]) > 1 or a.sign not in (None, b.sign):
+            return 0.0
+        return 1.0 if a.names == b.names and a.sign else 0.5
+
+    found = matches(stated, true, similarity)
+    near = [by_error(error)(abs(stated[i].size), abs(true[j].size)) for i, j, value in found if value == 1.0]
+    most, mean = max(len(true), len(stated)), sum(near) / max(len(near), 1)
+    reason = f"{len(near)} {words[0]} found of {len(true)}, mean closeness of their {words[1]} {mean:.2f}"
+    return (
+        score_list(finding, stated, true, weight=weights[0], similarity=similarity),
+        Credit(sizes, sum(near) / most if most else 1.0, weights[1], reason),
+    )

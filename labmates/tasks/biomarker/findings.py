@@ -8,14 +8,16 @@ from typing import Annotated, NamedTuple
 from pydantic import BaseModel, Field
 
 from labmates.tasks.base import Credit, Difficulty, Share, finding
-from labmates.tasks.choices import AnySign, Sign
+from labmates.tasks.choices import AnySign
 from labmates.tasks.scoring import (
     NOT_STATED,
+    Effect,
     by_error,
     guarded_f1,
     matches,
     plain_name,
     score_count,
+    score_effects,
     score_list,
     score_names,
     score_number,
@@ -168,36 +170,19 @@ def score_findings(findings: BiomarkerFindings, truth: BiomarkerTruth) -> tuple[
 def _score_markers(
     kind: str, stated: Sequence[MarkerEffect] | None, true: Sequence[MarkerEffect], error: float
 ) -> tuple[Credit, Credit]:
-    """Credit of markers by name and sign, and of the effect sizes of matched markers.
-
-    A marker without a sign counts half; a wrong sign, or both signs for the same marker, count nothing.
-    """
-    if stated is None:
-        return Credit(f"{kind}_markers", 0.0, 2.5, NOT_STATED), Credit(f"{kind}_sizes", 0.0, 0.75, NOT_STATED)
-    signs: dict[str, set[Sign]] = {}
-    for effect in stated:
-        signs.setdefault(plain_name(effect.marker), set()).update([effect.sign] if effect.sign else [])
-
-    def similarity(a: MarkerEffect, b: MarkerEffect) -> float:
-        name = plain_name(a.marker)
-        if name != plain_name(b.marker) or len(signs[name]) > 1 or a.sign not in (None, b.sign):
-            return 0.0
-        return 1.0 if a.sign else 0.5
-
-    near = [
-        by_error(error)(abs(stated[i].size or 0.0), abs(true[j].size or 0.0))
-        for i, j, value in matches(stated, true, similarity)
-        if value == 1.0
-    ]
-    reason = f"{len(near)} markers found of {len(true)}, mean closeness of their sizes {_mean(near):.2f}"
-    return (
-        score_list(f"{kind}_markers", stated, true, weight=2.5, similarity=similarity),
-        Credit(f"{kind}_sizes", sum(near) / max(len(true), len(stated)), 0.75, reason),
+    return score_effects(
+        f"{kind}_markers",
+        f"{kind}_sizes",
+        None if stated is None else _effects(stated),
+        _effects(true),
+        weights=(2.5, 0.75),
+        error=error,
+        words=("markers", "sizes"),
     )
 
 
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / max(len(values), 1)
+def _effects(markers: Sequence[MarkerEffect]) -> list[Effect]:
+    return [Effect((plain_name(given.marker),), given.sign, given.size or 0.0) for given in markers]
 
 
 def _score_subtypes(
@@ -215,7 +200,7 @@ def _score_subtypes(
         for i, j, value in matches(stated, true, similarity)
         if value >= SAME and (effect := stated[i].treatment_effect) is not None
     ]
-    reason = f"{len(near)} effects told of {len(true)} subtypes, mean closeness {_mean(near):.2f}"
+    reason = f"{len(near)} effects told of {len(true)} subtypes, mean closeness {sum(near) / max(len(near), 1):.2f}"
     return (
         score_list("subtypes", stated, true, weight=2.5, similarity=similarity),
         Credit("subtype_effects", sum(near) / max(len(true), len(stated)), 1, reason),

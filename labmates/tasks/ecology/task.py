@@ -12,7 +12,6 @@ from typing import NamedTuple
 import numpy as np
 
 from labmates.tasks.base import Check, Credit, Dataset, Difficulty, Task, level_of
-from labmates.tasks.choices import Sign
 from labmates.tasks.ecology.analysis import ECOLOGY_ANALYSIS
 from labmates.tasks.ecology.data import (
     HORIZON,
@@ -31,11 +30,11 @@ from labmates.tasks.ecology.instruments import EcologyInstruments
 from labmates.tasks.noise import random_for
 from labmates.tasks.scoring import (
     FULL_ERRORS,
-    NOT_STATED,
+    Effect,
     by_error,
-    matches,
     plain_name,
     score_count,
+    score_effects,
     score_list,
     score_names,
 )
@@ -145,7 +144,16 @@ class EcologyTask(Task[EcologyTruth, EcologyFindings]):
             ),
             score_names("declining_species", down, rarer or (), weight=0.5, denied=up or ()),
             score_names("increasing_species", up, commoner or (), weight=0.5, denied=down or ()),
-            *_score_interactions(findings.interactions, truth.interactions, errors.strength),
+            *score_effects(
+                "interactions",
+                "interaction_strengths",
+                None if findings.interactions is None else _effects(findings.interactions),
+                _effects(truth.interactions),
+                weights=(4.5, 1.5),
+                error=errors.strength,
+                words=("effects", "strengths"),
+                once=True,
+            ),
             score_names("warmth_gains", warm, truth.warmth_gains, weight=0.5, denied=cold or ()),
             score_names("warmth_loses", cold, truth.warmth_loses, weight=0.5, denied=warm or ()),
             _score_forecast(findings.forecast, truth.forecast, errors.forecast),
@@ -204,46 +212,8 @@ class EcologyTask(Task[EcologyTruth, EcologyFindings]):
         )
 
 
-def _score_interactions(
-    stated: Sequence[Interaction] | None, true: Sequence[Interaction], error: float
-) -> tuple[Credit, Credit]:
-    """Credit of the list by (source, target, sign), and of the strengths of matched effects.
-
-    An effect without a sign, or with source and target exchanged, counts half; a wrong sign, or both signs for the same
-    effect, count nothing. Repeated effects count once.
-    """
-    if stated is None:
-        return Credit("interactions", 0.0, 4.5, NOT_STATED), Credit("interaction_strengths", 0.0, 1.5, NOT_STATED)
-    signs: dict[tuple[str, str], set[Sign]] = {}
-    once: dict[tuple[str, str], Interaction] = {}
-    for interaction in stated:
-        signs.setdefault(_direction(interaction), set()).update([interaction.sign] if interaction.sign else [])
-        if interaction.sign or _direction(interaction) not in once:
-            once[_direction(interaction)] = interaction
-    effects = list(once.values())
-
-    def similarity(a: Interaction, b: Interaction) -> float:
-        same, turned = _direction(a) == _direction(b), _direction(a) == _direction(b)[::-1]
-        if not (same or turned) or len(signs[_direction(a)]) > 1 or a.sign not in (None, b.sign):
-            return 0.0
-        return 1.0 if same and a.sign else 0.5
-
-    near = [
-        by_error(error)(abs(effects[i].strength or 0.0), abs(true[j].strength or 0.0))
-        for i, j, value in matches(effects, true, similarity)
-        if value == 1.0
-    ]
-    strengths = sum(near) / max(len(true), len(effects)) if true or effects else 1.0
-    closeness = sum(near) / max(len(near), 1)
-    reason = f"{len(near)} effects found of {len(true)}, mean closeness of their strengths {closeness:.2f}"
-    return (
-        score_list("interactions", effects, true, weight=4.5, similarity=similarity),
-        Credit("interaction_strengths", strengths, 1.5, reason),
-    )
-
-
-def _direction(interaction: Interaction) -> tuple[str, str]:
-    return plain_name(interaction.source), plain_name(interaction.target)
+def _effects(interactions: Sequence[Interaction]) -> list[Effect]:
+    return [Effect((plain_name(i.source), plain_name(i.target)), i.sign, i.strength or 0.0) for i in interactions]
 
 
 def _score_forecast(stated: Sequence[Forecast] | None, true: Sequence[Forecast], error: float) -> Credit:

@@ -20,12 +20,8 @@ from labmates.agents.organisation_parts import Team
 from labmates.agents.steps import find_step
 from labmates.models.tracing import hidden
 from labmates.records.events import PhaseEvent
-from labmates.workflows.science.lab import writing as writing
 from labmates.workflows.science.lab.context import LabContext, warm_up
 from labmates.workflows.science.lab.state import LabState, Phase, TeamState, WorkOrder, steps_of
-
-# Steps import `member` and `writing` inside their methods, which must not read files in a run's event loop.
-from labmates.workflows.science.steps import member as member
 from labmates.workflows.science.steps.base import LabStep, Update
 from labmates.workflows.science.steps.running import StepRun, here, phase_members, with_answer
 from labmates.workflows.science.steps.write import cost_to_write

@@ -198,7 +198,7 @@ class Stray(LabStep):
 
     async def take(self, run: StepRun) -> dict[str, Any]:
         seat, purse = run.team.lead, run.purse()
-        messages = run.opening(seat, run.order(seat, {}))
+        messages = run.opening(seat, run.order(seat, run.purse(), {}))
         speaker = run.ctx.speaker(run.team, seat)
         await run.ctx.caller.call(
             f"t/0/{seat.id}/elsewhere/0", speaker, messages, purse.spend_as(seat.id), name="stray"

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
+from itertools import cycle
 from typing import Any, cast
 
 from labmates.budgets.tokens import estimate_tokens
 from labmates.models.scripted.base import Draft, DraftCall, Heard, ScriptedModel, call, call_tokens, cut_to_tokens
 from labmates.tasks.analysis import printed_findings
-from labmates.workflows.science.baselines.material import NO_ANALYSIS, gather
 from labmates.workflows.science.baselines.prompt import STATE, Hurry, Step, read_step
-from labmates.workflows.science.baselines.stated import Block, lines_with_numbers, merge, sentences, show_block
-from labmates.workflows.science.baselines.tasks import POINTS, task_for
+from labmates.workflows.science.baselines.stated import Block, merge, sentences, show_block, telling_lines
 from labmates.workflows.science.baselines.working import next_calls, summary
-from labmates.workflows.science.baselines.writing import write_sections
+from labmates.workflows.science.baselines.writing import NO_ANALYSIS, gather, write_sections
 
 LEVELS = (8, 5, 3, 2, 1, 0)
 """Most sentences per part, tried in this order until the text fits the limit of the reply."""
@@ -23,6 +21,21 @@ IN_HURRY: dict[Hurry, tuple[int, ...]] = {"none": LEVELS, "concise": LEVELS[2:],
 """The levels to try, by the prompt's notice about the pool."""
 
 NO_LIMIT = 10**9
+
+POINTS = (
+    "Read what was handed over, see the layout of the data and repair what is wrong with them.",
+    "Do the team's part of the project in numbers, and test what was claimed.",
+    "Hand over what was found and how sure it is.",
+)
+"""The plan of each team."""
+
+TASKS = (
+    "Repair the data, fit the main model and report its estimates with tests.",
+    "Fit the model, and forecast a held-out stretch.",
+    "Repair the data, fit the model, and report what it leaves unexplained.",
+    "Fit the model and check its claims in both halves of the data.",
+)
+"""The tasks of members, in turn; those of unknown roles work by the words of theirs."""
 
 
 class Diligent(ScriptedModel):
@@ -76,8 +89,9 @@ def plan_text(step: Step, most: int) -> str:
     fields = ", ".join(step.fields)
     if fields and most >= LEVELS[1]:
         points.append(f"- The paper has to state {fields}: each needs a number and how sure it is.")
-    lines = [f"{name}: {_short(task_for(place), most)}" for place, name in enumerate(step.members())]
-    return "\n".join([*points[:5], "", *lines])
+    tasks = (task if most > 1 else f"{task.split(',')[0].rstrip('.')}." for task in cycle(TASKS))
+    lines = [f"{name}: {task}" for name, task in zip(step.members(), tasks, strict=False)]
+    return "\n".join([*points, "", *lines])
 
 
 def bid_text(step: Step) -> str:
@@ -87,29 +101,18 @@ def bid_text(step: Step) -> str:
     return f"7: {step.facts['part']}"
 
 
-def _short(task: str, most: int) -> str:
-    return task if most > 1 else task.split(",")[0].rstrip(".") + "."
-
-
 def contribution(step: Step, most: int) -> str:
     """Two or three sentences on the agent's results, the last in answer to the discussion."""
     if step.analysis is None:
         return NO_ANALYSIS
     printed = [use.result for use in (*step.before, *step.uses) if use.name == "run_code"]
     found = merge(reversed([block for text in (*printed, step.order) for block in printed_findings(text)]))
-    reported = step.facts.get("reported", "").partition("\n\n")[0]
-    told = sentences(found, step.fields)[:2] or lines_with_numbers(reported, 2)
-    if not told:
-        told = ["My part gave no number that the team could use."]
-    others = [(name, text) for name, text in step.facts.get("said", []) if name != step.agent]
-    if step.facts.get("round") == 1 or not others:
-        closing = f"What is doubtful: {step.analysis.doubt}."
-    else:
-        name, text = others[-1]
-        numbers = re.findall(r"\d+(?:\.\d+)?", text)
-        closing = (
-            f"I agree with {name}{f' on {numbers[0]}' if numbers else ''}; state it with its test in `{step.artifact}`."
-        )
+    reported = telling_lines(step.facts.get("reported", ""), 2)
+    told = sentences(found, step.fields)[:2] or reported or ["My part gave no number that the team could use."]
+    others = [name for name, _ in step.facts.get("said", []) if name != step.agent]
+    closing = f"What is doubtful: {step.analysis.doubt}."
+    if others and step.facts.get("round") != 1:
+        closing = f"I agree with {others[-1]}; state it with its test in `{step.artifact}`."
     return " ".join([*told[: 2 if most > 1 else 1], closing][: 3 if most else 1])
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, cast
 
 from labmates.models.scripted.base import Draft, Heard, ScriptedModel, call
+from labmates.workflows.science.baselines.diligent import plan_text
 from labmates.workflows.science.baselines.prompt import STATE, Step, read_step
-from labmates.workflows.science.baselines.tasks import POINTS, task_for
 
 LOOK = "print(df.shape)"
 
@@ -23,8 +23,7 @@ class Silent(ScriptedModel):
         if step.declared is None:
             return Draft("I have no answer to this.")
         if step.declared.assigns:
-            tasks = [f"{name}: {task_for(place)}" for place, name in enumerate(step.members())]
-            return Draft("\n".join([*(f"- {point}" for point in POINTS), *tasks]))
+            return Draft(plan_text(step, 2))
         if step.declared.does == "work":
             return Draft(f"I would do it in this order: look at the table, clean it, then this: {step.task}")
         if step.declared.does == "write":
@@ -69,21 +68,9 @@ def _work(step: Step, heard: Heard) -> Draft:
 
 def _write(step: Step, heard: Heard) -> Draft:
     sections = step.sections()
-    text = "\n\n".join(_thin(title, step) for title, _ in sections[: max(1, len(sections) // 2)])
+    looked = " ".join([*step.brief[:1], "We had a quick look at the table, without any analysis; nothing is unusual."])
+    text = "\n\n".join(f"## {title}\n{looked}" for title, _ in sections[: max(1, len(sections) // 2)])
     if "write_artifact" not in heard.tool_names():
         return Draft(text)
     stated = (call(STATE),) if STATE in heard.tool_names() and step.wants_findings() else ()
     return Draft(calls=(*stated, call("write_artifact", name=step.artifact, content=text)))
-
-
-def _thin(title: str, step: Step) -> str:
-    if title == "Abstract":
-        about = " ".join(step.brief[:1])
-        text = (
-            f"{about} We had a quick look at the table and tell what can be seen at first sight, without any analysis."
-        )
-    elif title == "Introduction":
-        text = "The project asks many questions. Time was short, so this text gives an impression and answers none."
-    else:
-        text = "See the data; nothing unusual."
-    return f"## {title}\n{text}"

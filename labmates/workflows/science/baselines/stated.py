@@ -11,7 +11,9 @@ Block = dict[str, Any]
 """Findings by names of the task's fields."""
 
 MOST_ITEMS = 12
+MOST_CHARS = 260
 FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+_UNTOLD = ("#", "|", "RESULT", "Budget:", "Traceback", "stopped:", "===", "[")
 
 
 def read_fields(listed: str) -> dict[str, str]:
@@ -65,23 +67,8 @@ def _shown(value: Any) -> str:
     return mark.join([*map(_shown, value[:MOST_ITEMS]), *more]) or "none"
 
 
-def lines_with_numbers(text: str, most: int) -> list[str]:
-    """The first sentences and lines of a text with a number, without code, headings and list marks."""
-    prose = FENCE.sub("", text)
-    lines: list[str] = []
-    for raw in re.split(r"\n|(?<=[a-z%).\d][.!?])\s+(?=[A-Z\d])", prose):
-        line = raw.strip().lstrip("-*> ").strip().removeprefix("Tests: ")
-        if (
-            25 <= len(line) <= 260
-            and re.search(r"\d", line)
-            and not line.startswith(("#", "|", "RESULT", "Budget:", "==="))
-        ):
-            lines.append(line if line.endswith((".", "!", "?")) else f"{line}.")
-    return list(dict.fromkeys(lines))[:most]
-
-
-def printed_lines(text: str, most: int) -> list[str]:
-    """Lines with numbers in the output of code, without lines for programs."""
-    keep = [line.strip() for line in text.splitlines() if re.search(r"\d", line)]
-    lines = [ln for ln in keep if not ln.startswith(("RESULT", "Budget:", "Traceback", "stopped:", "===", "[cut"))]
-    return list(dict.fromkeys(lines))[:most]
+def telling_lines(text: str, most: int) -> list[str]:
+    """The first different lines and sentences with a number, without code, headings and lines for programs."""
+    parts = re.split(r"\n|(?<=[a-z%).\d][.!?])\s+(?=[A-Z\d])", FENCE.sub("", text))
+    lines = (part.strip().lstrip("-*> ") for part in parts if re.search(r"\d", part) and len(part) <= MOST_CHARS)
+    return list(dict.fromkeys(line for line in lines if not line.startswith(_UNTOLD)))[:most]

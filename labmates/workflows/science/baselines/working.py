@@ -9,16 +9,9 @@ from collections.abc import Iterator, Sequence
 from labmates.models.scripted.base import DraftCall, Heard, call, call_tokens
 from labmates.tasks.analysis import printed_findings
 from labmates.workflows.science.baselines.cells import LOOK, Cell, cell_of, look, work_of
-from labmates.workflows.science.baselines.material import NO_ANALYSIS, TEST
 from labmates.workflows.science.baselines.prompt import Step, Use
-from labmates.workflows.science.baselines.stated import (
-    Block,
-    find_block,
-    lines_with_numbers,
-    merge,
-    printed_lines,
-    sentences,
-)
+from labmates.workflows.science.baselines.stated import Block, find_block, merge, sentences, telling_lines
+from labmates.workflows.science.baselines.writing import NO_ANALYSIS
 
 REQUESTS = ("request_additional_work", "request_team_redo")
 
@@ -49,34 +42,25 @@ def fitting(calls: Sequence[DraftCall], heard: Heard) -> tuple[DraftCall, ...]:
 
 def found_in(step: Step) -> Block:
     """Findings of the agent's code in this step; the newest count."""
-    printed = [use.result for use in reversed(step.uses) if use.name == "run_code"]
-    found = merge(part for text in printed for part in reversed(list(printed_findings(text))))
+    found = merge(part for text in _printed(step) for part in reversed(list(printed_findings(text))))
     return {name: value for name, value in found.items() if name in step.fields}
 
 
+def _printed(step: Step) -> list[str]:
+    """What the agent's code printed in this step, the newest first."""
+    return [use.result for use in reversed(step.uses) if use.name == "run_code"]
+
+
 def summary(step: Step, most: int) -> str:
-    """The agent's report, in at most about `most` sentences."""
+    """The agent's report, in at most `most` sentences: its findings, else those that it read, else any numbers."""
     if step.analysis is None:
         return NO_ANALYSIS
-    told = sentences(found_in(step), step.fields)[:most]
-    printed = [ln for use in step.uses if use.name == "run_code" for ln in printed_lines(use.result, 12)]
-    if told and most > 2:
-        told += [f"Tests: {line}." for line in printed if TEST.search(line)][:2]
-    if not told:
-        told = [f"The code says: {line}." for line in printed[-most:]] or _read_so_far(step, most)
+    read = [*step.facts.get("material", {}).values()]
+    read += [use.result for use in step.uses if use.name == "read_artifact"]
+    found = found_in(step) or ({} if _printed(step) else _claimed(step))
+    lines = telling_lines("\n".join(_printed(step) or read), most)
+    told = sentences(found, step.fields)[:most] or [f"The numbers say: {line.rstrip('.')}." for line in lines]
     return " ".join(told) or f"Nothing was found that can be put in numbers; the task was: {step.task}"
-
-
-def _read_so_far(step: Step, most: int) -> list[str]:
-    """Sentences from the artifacts read so far: findings, or methods for their writers."""
-    shown = [text for name, text in step.facts.get("material", {}).items() if name in step.owners]
-    texts = [*shown, *(use.result for use in step.uses if use.name == "read_artifact")]
-    if "methods" not in step.agent:
-        stated = merge(find_block(text) for text in reversed(texts))
-        if told := sentences(stated, step.fields)[:most]:
-            return told
-    share = max(1, 2 * most // max(1, len(texts)))
-    return [line for text in texts for line in lines_with_numbers(text, share)]
 
 
 def _reading(step: Step, held: Sequence[str]) -> tuple[DraftCall, ...]:
@@ -121,7 +105,7 @@ def _request(step: Step, held: Sequence[str]) -> tuple[DraftCall, ...]:
         or step.hurry != "none"
         or not step.leads
         or any(use.name in REQUESTS for use in step.uses)
-        or lines_with_numbers(step.read(sources[0]) or "", 1)
+        or telling_lines(step.read(sources[0]) or "", 1)
     ):
         return ()
     team = step.owners[sources[0]]
@@ -197,11 +181,7 @@ def _extra(step: Step, held: Sequence[str]) -> tuple[DraftCall, ...]:
     written = {use.arguments.get("name") for use in step.uses if use.name == "write_artifact"}
     for name in asked:
         if "write_artifact" in held and name not in owners and name not in written:
-            return (call("write_artifact", name=name, content=_results(step), description="what the code gave"),)
+            listed = "\n".join(f"- {line}" for text in _printed(step) for line in telling_lines(text, 20))
+            content = f"{summary(step, 3)}\n\n## What the code printed\n{listed or '- nothing with numbers'}"
+            return (call("write_artifact", name=name, content=content, description="what the code gave"),)
     return ()
-
-
-def _results(step: Step) -> str:
-    printed = [line for use in step.uses if use.name == "run_code" for line in printed_lines(use.result, 20)]
-    listed = "\n".join(f"- {line}" for line in printed) or "- nothing with numbers"
-    return f"{' '.join(sentences(found_in(step), step.fields)[:3])}\n\n## What the code printed\n{listed}".strip()

@@ -1,4 +1,4 @@
-"""The sections of artifacts and papers, filled with results and other teams' work."""
+"""Artifacts and papers: their material, gathered from the prompt of a writing step, and their sections."""
 
 from __future__ import annotations
 
@@ -7,7 +7,81 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from labmates.workflows.science.baselines.material import NO_ANALYSIS, Material
+from labmates.tasks.analysis import printed_findings
+from labmates.workflows.science.baselines.prompt import Step
+from labmates.workflows.science.baselines.stated import Block, find_block, merge, sentences, telling_lines
+
+TRUST = ("evaluation_report", "model_architecture", "experiment_results", "dataset_description")
+"""Precedence of artifacts that disagree: checks before estimates, estimates before descriptions."""
+
+NO_ANALYSIS = (
+    "The scripted baseline has no analysis for this task, since the task ships no cells: nothing was computed, and no "
+    "finding is reported."
+)
+
+RAW = re.compile(r"% missing|^time:|for instance")
+"""Lines about single columns, not repeated in a paper."""
+TEST = re.compile(r"\b[tp] = |AIC|sd \d")
+"""Lines with a test or an uncertainty."""
+
+
+@dataclass(frozen=True)
+class Material:
+    """Material of a lead's artifact.
+
+    Attributes
+    ----------
+    step
+        The step in which it is written.
+    found
+        Findings of the members, or for the paper, of the artifacts.
+    printed
+        Lines with numbers in the output of the members' code.
+    artifacts
+        Artifacts of other teams, by name.
+    """
+
+    step: Step
+    found: Block
+    printed: tuple[str, ...]
+    artifacts: Mapping[str, str]
+
+    def quote(self, name: str, most: int) -> str:
+        """Numeric statements of an artifact with its source, its tests first."""
+        team = self.step.owners.get(name, "other")
+        lines = [ln for ln in telling_lines(self.artifacts.get(name, ""), 60) if not RAW.search(ln)]
+        lines = sorted(lines, key=lambda line: TEST.search(line) is None)[:most]
+        if not lines:
+            return f"The {team} team handed over nothing with numbers in `{name}`."
+        return f"The {team} team reports in `{name}`: " + " ".join(f"{line.rstrip('.')}." for line in lines)
+
+
+def gather(step: Step) -> Material:
+    """Material from the prompt of a writing step, or from the agent's conversation."""
+    own_work = (*step.before, *step.uses)
+    # An order cuts the middle of long outputs; the conversation has the agent's outputs whole.
+    outputs = [use.result for use in reversed(own_work) if use.name == "run_code"]
+    outputs += [report.get("printed", "") for report in step.facts.get("reports", {}).values()]
+    written = (use.arguments for use in own_work if use.name == "write_artifact")
+    artifacts: Mapping[str, str] = step.facts.get("material") or {
+        str(given.get("name")): str(given.get("content")) for given in written
+    }
+    computed = [merge(reversed(list(printed_findings(text)))) for text in outputs]
+    found = merge([*filter(None, computed), *_handed(step, artifacts)])
+    return Material(
+        step,
+        found={name: value for name, value in found.items() if name in step.fields},
+        printed=tuple(dict.fromkeys(line for text in outputs for line in telling_lines(text, 14))),
+        artifacts=artifacts,
+    )
+
+
+def _handed(step: Step, artifacts: Mapping[str, str]) -> Iterator[Block]:
+    """The teams' findings, the most trusted first: stated with the tool, or in a findings block."""
+    stated, owners = step.stated_so_far(), step.owners
+    names = dict.fromkeys([*owners, *artifacts])
+    for name in sorted(names, key=lambda name: TRUST.index(name) if name in TRUST else len(TRUST)):
+        yield stated.get(owners.get(name, ""), {}) or find_block(artifacts.get(name, ""))
 
 
 @dataclass(frozen=True)
@@ -118,4 +192,4 @@ def _sentences(part: Part, material: Material, most: int) -> Iterator[str]:
         yield material.quote(part.quotes, 1 + most)
     yield from part.opening[: max(1, most // 2)]
     if part.facts is not None:
-        yield from material.facts()[: most + part.facts]
+        yield from sentences(material.found, material.step.fields)[: most + part.facts]

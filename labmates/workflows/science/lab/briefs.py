@@ -130,9 +130,7 @@ def round_values(
         "round": Shown(str(round_), {"round": round_}),
         "rounds": ctx.rounds(lab),
         "lead": "you write" if seat == team.lead else f"{name_of(team.lead, team)} writes",
-        "artifact": Shown(team.artifact, {"artifact": team.artifact}),
         "said": Shown(said_text(said), {"said": [[who, text] for who, text in said]}),
-        "theory_of_mind": theory_of_mind(ctx, seat),
     }
 
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import BaseMessage, HumanMessage
 
@@ -24,7 +24,6 @@ from labmates.records.events import PhaseEvent, ToolCallEvent, WarningEvent
 from labmates.records.recorder import Recorder
 from labmates.sandboxes.pool import RunSandboxes
 from labmates.tasks.base import Dataset, Task
-from labmates.tasks.evidence import Part
 from labmates.workflows.calls.call import Speaker
 from labmates.workflows.calls.caller import Caller
 from labmates.workflows.people.approval import Approvals
@@ -35,6 +34,9 @@ from labmates.workflows.science.lab.outside import SeatAgents
 from labmates.workflows.science.lab.reserve import likely_cost, set_aside
 from labmates.workflows.science.lab.state import LabState, Phase, first_state
 from labmates.workflows.science.lab.tool_servers import ToolServers
+
+if TYPE_CHECKING:
+    from labmates.tasks.evidence import Part
 
 OUTPUT_CHARS = 3_000
 """Characters of a member's code output shown to the writing lead (cooperative-profiles paper, appendix C.6)."""

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
+
+from langgraph.runtime import Runtime
 
 from labmates.agents.steps import StepKind
-
-# Organisations are read without the lab: the modules of steps import what a run needs inside their methods.
-if TYPE_CHECKING:
-    from langgraph.runtime import Runtime
-
-    from labmates.models.scripted.base import Draft, Heard
-    from labmates.workflows.science.baselines.prompt import Step
-    from labmates.workflows.science.lab.context import LabContext
-    from labmates.workflows.science.lab.state import Phase, WorkOrder
-    from labmates.workflows.science.steps.running import StepRun
+from labmates.models.scripted.base import Draft, Heard
+from labmates.workflows.science.baselines.prompt import Step
+from labmates.workflows.science.lab.context import LabContext
+from labmates.workflows.science.lab.state import Phase, WorkOrder
+from labmates.workflows.science.steps.running import StepRun
 
 Update = dict[str, Any]
 """A change of the state of a team's graph."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import TYPE_CHECKING
 
 from langchain_core.messages import AIMessage
 
@@ -13,17 +12,17 @@ from labmates.agents.sections import excerpt
 from labmates.agents.steps import find_step
 from labmates.agents.workspace import MOST_MESSAGE_CHARS
 from labmates.budgets.ledger import InsufficientFundsError
+from labmates.budgets.purse import Purse
 from labmates.models.objects import UnusableAnswerError
+from labmates.models.orders import Order
 from labmates.models.reply import Reply
 from labmates.models.scripted.base import Draft, Heard
+from labmates.workflows.science.baselines.diligent import bid_text
+from labmates.workflows.science.baselines.prompt import Step
+from labmates.workflows.science.lab import briefs
+from labmates.workflows.science.lab.state import Phase, new_member
 from labmates.workflows.science.steps.base import LabStep, Update
-
-if TYPE_CHECKING:
-    from labmates.budgets.purse import Purse
-    from labmates.models.orders import Order
-    from labmates.workflows.science.baselines.prompt import Step
-    from labmates.workflows.science.lab.state import Phase
-    from labmates.workflows.science.steps.running import StepRun
+from labmates.workflows.science.steps.running import StepRun, spending
 
 
 class Bid(LabStep):
@@ -37,9 +36,6 @@ class Bid(LabStep):
 
         Among equal bids, the seat that has worked least often wins, then the first one.
         """
-        from labmates.workflows.science.lab.state import new_member
-        from labmates.workflows.science.steps.running import spending
-
         state, phase, team = run.state, run.phase, run.team
         purse = run.purse()
         worked = Counter(who for past in state["earlier"].get(team.name, []) for who in past["chosen"])
@@ -74,8 +70,6 @@ class Bid(LabStep):
 
     def answer(self, order: Step, heard: Heard) -> Draft:
         """A high bid before the first work, none after it."""
-        from labmates.workflows.science.baselines.diligent import bid_text
-
         del heard
         return Draft(bid_text(order))
 
@@ -89,15 +83,13 @@ BID = Bid()
 
 def bid_order(run: StepRun, seat: Seat, purse: Purse) -> Order:
     """The order to propose the next step."""
-    from labmates.workflows.science.lab import briefs
-
     return run.order(
         seat,
+        purse,
         {
             **briefs.so_far(run.ctx, run.lab, seat),
             "part": briefs.Shown(seat.part, {"part": seat.part}),
             "artifact_names": briefs.readable_value(run.ctx, run.lab, seat),
-            "budget": briefs.status_text(run.ctx, purse),
         },
     )
 

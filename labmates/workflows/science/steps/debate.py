@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Sequence
+from typing import ClassVar
 
+from labmates.agents.organisation_parts import Seat
+from labmates.budgets.purse import Purse
+from labmates.models.orders import Order
 from labmates.models.scripted.base import Draft, Heard
+from labmates.workflows.science.baselines.prompt import Step
+from labmates.workflows.science.lab import briefs
 from labmates.workflows.science.steps.base import LabStep, Update
-from labmates.workflows.science.steps.talk import read_contribution
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from labmates.agents.organisation_parts import Seat
-    from labmates.budgets.purse import Purse
-    from labmates.models.orders import Order
-    from labmates.workflows.science.baselines.prompt import Step
-    from labmates.workflows.science.steps.running import StepRun
+from labmates.workflows.science.steps.running import StepRun, Told
+from labmates.workflows.science.steps.talk import TALK, read_contribution
 
 FIRST = """# Step: debate, round $round of $rounds {always}
 Before $lead the artifact `$artifact`, the team debates what may stand in it. In each round all speak at the \
@@ -60,8 +58,6 @@ class Debate(LabStep):
 
     async def take(self, run: StepRun) -> Update:
         """Let all members speak at the same time, round by round."""
-        from labmates.workflows.science.steps.running import Told
-
         told, members, since = Told(), run.team.members, 0
         for round_ in range(1, run.ctx.rounds(run.lab) + 1):
             heard, since = told.said[since:], len(told.said)
@@ -76,9 +72,7 @@ class Debate(LabStep):
 
     def answer(self, order: Step, heard: Heard) -> Draft:
         """As in a talk: its results, and what it thinks of others'."""
-        from labmates.workflows.science.baselines.diligent import contribution, fit_text
-
-        return Draft(fit_text(lambda most: contribution(order, most), order.hurry, heard.max_tokens))
+        return TALK.answer(order, heard)
 
 
 DEBATE = Debate()
@@ -86,16 +80,7 @@ DEBATE = Debate()
 
 def debate_order(run: StepRun, seat: Seat, round_: int, said: Sequence[tuple[str, str]], purse: Purse) -> Order:
     """A member's order to state its position, after what was said in the round before."""
-    from labmates.workflows.science.lab import briefs
-
     ctx, lab = run.ctx, run.lab
     others = [(who, text) for who, text in ctx.heard(seat, said) if who != seat.id]
-    return run.order(
-        seat,
-        {
-            **briefs.round_values(ctx, lab, seat, round_, others),
-            **briefs.own_work_values(ctx, lab, seat),
-            "budget": briefs.status_text(ctx, purse),
-        },
-        "debate" if round_ == 1 else "debate_again",
-    )
+    values = briefs.round_values(ctx, lab, seat, round_, others) | briefs.own_work_values(ctx, lab, seat)
+    return run.order(seat, purse, values, "debate" if round_ == 1 else "debate_again")

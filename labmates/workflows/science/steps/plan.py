@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from langchain_core.messages import AIMessage, BaseMessage
 
@@ -14,17 +13,18 @@ from labmates.agents.sections import excerpt
 from labmates.agents.steps import find_step
 from labmates.agents.workspace import MOST_PLAN_CHARS
 from labmates.budgets.ledger import InsufficientFundsError
+from labmates.budgets.purse import Purse
 from labmates.models.objects import RefusedError, UnusableAnswerError
+from labmates.models.orders import Order
 from labmates.models.reply import Reply
 from labmates.models.scripted.base import Draft, Heard
 from labmates.workflows.calls.remarks import fault_text
+from labmates.workflows.science.baselines.diligent import fit_text, plan_text
+from labmates.workflows.science.baselines.prompt import Step
+from labmates.workflows.science.lab import briefs
+from labmates.workflows.science.lab.context import artifacts_text, mail_text, shown_artifacts
 from labmates.workflows.science.steps.base import LabStep, Update
-
-if TYPE_CHECKING:
-    from labmates.budgets.purse import Purse
-    from labmates.models.orders import Order
-    from labmates.workflows.science.baselines.prompt import Step
-    from labmates.workflows.science.steps.running import StepRun
+from labmates.workflows.science.steps.running import StepRun, phase_members, spending
 
 
 class Plan(LabStep):
@@ -37,8 +37,6 @@ class Plan(LabStep):
 
     async def take(self, run: StepRun) -> Update:
         """Let the lead plan the phase and give each member its task."""
-        from labmates.workflows.science.steps.running import phase_members, spending
-
         ctx, team, workers = run.ctx, run.team, run.workers
         purse = run.purse().spend_as(team.lead.id)
         messages = run.opening(team.lead, plan_order(run, purse))
@@ -86,8 +84,6 @@ class Plan(LabStep):
 
     def answer(self, order: Step, heard: Heard) -> Draft:
         """A few points and a task for each member."""
-        from labmates.workflows.science.baselines.diligent import fit_text, plan_text
-
         return Draft(fit_text(lambda most: plan_text(order, most), order.hurry, heard.max_tokens))
 
 
@@ -96,13 +92,11 @@ PLAN = Plan()
 
 def plan_order(run: StepRun, purse: Purse) -> Order:
     """The lead's order to plan a phase."""
-    from labmates.workflows.science.lab import briefs
-    from labmates.workflows.science.lab.context import artifacts_text, mail_text, shown_artifacts
-
     ctx, lab, team = run.ctx, run.lab, run.team
     members = {seat.id: f"you, the {seat.title}" if seat == team.lead else seat.title for seat in run.workers}
     return run.order(
         team.lead,
+        purse,
         {
             **briefs.so_far(ctx, lab, team.lead),
             "team": team.name,
@@ -110,10 +104,7 @@ def plan_order(run: StepRun, purse: Purse) -> Order:
             "stated": str(briefs.stated_value(ctx, lab, team.lead)),
             "mail": mail_text(ctx, lab, team.lead),
             "turns": ctx.condition.turns_of(team),
-            "artifact": team.artifact,
             "member_lines": briefs.Shown(briefs.listed(members), {"members": members}),
-            "theory_of_mind": briefs.theory_of_mind(ctx, team.lead),
-            "budget": briefs.status_text(ctx, purse),
         },
     )
 

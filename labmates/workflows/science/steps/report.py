@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+
+from langgraph.runtime import Runtime
 
 from labmates.budgets.ledger import InsufficientFundsError
+from labmates.budgets.purse import Purse
 from labmates.models.scripted.base import Draft, Heard
+from labmates.workflows.science.baselines.prompt import Step
+from labmates.workflows.science.lab.context import LabContext
+from labmates.workflows.science.lab.findings import JOINED, joined_reports, keep_findings, merged_findings
+from labmates.workflows.science.lab.state import Phase, WorkOrder
+from labmates.workflows.science.lab.state import Report as Written
+from labmates.workflows.science.lab.writing import Author, keep_version
 from labmates.workflows.science.steps.base import LabStep, Update
+from labmates.workflows.science.steps.running import StepRun, payable
 from labmates.workflows.science.steps.write import WRITE, transcripts
-
-if TYPE_CHECKING:
-    from langgraph.runtime import Runtime
-
-    from labmates.workflows.science.baselines.prompt import Step
-    from labmates.workflows.science.lab.context import LabContext
-    from labmates.workflows.science.lab.state import Phase, WorkOrder
-    from labmates.workflows.science.steps.running import StepRun
 
 
 class Report(LabStep):
@@ -36,9 +37,6 @@ class Report(LabStep):
 
     async def of_member(self, order: WorkOrder, runtime: Runtime[LabContext]) -> Update:
         """Let one member state its findings and write a separate report, hidden from its teammates."""
-        from labmates.workflows.science.lab.state import Report as Written
-        from labmates.workflows.science.lab.writing import Author
-
         ctx, lab = runtime.context, order["lab"]
         team = ctx.team(lab)
         seat = team.seats[order["agent"]]
@@ -60,11 +58,6 @@ class Report(LabStep):
 
         Before that, members whose shares ran short write with what the others left, as many as that can pay.
         """
-        from labmates.budgets.purse import Purse
-        from labmates.workflows.science.lab.findings import JOINED, joined_reports, keep_findings, merged_findings
-        from labmates.workflows.science.lab.writing import keep_version
-        from labmates.workflows.science.steps.running import payable
-
         ctx, state, team = run.ctx, run.state, run.team
         reports = {seat: state["reports"][seat] for seat in team.seats}
         purse, members = ctx.purse_to_write(run.lab, team), dict(run.phase["members"])

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import re
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
+from labmates.agents.organisation_parts import Seat
+from labmates.budgets.purse import Purse
+from labmates.models.orders import Order
 from labmates.models.scripted.base import Draft, Heard
+from labmates.workflows.science.baselines.prompt import Step
+from labmates.workflows.science.lab import briefs
+from labmates.workflows.science.lab.context import delimited
 from labmates.workflows.science.steps.base import LabStep, Update
+from labmates.workflows.science.steps.running import StepRun
 from labmates.workflows.science.steps.talk import read_contribution
-
-if TYPE_CHECKING:
-    from labmates.agents.organisation_parts import Seat
-    from labmates.budgets.purse import Purse
-    from labmates.models.orders import Order
-    from labmates.workflows.science.baselines.prompt import Step
-    from labmates.workflows.science.steps.running import StepRun
 
 MOST_REVIEW_CHARS = 6_000
 
@@ -63,7 +63,7 @@ class Review(LabStep):
             return run.next()
         told = await run.ask_together(
             [seat for seat in team.members if seat != team.lead],
-            lambda seat, purse: review_order(run, seat, purse),
+            partial(review_order, run),
             lambda _seat: partial(read_contribution, form=FORM, most=MOST_REVIEW_CHARS),
         )
         return run.next_with(told, *([NOTE.format(artifact=team.artifact)] if told.said else []))
@@ -84,19 +84,14 @@ REVIEW = Review()
 
 def review_order(run: StepRun, seat: Seat, purse: Purse) -> Order:
     """A member's order to review the newest version of the team's text that it may read."""
-    from labmates.workflows.science.lab import briefs
-    from labmates.workflows.science.lab.context import delimited
-
     ctx, team = run.ctx, run.team
     draft = ctx.newest(run.lab, seat).get(team.artifact, "(you may not read it: review what you heard of it)")
     return run.order(
         seat,
+        purse,
         {
             **briefs.own_work_values(ctx, run.lab, seat, all_phases=True),
             "lead": briefs.name_of(team.lead, team),
-            "artifact": briefs.Shown(team.artifact, {"artifact": team.artifact}),
             "draft": briefs.Shown(delimited(team.artifact, draft), {"draft": draft}),
-            "theory_of_mind": briefs.theory_of_mind(ctx, seat),
-            "budget": briefs.status_text(ctx, purse),
         },
     )

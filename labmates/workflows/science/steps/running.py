@@ -22,9 +22,17 @@ from labmates.models.reply import Reply
 from labmates.records.events import MessageEvent, PhaseEvent
 from labmates.workflows.calls.remarks import answered, remark_on
 from labmates.workflows.play.playing import together
-from labmates.workflows.science.lab.briefs import answer_text, status_text, step_order, system_message
+from labmates.workflows.science.lab.briefs import (
+    Shown,
+    answer_text,
+    status_text,
+    step_order,
+    system_message,
+    theory_of_mind,
+)
 from labmates.workflows.science.lab.context import LabContext, lacking
 from labmates.workflows.science.lab.state import LabState, Member, Phase, TeamState, new_member
+from labmates.workflows.science.steps.member import work_order
 
 T = TypeVar("T")
 Answered = tuple[T, list[BaseMessage]]
@@ -79,9 +87,18 @@ class StepRun:
         """The money of the step; of `sharers` members who spend at the same time, each needs a purse of its own."""
         return self.ctx.purse(self.lab, self.team.name, sharers)
 
-    def order(self, seat: Seat, values: Mapping[str, object], prompt: str = "", *facts: str) -> Order:
-        """The order of this step to a seat from a prompt, by default that of its name; `facts` hold, too."""
-        return step_order(self.ctx, self.lab, seat, self.kind.order, prompt or self.kind.order, values, *facts)
+    def order(self, seat: Seat, purse: Purse, values: Mapping[str, object], prompt: str = "", *facts: str) -> Order:
+        """The order of this step to a seat from a prompt, by default that of its name; `facts` hold, too.
+
+        Each prompt may show the line about the budget, the request to think of others, and the team's artifact.
+        """
+        common = {
+            "artifact": Shown(self.team.artifact, {"artifact": self.team.artifact}),
+            "theory_of_mind": theory_of_mind(self.ctx, seat),
+            "budget": status_text(self.ctx, purse),
+        }
+        prompt = prompt or self.kind.order
+        return step_order(self.ctx, self.lab, seat, self.kind.order, prompt, {**common, **values}, *facts)
 
     def opening(self, seat: Seat, order: Order, *, continued: bool = False) -> list[BaseMessage]:
         """A transcript that ends with an order, after the agent's memory or its system prompt."""
@@ -112,8 +129,7 @@ class StepRun:
         if able := self.paid_to_work(workers, rest, LEAST_OUTPUT_TOKENS):
             costs = self._work_costs(workers, MOST_PLAN_CHARS // len("plan "))
             return min(rest, sum(costs[name] for name in able))
-        why = "nobody could be paid for the work after it"
-        lacking(self.ctx, self.place(seat), self.ctx.speaker(self.team, seat), why)
+        self.lacking(seat, "nobody could be paid for the work after it")
         raise InsufficientFundsError("nobody could be paid for the work")
 
     def paid_to_work(self, workers: Sequence[Seat], funds: int, words: int = 0) -> list[str]:
@@ -122,8 +138,6 @@ class StepRun:
 
     def _work_costs(self, workers: Sequence[Seat], words: int) -> dict[str, int]:
         """What each worker's first reply costs at least, after a plan of so many words."""
-        from labmates.workflows.science.steps.member import work_order
-
         purse, planned = self.purse(len(workers)), cast(Phase, {**self.phase, "plan": "plan " * words})
         lab = cast(LabState, {**self.lab, "agenda": [planned, *self.lab["agenda"][1:]]})
         orders = ((worker, work_order(self.ctx, lab, worker, purse)) for worker in workers)
@@ -164,11 +178,10 @@ class StepRun:
                 await accept(answer[0], number)
 
         what = " ".join(filter(None, (self.kind.label, part)))
-        speaker = self.ctx.speaker(self.team, seat)
         try:
             return await self.ctx.caller.answer(
                 self.place(seat, part),
-                speaker,
+                self.ctx.speaker(self.team, seat),
                 messages,
                 purse,
                 read_text,
@@ -180,7 +193,7 @@ class StepRun:
                 usable=(),
             )
         except InsufficientFundsError:
-            lacking(self.ctx, self.place(seat, part), speaker, "the pool could not pay it")
+            self.lacking(seat, "the pool could not pay it", part)
             raise
 
     async def ask_together(
@@ -230,6 +243,10 @@ class StepRun:
                 told.said.append((seat.id, text))
                 self.tell(seat, text, part)
         return told
+
+    def lacking(self, seat: Seat, why: str, part: str = "") -> None:
+        """Record that a seat's reply was not bought."""
+        lacking(self.ctx, self.place(seat, part), self.ctx.speaker(self.team, seat), why)
 
     def tell(self, seat: Seat, text: str, part: str = "") -> None:
         """Record what a seat says to its team."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from langchain_core.messages import AIMessage, BaseMessage
 
@@ -13,17 +13,18 @@ from labmates.agents.sections import excerpt
 from labmates.agents.steps import find_step
 from labmates.agents.workspace import MOST_MESSAGE_CHARS
 from labmates.budgets.ledger import InsufficientFundsError
+from labmates.budgets.purse import Purse
 from labmates.models.objects import UnusableAnswerError
+from labmates.models.orders import Order
 from labmates.models.reply import Reply
 from labmates.models.scripted.base import Draft, Heard
+from labmates.workflows.science.baselines.diligent import contribution, fit_text
+from labmates.workflows.science.baselines.prompt import Step
+from labmates.workflows.science.lab import briefs
+from labmates.workflows.science.lab.context import calls_text
+from labmates.workflows.science.lab.state import LabState
 from labmates.workflows.science.steps.base import LabStep, Update
-
-if TYPE_CHECKING:
-    from labmates.budgets.purse import Purse
-    from labmates.models.orders import Order
-    from labmates.workflows.science.baselines.prompt import Step
-    from labmates.workflows.science.lab.state import LabState
-    from labmates.workflows.science.steps.running import StepRun
+from labmates.workflows.science.steps.running import StepRun, spending
 
 _SENTENCES = "Answer with 2 or 3 sentences, and without a tool call."
 
@@ -41,21 +42,18 @@ class Talk(LabStep):
 
     async def take(self, run: StepRun) -> Update:
         """Let the members speak in turn; in later rounds only those whose answer somebody needs, until nobody does."""
-        from labmates.workflows.science.lab.context import lacking
-        from labmates.workflows.science.steps.running import spending
-
         ctx, phase, team = run.ctx, run.phase, run.team
         names = ctx.flow(run.lab).names
         worked = [name for name in names[: names.index(self.name)] if find_step(name).does == "work"]
         # Who has not worked has nothing to say before it is asked.
         asked = {seat.id for seat in team.members if not worked or phase["members"][seat.id]["turns"]}
         if not asked:
-            lacking(ctx, run.place(team.lead), ctx.speaker(team, team.lead), "nobody has worked in this phase")
+            run.lacking(team.lead, "nobody has worked in this phase")
             return run.next()
         purse = run.purse()
         talk = list(phase["said"])
         spoken: dict[str, tuple[list[BaseMessage], int]] = {}
-        lab = cast("LabState", {**run.lab, "agenda": [{**phase, "said": talk}]})
+        lab = cast(LabState, {**run.lab, "agenda": [{**phase, "said": talk}]})
         exhausted = False
         for round_ in range(1, ctx.rounds(run.lab) + 1):
             speaking, asked = asked, set()
@@ -94,8 +92,6 @@ class Talk(LabStep):
 
     def answer(self, order: Step, heard: Heard) -> Draft:
         """Two or three sentences on its results."""
-        from labmates.workflows.science.baselines.diligent import contribution, fit_text
-
         return Draft(fit_text(lambda most: contribution(order, most), order.hurry, heard.max_tokens))
 
 
@@ -104,19 +100,16 @@ TALK = Talk()
 
 def first_round_order(run: StepRun, lab: LabState, seat: Seat, round_: int, purse: Purse) -> Order:
     """A member's first order in the team's deliberation, with a digest of its work."""
-    from labmates.workflows.science.lab import briefs
-    from labmates.workflows.science.lab.context import calls_text
-
     ctx, phase = run.ctx, lab["agenda"][0]
     task = phase["members"][seat.id]["task"]
     return run.order(
         seat,
+        purse,
         {
             **briefs.round_values(ctx, lab, seat, round_, ctx.heard(seat, phase["said"])),
             **briefs.own_work_values(ctx, lab, seat),
             "task": briefs.Shown(task, {"task": task}),
             "calls": calls_text(ctx, phase, seat) or "nothing with a tool",
-            "budget": briefs.status_text(ctx, purse),
         },
         "",
         *_further(run, round_),
@@ -125,11 +118,8 @@ def first_round_order(run: StepRun, lab: LabState, seat: Seat, round_: int, purs
 
 def next_round_order(run: StepRun, seat: Seat, round_: int, since: Sequence[tuple[str, str]], purse: Purse) -> Order:
     """A member's order to speak again, with its teammates' contributions `since` it spoke."""
-    from labmates.workflows.science.lab import briefs
-
     values = briefs.round_values(run.ctx, run.lab, seat, round_, run.ctx.heard(seat, since))
-    budget = {"budget": briefs.status_text(run.ctx, purse)}
-    return run.order(seat, {**values, **budget}, "deliberate_again", *_further(run, round_))
+    return run.order(seat, purse, values, "deliberate_again", *_further(run, round_))
 
 
 def _further(run: StepRun, round_: int) -> list[str]:

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Sequence
+from typing import ClassVar
 
+from labmates.agents.organisation_parts import Seat
 from labmates.agents.sections import excerpt
 from labmates.agents.workspace import MOST_MESSAGE_CHARS
+from labmates.budgets.purse import Purse
+from labmates.models.conversation import Read
 from labmates.models.objects import UnusableAnswerError
+from labmates.models.orders import Order
 from labmates.models.reply import Reply
 from labmates.models.scripted.base import Draft, Heard
+from labmates.workflows.science.baselines.prompt import Step
+from labmates.workflows.science.lab import briefs
 from labmates.workflows.science.steps.base import LabStep, Update
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from labmates.agents.organisation_parts import Seat
-    from labmates.budgets.purse import Purse
-    from labmates.models.conversation import Read
-    from labmates.models.orders import Order
-    from labmates.workflows.science.baselines.prompt import Step
-    from labmates.workflows.science.steps.running import StepRun
+from labmates.workflows.science.steps.running import StepRun
 
 PROMPT = """# Step: vote {always}
 The team now votes whose results `$artifact` should rest on where results differ. Nobody sees your vote before \
@@ -88,18 +86,9 @@ VOTE = Vote()
 
 def vote_order(run: StepRun, seat: Seat, purse: Purse, candidates: Sequence[str]) -> Order:
     """A member's order to vote for one of the candidates."""
-    from labmates.workflows.science.lab import briefs
-
-    return run.order(
-        seat,
-        {
-            "artifact": briefs.Shown(run.team.artifact, {"artifact": run.team.artifact}),
-            "reports": briefs.reports_value(run.ctx, run.lab, seat, PRINTED_CHARS),
-            "candidates": briefs.Shown(", ".join(candidates), {"candidates": [*candidates]}),
-            "theory_of_mind": briefs.theory_of_mind(run.ctx, seat),
-            "budget": briefs.status_text(run.ctx, purse),
-        },
-    )
+    shown = briefs.Shown(", ".join(candidates), {"candidates": [*candidates]})
+    reports = briefs.reports_value(run.ctx, run.lab, seat, PRINTED_CHARS)
+    return run.order(seat, purse, {"reports": reports, "candidates": shown})
 
 
 def reader(candidates: Sequence[str]) -> Read[str]:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast
+from typing import cast
+
+from langgraph.runtime import Runtime
 
 from labmates.agents.sections import continued
 from labmates.models.scripted.base import Draft, Heard
+from labmates.records.events import MessageEvent, PhaseEvent, RequestEvent
+from labmates.workflows.science.baselines.diligent import work_draft
+from labmates.workflows.science.baselines.prompt import Step
+from labmates.workflows.science.lab.context import LabContext
+from labmates.workflows.science.lab.findings import keep_findings
+from labmates.workflows.science.lab.state import Asked, LabState, Mail, Member, Phase, WorkOrder, new_phase
+from labmates.workflows.science.lab.writing import keep_version
 from labmates.workflows.science.steps.base import LabStep, Update
-
-if TYPE_CHECKING:
-    from langgraph.runtime import Runtime
-
-    from labmates.workflows.science.baselines.prompt import Step
-    from labmates.workflows.science.lab.context import LabContext
-    from labmates.workflows.science.lab.state import LabState, Mail, Member, Phase, WorkOrder
-    from labmates.workflows.science.steps.running import StepRun
+from labmates.workflows.science.steps.member import opening_to_work, work
+from labmates.workflows.science.steps.running import StepRun, here, payable
+from labmates.workflows.science.steps.write import cost_to_write
 
 
 class Work(LabStep):
@@ -32,8 +36,6 @@ class Work(LabStep):
 
     async def of_member(self, order: WorkOrder, runtime: Runtime[LabContext]) -> Update:
         """Let one member work until its task is closed."""
-        from labmates.workflows.science.steps.member import work
-
         return await work(order, runtime)
 
     async def take(self, run: StepRun) -> Update:
@@ -41,13 +43,6 @@ class Work(LabStep):
 
         Members request against the cap at the start of the step; requests beyond the cap are refused here.
         """
-        from labmates.records.events import MessageEvent, PhaseEvent, RequestEvent
-        from labmates.workflows.science.lab.findings import keep_findings
-        from labmates.workflows.science.lab.state import Asked, Mail, new_phase
-        from labmates.workflows.science.lab.writing import keep_version
-        from labmates.workflows.science.steps.running import here
-        from labmates.workflows.science.steps.write import cost_to_write
-
         ctx, state, phase = run.ctx, run.state, run.phase
         artifacts: dict[str, list[int]] = {}
         authors: dict[str, list[str]] = {}
@@ -98,7 +93,7 @@ class Work(LabStep):
         conversations = {agent: result["member"]["transcript"] for agent, result in results.items()}
         now: Phase = {**phase, "members": members}
         lab = cast(
-            "LabState",
+            LabState,
             {**run.lab, "agenda": [now, *state["agenda"][1:]], "conversations": state["conversations"] | conversations},
         )
         likely = {phase["team"]: cost_to_write(ctx, lab, run.team)}
@@ -128,10 +123,6 @@ class Work(LabStep):
         As many continue as that money pays, but fewer than have `worked` if none of these could pay a reply: the fewer
         they are, the larger are their shares. Where none can, their tasks are closed.
         """
-        from labmates.workflows.science.lab.context import lacking
-        from labmates.workflows.science.steps.member import opening_to_work
-        from labmates.workflows.science.steps.running import payable
-
         ctx, before = run.ctx, run.phase["members"]
         short = [seat for seat in run.workers if members[seat.id]["status"] == "short"]
         purse = ctx.purse(lab, run.phase["team"])
@@ -142,14 +133,12 @@ class Work(LabStep):
         members |= {agent: {**members[agent], "status": "ready"} for agent in able}
         if not able:
             for seat in short:
-                lacking(ctx, run.place(seat), ctx.speaker(run.team, seat), "the pool could not pay it")
+                run.lacking(seat, "the pool could not pay it")
                 members[seat.id] = {**members[seat.id], "status": "done", "refused": 0}
         return bool(able)
 
     def answer(self, order: Step, heard: Heard) -> Draft:
         """The next cells of its task, or the calls that close it."""
-        from labmates.workflows.science.baselines.diligent import work_draft
-
         return work_draft(order, heard)
 
 

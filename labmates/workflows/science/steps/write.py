@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from langchain_core.messages import BaseMessage
 
@@ -13,16 +12,24 @@ from labmates.agents.tools import TO_CLOSE
 from labmates.agents.transcript import append_line, shorten
 from labmates.agents.workspace import MOST_ARTIFACT_CHARS
 from labmates.budgets.ledger import InsufficientFundsError
+from labmates.budgets.purse import Purse
+from labmates.models.orders import Order
 from labmates.models.scripted.base import Draft, Heard
+from labmates.workflows.science.baselines.diligent import write_draft
+from labmates.workflows.science.baselines.prompt import Step
+from labmates.workflows.science.lab import briefs
+from labmates.workflows.science.lab.context import (
+    OUTPUT_CHARS,
+    LabContext,
+    artifacts_text,
+    said_text,
+    shown_artifacts,
+)
+from labmates.workflows.science.lab.reserve import likely_cost, likely_output
+from labmates.workflows.science.lab.state import LabState
+from labmates.workflows.science.lab.writing import Author
 from labmates.workflows.science.steps.base import LabStep, Update
-
-if TYPE_CHECKING:
-    from labmates.budgets.purse import Purse
-    from labmates.models.orders import Order
-    from labmates.workflows.science.baselines.prompt import Step
-    from labmates.workflows.science.lab.context import LabContext
-    from labmates.workflows.science.lab.state import LabState
-    from labmates.workflows.science.steps.running import StepRun
+from labmates.workflows.science.steps.running import StepRun, opening
 
 PAPER_ARTIFACT_CHARS = 12_000
 DISCUSSION_CHARS = 40_000
@@ -40,8 +47,6 @@ class Write(LabStep):
 
     async def take(self, run: StepRun) -> Update:
         """Let the lead write the team's artifact."""
-        from labmates.workflows.science.lab.writing import Author
-
         team, lead = run.team, run.team.lead
         purse = run.ctx.purse_to_write(run.lab, team)
         author = Author(run.ctx, run.lab, purse, lead, team.artifact)
@@ -59,8 +64,6 @@ class Write(LabStep):
 
     def answer(self, order: Step, heard: Heard) -> Draft:
         """The findings and all sections."""
-        from labmates.workflows.science.baselines.diligent import write_draft
-
         return write_draft(order, heard)
 
 
@@ -71,8 +74,6 @@ def transcripts(
     ctx: LabContext, lab: LabState, purse: Purse, author: Seat, artifact: str
 ) -> Iterator[list[BaseMessage]]:
     """Transcripts that end with the order to write, ever shorter for a pool that can't pay."""
-    from labmates.workflows.science.steps.running import opening
-
     if ctx.team(lab).memory != "step":
         order = write_order(ctx, lab, purse, author, artifact)
         messages: list[BaseMessage] | None = opening(ctx, lab, author, order, writes=True)
@@ -86,9 +87,6 @@ def transcripts(
 
 def cost_to_write(ctx: LabContext, lab: LabState, team: Team, *, reports: int = 0) -> int:
     """What the team's artifact is likely to cost by its material, in micro-dollars; after so many more `reports`."""
-    from labmates.workflows.science.lab.context import OUTPUT_CHARS
-    from labmates.workflows.science.lab.reserve import likely_cost, likely_output
-
     if team.lead.outside:  # pays for its own calls
         return likely_cost(ctx.condition, team)
     *before, order = next(transcripts(ctx, lab, ctx.purse_to_write(lab, team), team.lead, team.artifact))
@@ -101,9 +99,6 @@ def write_order(
     ctx: LabContext, lab: LabState, purse: Purse, author: Seat, artifact: str, material: float = 1.0
 ) -> Order:
     """The order to write an artifact, with a share `material` of the usual material, from 0 to 1."""
-    from labmates.workflows.science.lab import briefs
-    from labmates.workflows.science.lab.context import OUTPUT_CHARS, artifacts_text, said_text, shown_artifacts
-
     team, phase = ctx.team(lab), lab["agenda"][0]
     printed = int(material * OUTPUT_CHARS)
     most = PAPER_ARTIFACT_CHARS if team.artifact == REPORT else briefs.PLAN_ARTIFACT_CHARS

@@ -40,8 +40,8 @@ from labmates.tasks.base import Check, Credit, Dataset, Difficulty, Task, accura
 from labmates.tasks.findings import check_findings
 from labmates.tasks.registry import get_task
 from labmates.tasks.schema import findings_example, findings_schema_text
-from labmates.workflows.science.baselines.material import NO_ANALYSIS
 from labmates.workflows.science.baselines.stated import find_block
+from labmates.workflows.science.baselines.writing import NO_ANALYSIS
 from labmates.workflows.science.lab.context import delimited
 from labmates.workflows.science.lab.findings import findings_form, stated_texts
 from tests.support.lab_orders import with_facts

@@ -7,10 +7,9 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, Tool
 from labmates.tasks.registry import get_task
 from labmates.tasks.schema import findings_fields_text
 from labmates.workflows.science.baselines.diligent import Diligent
-from labmates.workflows.science.baselines.material import Material, gather
 from labmates.workflows.science.baselines.prompt import Step, read_step
 from labmates.workflows.science.baselines.stated import find_block
-from labmates.workflows.science.baselines.writing import write_sections
+from labmates.workflows.science.baselines.writing import Material, gather, write_sections
 from tests.support.lab_orders import with_facts
 from tests.support.lab_prompts import render_alone as render
 from tests.support.teams import SOLO
@@ -77,7 +76,7 @@ def test_a_paper_names_the_teams_that_handed_over_what_it_quotes() -> None:
     owners = {"model_architecture": "fit", "evaluation_report": "audit", "final_paper": "paper"}
     facts = {"handed": owners, "artifact": "final_paper", "findings": findings_fields_text(get_task("anomaly"))}
     artifacts = {"model_architecture": "An event was found at sample 812 with t = 3.1."}
-    material = Material(Step("write", "", facts=facts), {}, (), {}, artifacts)
+    material = Material(Step("write", "", facts=facts), {}, (), artifacts)
     text = write_sections([("Methods", ""), ("Evaluation", "")], material, 2)
     assert "The fit team reports in `model_architecture`: An event was found at sample 812" in text
     assert "The audit team handed over nothing with numbers in `evaluation_report`." in text
