@@ -177,8 +177,7 @@ def _read_fields(candidate: _Candidate, model: type[FindingsT]) -> _Fields:
             continue
         if name != key:
             repaired.append(Repair(f"called {_cut(key)!r}", f"field '{name}'"))
-        mended, repairs = (value, []) if _is_too_deep(value) else _mend_numbers(name, value, model)
-        valid, complaints = _read_field(name, mended, model)
+        valid, complaints, repairs = _read_field(name, value, model)
         problems += complaints
         if valid is not None:
             kept[name] = valid
@@ -226,29 +225,38 @@ def _field(key: str, model: type[BaseModel]) -> str | None:
     return plain if plain in model.model_fields else None
 
 
-def _mend_numbers(name: str, value: object, model: type[BaseModel]) -> tuple[object, list[Repair]]:
-    """A field with texts converted to numbers where the model requires numbers and the text is unambiguous."""
+def _read_field(name: str, value: object, model: type[BaseModel]) -> tuple[object, list[str], list[Repair]]:
+    """The valid part of one field (None if there is none), its problems and its repairs; of a list, the valid items."""
+    is_list = isinstance(value, list)
+    items = value if isinstance(value, list) else [value]
+    faulty = {index: why for index, item in enumerate(items) if (why := _fault(item))}
+    problems = [f"field '{name}'{f'[{index}]' * is_list}: {why}" for index, why in faulty.items()]
+    places = [index for index in range(len(items)) if index not in faulty]
+    if faulty and not places:
+        return None, problems, []
+    kept = deepcopy([items[index] for index in places])
+    fields: dict[str, Any] = {name: kept if is_list else kept[0]}
     repaired: list[Repair] = []
-    mended = {name: deepcopy(value)}
-    for where, kind, _ in _errors(model, name, _without_faults(value)):
-        text = _at(value, where)
-        number = _plain_number(text) if kind in _WANTS_NUMBER else None
-        if number is None:
-            continue
-        *path, last = name, *where
-        _at(mended, path)[last] = number
-        if isinstance(text, str):
-            repaired.append(Repair(f"number written as {_cut(text)!r}", f"field '{name}'{_place(where)}"))
-    return mended[name], repaired
 
+    def place(where: Sequence[int | str]) -> str:
+        in_list = is_list and where and isinstance(where[0], int)
+        return f"field '{name}'{_place([places[int(where[0])], *where[1:]] if in_list else where)}"
 
-def _without_faults(value: object) -> object:
-    """A value with null in place of everything that JSON can't represent."""
-    if isinstance(value, list):
-        return [_without_faults(item) for item in value]
-    if isinstance(value, Mapping):
-        return {key: _without_faults(item) for key, item in value.items() if not _fault(key)}
-    return None if _fault(value) else value
+    for where, kind, _ in _errors(model, fields):
+        if kind in _WANTS_NUMBER and (number := _plain_number(text := _at(fields, (name, *where)))) is not None:
+            *path, last = name, *where
+            _at(fields, path)[last] = number
+            repaired += [Repair(f"number written as {_cut(text)!r}", place(where))] if isinstance(text, str) else []
+    errors = _errors(model, fields)
+    problems += [f"{place(where)}: {why}" for where, _, why in errors]
+    wrong = {where[0] if is_list and where else None for where, *_ in errors}
+    if not all(isinstance(index, int) for index in wrong):
+        return None, problems, repaired
+    if is_list:
+        fields[name] = [item for index, item in enumerate(fields[name]) if index not in wrong]
+    # A list without valid items states nothing; an empty list would state that there are none.
+    is_valid = not is_list or fields[name] or not value
+    return fields[name] if is_valid and not _errors(model, fields) else None, problems, repaired
 
 
 def _plain_number(value: object) -> int | float | None:
@@ -278,42 +286,11 @@ def _at(value: Any, path: Sequence[int | str]) -> Any:
     return value
 
 
-def _read_field(name: str, value: object, model: type[BaseModel]) -> tuple[object, list[str]]:
-    """The valid part of one field (None if there is none), and its problems."""
-    if isinstance(value, list):
-        return _read_list(name, value, model)
-    if why := _fault(value):
-        return None, [f"field '{name}': {why}"]
-    problems = [f"field '{name}'{_place(where)}: {why}" for where, _, why in _errors(model, name, value)]
-    return None if problems else value, problems
-
-
-def _read_list(name: str, value: list[object], model: type[BaseModel]) -> tuple[object, list[str]]:
-    """The valid items of a list (None if all items are invalid), and its problems."""
-    faulty = {index: why for index, item in enumerate(value) if (why := _fault(item))}
-    problems = [f"field '{name}'[{index}]: {why}" for index, why in faulty.items()]
-    places = [index for index in range(len(value)) if index not in faulty]
-    errors = _errors(model, name, [value[index] for index in places]) if places or not faulty else []
-    wrong: set[int] = set()
-    whole = True
-    for where, _, why in errors:
-        if where and isinstance(where[0], int):
-            wrong.add(places[where[0]])
-            where = (places[where[0]], *where[1:])
-        else:
-            whole = False
-        problems.append(f"field '{name}'{_place(where)}: {why}")
-    if not whole:
-        return None, problems
-    valid = [value[index] for index in places if index not in wrong]
-    # A list without valid items states nothing; an empty list would state that there are none.
-    return (valid if (valid or not value) and not _errors(model, name, valid) else None), problems
-
-
-def _errors(model: type[BaseModel], name: str, value: object) -> list[tuple[tuple[int | str, ...], str, str]]:
-    """The faults of one field: place, kind of error, and message."""
+def _errors(model: type[BaseModel], field: dict[str, Any]) -> list[tuple[tuple[int | str, ...], str, str]]:
+    """The faults of one field, by its name: place, kind of error, and message."""
+    [name] = field
     try:
-        _validate(model, {name: value})
+        _validate(model, field)
     except ValidationError as error:
         faults = [fault for fault in error.errors() if fault["loc"][:1] in ((name,), ())]
         return [(fault["loc"][1:], fault["type"], _message(fault["msg"], fault["input"])) for fault in faults]
@@ -358,13 +335,6 @@ def _fault(value: object, depth: int = 0) -> str:
     if isinstance(value, str):
         return "a text has half a character" if any("\ud800" <= mark <= "\udfff" for mark in value) else ""
     return "not a value of JSON"
-
-
-def _is_too_deep(value: object, depth: int = 0) -> bool:
-    if depth > MOST_DEPTH:
-        return True
-    parts = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
-    return any(_is_too_deep(part, depth + 1) for part in parts)
 
 
 def _place(where: Sequence[int | str]) -> str:

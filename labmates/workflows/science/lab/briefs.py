@@ -317,14 +317,12 @@ def stated_value(ctx: LabContext, lab: LabState, reader: Seat, material: float =
     stated, most = ctx.stated(lab, reader), int(material * STATED_CHARS)
     texts = stated_texts(stated)
     parts = [delimited(f"{team} team", excerpt(text, most)) for team, text in texts.items()]
-    whole = {team for team, text in texts.items() if excerpt(text, most) == text}
     shown: dict[str, dict[str, Any]] = {}
-    after: str | None = None
+    after, repeated = "", dict[str, Any]()
     for team, values in reversed(stated.items()):
-        repeated = stated[after] if after else {}
-        known = shown.get(after or "", {})
-        if team in whole:
+        if len(texts[team]) <= most:
+            known = shown.get(after, {})
             shown[team] = {n: value for n, value in values.items() if n in known or repeated.get(n) != value}
-        after = team
+        after, repeated = team, values
     text = ctx.organisation.render("findings_so_far", findings="\n\n".join(parts)) if stated else ""
     return Shown(text, {"stated": shown})

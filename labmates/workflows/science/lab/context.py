@@ -148,10 +148,9 @@ class LabContext:
         """The newest content of every artifact by name; for a `reader`, only of readable ones."""
         may, shown = self.organisation.may, dict[str, str]()
         for name, versions in lab["artifacts"].items():
-            writers = zip(versions, lab["authors"][name], strict=True)
-            readable = [number for number, writer in writers if reader is None or may("read", reader.id, writer)]
+            readable = [each for each in versions if reader is None or may("read", reader.id, each["author"])]
             if readable:
-                shown[name] = self.text(readable[-1])
+                shown[name] = self.text(readable[-1]["content"])
         return shown
 
     def flow(self, lab: LabState) -> FlowPhase:
@@ -186,7 +185,7 @@ class LabContext:
 
     def partial(self, lab: LabState) -> list[str]:
         """Names of the artifacts whose newest version is truncated."""
-        return [name for name, partial in lab["partial"].items() if partial]
+        return [name for name, versions in lab["artifacts"].items() if versions[-1]["partial"]]
 
     def heard(self, listener: Seat, said: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
         """Contributions to a talk that a seat may hear."""
@@ -233,7 +232,7 @@ def shown_artifacts(ctx: LabContext, lab: LabState, reader: Seat, most: int) -> 
 def handed_over(ctx: LabContext, lab: LabState, reader: Seat, most: int = HANDED_CHARS) -> dict[str, str]:
     """The artifacts of other teams that a seat may read, with at most `most` characters of each."""
     mine = ctx.team(lab).seats
-    others = {name for name, authors in lab["authors"].items() if authors[-1] not in mine}
+    others = {name for name, versions in lab["artifacts"].items() if versions[-1]["author"] not in mine}
     shown = shown_artifacts(ctx, lab, reader, most)
     return {name: text for name, text in shown.items() if name in others}
 

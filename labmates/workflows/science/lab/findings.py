@@ -137,8 +137,9 @@ def merged_findings(ctx: LabContext, reports: Iterable[Report]) -> list[Statemen
     for report in reports:
         if report["findings"]:
             stated.append(model.model_validate(bodies[report["findings"][-1]]))
-        elif report["versions"] and (read := read_findings(bodies.text(report["versions"][-1]), model).findings):
-            stated.append(read)
+        elif report["versions"]:
+            read = read_findings(bodies.text(report["versions"][-1]["content"]), model).findings
+            stated += [read] if read else []
     if not stated:
         return []
     return [

@@ -51,7 +51,7 @@ from labmates.workflows.science.lab.findings import keep_findings, statement
 from labmates.workflows.science.lab.outside import load_function
 from labmates.workflows.science.lab.state import LabState, Phase, first_state
 from labmates.workflows.science.lab.tool_use import ToolUse, earlier_code
-from labmates.workflows.science.lab.writing import keep_version
+from labmates.workflows.science.lab.writing import keep_version, version_of
 
 T = TypeVar("T")
 
@@ -122,7 +122,7 @@ class Lab:
         self._places: dict[str, Place] = {}
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._artifacts: dict[str, str] = {}
-        self._versions: dict[str, int] = {}
+        self._versions: Counter[str] = Counter()
         self._stated = 0
 
     @asynccontextmanager
@@ -230,10 +230,8 @@ class Lab:
         """Record a seat's artifacts and findings, readable for all seats."""
         ctx = self._ctx
         for item in workspace.written:
-            self._versions[item.name] = self._versions.get(item.name, 0) + 1
-            content = ctx.recorder.bodies.keep(item.content)
-            version = self._versions[item.name]
-            keep_version(ctx, self._phase, seat, item.name, version, content, item.description, partial=item.partial)
+            self._versions[item.name] += 1
+            keep_version(ctx, self._phase, item.name, self._versions[item.name], version_of(ctx, seat, item))
             self._artifacts[item.name] = item.content
         stated = [statement(ctx.recorder.bodies, findings) for findings in workspace.stated]
         keep_findings(ctx, self._phase, seat, self._stated, stated)

@@ -91,14 +91,21 @@ class Mail(TypedDict):
     text: str
 
 
+class Version(TypedDict):
+    """A version of an artifact: the number of its body, its author (none of joined reports), whether it is cut off."""
+
+    content: int
+    author: str
+    description: str
+    partial: bool
+
+
 class Draft(TypedDict):
-    """A member's version of an artifact; `content` is the body's number, or that of the appended text if it `adds`."""
+    """A member's version of an artifact; its content is the appended text alone if it `adds`."""
 
     name: str
-    content: int
-    description: str
+    version: Version
     adds: bool
-    partial: bool
 
 
 class Statement(TypedDict):
@@ -109,15 +116,14 @@ class Statement(TypedDict):
 
 
 class Report(TypedDict):
-    """An agent's written artifact: versions and statements, oldest first, as numbers of bodies.
+    """An agent's written artifact: its versions and statements, oldest first; these as numbers of bodies.
 
     `paid` is false if the pool could pay none of it.
     """
 
     artifact: str
-    versions: list[int]
+    versions: list[Version]
     findings: list[int]
-    partial: bool
     paid: bool
 
 
@@ -153,11 +159,7 @@ class LabState(TypedDict):
     spent_by
         Charges by seat, without the writing of artifacts.
     artifacts
-        Versions of each artifact, oldest first, as numbers of bodies.
-    partial
-        Whether the newest version of an artifact is cut off, by name.
-    authors
-        Author of each version of an artifact, by name.
+        Versions of each artifact, oldest first.
     findings
         Versions of each team's findings, oldest first, as numbers of bodies.
     asked
@@ -178,9 +180,7 @@ class LabState(TypedDict):
     spent: dict[str, int]
     spent_by: dict[str, int]
     likely: dict[str, int]
-    artifacts: dict[str, list[int]]
-    authors: dict[str, list[str]]
-    partial: dict[str, bool]
+    artifacts: dict[str, list[Version]]
     findings: dict[str, list[int]]
     earlier: dict[str, list[Phase]]
     conversations: dict[str, list[int]]
@@ -200,9 +200,7 @@ class TeamState(TypedDict):
     spent: Annotated[dict[str, int], add_counts]
     spent_by: Annotated[dict[str, int], add_counts]
     likely: Annotated[dict[str, int], or_]
-    artifacts: Annotated[dict[str, list[int]], add_versions]
-    authors: Annotated[dict[str, list[str]], add_versions]
-    partial: Annotated[dict[str, bool], or_]
+    artifacts: Annotated[dict[str, list[Version]], add_versions]
     findings: Annotated[dict[str, list[int]], add_versions]
     earlier: Annotated[dict[str, list[Phase]], or_]
     conversations: Annotated[dict[str, list[int]], or_]
@@ -242,8 +240,6 @@ def first_state(organisation: Organisation) -> LabState:
         spent_by={},
         likely={},
         artifacts={},
-        authors={},
-        partial={},
         findings={},
         earlier={},
         conversations={},

@@ -17,7 +17,7 @@ from labmates.agents.prompts import render
 from labmates.agents.sections import sections_of
 from labmates.agents.tools import READ, STATE, TO_CLOSE, TO_WRITE, ToolError, WriteArtifact, check_arguments
 from labmates.agents.transcript import append_line, replace_line
-from labmates.agents.workspace import Workspace, use_workspace
+from labmates.agents.workspace import Workspace, Written, use_workspace
 from labmates.budgets.ledger import LEAST_OUTPUT_TOKENS
 from labmates.budgets.purse import Purse
 from labmates.models.conversation import Conversation
@@ -30,7 +30,7 @@ from labmates.workflows.science.lab.briefs import status_text
 from labmates.workflows.science.lab.context import LabContext
 from labmates.workflows.science.lab.findings import findings_json, keep_findings, paper_faults, statement
 from labmates.workflows.science.lab.reserve import likely_output
-from labmates.workflows.science.lab.state import LabState, Phase
+from labmates.workflows.science.lab.state import LabState, Phase, Version
 
 MOST_READS = 6
 """Most replies that only read artifacts."""
@@ -44,7 +44,7 @@ class Author:
     Attributes
     ----------
     versions
-        The versions so far, oldest first, as numbers of bodies; kept if the pool runs dry or replies become unusable.
+        The versions so far, oldest first; kept if the pool runs dry or replies become unusable.
     findings
         The statements so far, likewise.
     """
@@ -53,7 +53,7 @@ class Author:
         self, ctx: LabContext, lab: LabState, purse: Purse, seat: Seat, artifact: str, *, first: int = 0
     ) -> None:
         self._first = first
-        self.versions: list[int] = []
+        self.versions: list[Version] = []
         self.findings: list[int] = []
         self.team = ctx.team(lab)
         self.artifact = artifact
@@ -252,12 +252,8 @@ class Author:
         agent = self._seat.id
         new = self.workspace.written[len(self.versions) :]
         for item in new:
-            content = self._ctx.recorder.bodies.keep(item.content)
-            self.versions.append(content)
-            version = self._before + len(self.versions)
-            keep_version(
-                self._ctx, self._phase, agent, item.name, version, content, item.description, partial=item.partial
-            )
+            self.versions.append(version_of(self._ctx, agent, item))
+            keep_version(self._ctx, self._phase, item.name, self._before + len(self.versions), self.versions[-1])
         had = len(self.findings)
         stated = [statement(self._ctx.recorder.bodies, findings) for findings in self.workspace.stated[had:]]
         place = "findings" if self.artifact == self.team.artifact else f"{agent}/findings"
@@ -336,22 +332,18 @@ def take(workspace: Workspace, reply: Reply, name: str, *, last: bool) -> None:
         raise UnusableAnswerError(str(error), form=form) from error
 
 
-def keep_version(
-    ctx: LabContext,
-    phase: Phase,
-    agent: str,
-    name: str,
-    version: int,
-    content: int,
-    description: str,
-    *,
-    partial: bool,
-) -> None:
+def version_of(ctx: LabContext, author: str, item: Written) -> Version:
+    """What an agent has written as a version, with its text kept."""
+    content = ctx.recorder.bodies.keep(item.content)
+    return Version(content=content, author=author, description=item.description, partial=item.partial)
+
+
+def keep_version(ctx: LabContext, phase: Phase, name: str, number: int, version: Version) -> None:
     """Record a version of an artifact, unless a resumed run's record holds it."""
-    where = {"step": f"{phase['team']}/{phase['number']}/{name}/{version}", "team": phase["team"], "agent": agent}
-    ctx.recorder.once(
-        ArtifactEvent(**where, name=name, version=version, content=content, description=description, partial=partial)
-    )
+    step, about = f"{phase['team']}/{phase['number']}/{name}/{number}", version["description"]
+    where = {"step": step, "team": phase["team"], "agent": version["author"]}
+    kept = {"content": version["content"], "description": about, "partial": version["partial"]}
+    ctx.recorder.once(ArtifactEvent(**where, name=name, version=number, **kept))
 
 
 def _first_line(text: str) -> str:

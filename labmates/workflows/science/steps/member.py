@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 from langchain_core.messages import BaseMessage, ToolMessage
@@ -15,7 +16,7 @@ from langgraph.runtime import Runtime
 from labmates.agents.organisation_parts import Seat, Team
 from labmates.agents.prompts import render
 from labmates.agents.transcript import append_line, kept_data, kept_message, replace_line
-from labmates.agents.workspace import RequestKind, Workspace
+from labmates.agents.workspace import RequestKind, Workspace, Written
 from labmates.budgets.ledger import InsufficientFundsError
 from labmates.budgets.purse import Purse
 from labmates.models.errors import ContextOverflowError
@@ -52,6 +53,7 @@ from labmates.workflows.science.lab.state import (
     readers,
 )
 from labmates.workflows.science.lab.tool_use import ToolUse, earlier_code, handing_over
+from labmates.workflows.science.lab.writing import version_of
 
 STAYS_OPEN = "another call of this reply failed, so the task stays open: mend it, then call mark_complete again"
 
@@ -157,19 +159,18 @@ class _Worker:
         return MemberResult(
             member=member,
             written=[
-                Draft(
-                    name=item.name,
-                    content=keep(item.added if item.added is not None and self.adds else item.content),
-                    description=item.description,
-                    adds=item.added is not None and self.adds,
-                    partial=item.partial,
-                )
-                for item in self.workspace.written
+                Draft(name=item.name, version=version_of(self.ctx, self.speaker.agent, item), adds=adds)
+                for item, adds in map(self._as_added, self.workspace.written)
             ],
             stated=[statement(self.ctx.recorder.bodies, findings) for findings in self.workspace.stated],
             sent=[(item.team, item.content) for item in self.workspace.sent],
             requests=[(item.team, item.kind, item.request, item.justification) for item in self.workspace.requests],
         )
+
+    def _as_added(self, item: Written) -> tuple[Written, bool]:
+        """What was written, or of an append that is merged later the appended text alone; and which of both."""
+        adds = item.added is not None and self.adds
+        return replace(item, content=item.added or "") if adds else item, adds
 
     def _pays(self, lab: LabState, name: str, kind: RequestKind) -> bool:
         """Whether the first member of a team could be paid for work on a request, from what this member has left."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from langgraph.runtime import Runtime
 
+from labmates.agents.workspace import Written
 from labmates.budgets.ledger import InsufficientFundsError
 from labmates.budgets.purse import Purse
 from labmates.models.scripted.base import Draft, Heard
@@ -13,8 +14,8 @@ from labmates.workflows.science.baselines.prompt import Step
 from labmates.workflows.science.lab.context import LabContext
 from labmates.workflows.science.lab.findings import JOINED, joined_reports, keep_findings, merged_findings
 from labmates.workflows.science.lab.state import Phase, WorkOrder
-from labmates.workflows.science.lab.state import Report as Written
-from labmates.workflows.science.lab.writing import Author, keep_version
+from labmates.workflows.science.lab.state import Report as Reported
+from labmates.workflows.science.lab.writing import Author, keep_version, version_of
 from labmates.workflows.science.steps.base import LabStep, Update
 from labmates.workflows.science.steps.running import StepRun, payable
 from labmates.workflows.science.steps.write import WRITE, transcripts
@@ -47,11 +48,8 @@ class Report(LabStep):
             await author.write(author.affordable(transcripts(ctx, lab, purse, seat, author.artifact)))
         except InsufficientFundsError:
             paid = bool(author.versions)
-        partial = bool(author.versions) and author.workspace.is_partial(author.artifact)
-        written = Written(
-            artifact=author.artifact, versions=author.versions, findings=author.findings, partial=partial, paid=paid
-        )
-        return {"reports": {seat.id: written}, "spent": {team.name: purse.spent}}
+        report = Reported(artifact=author.artifact, versions=author.versions, findings=author.findings, paid=paid)
+        return {"reports": {seat.id: report}, "spent": {team.name: purse.spent}}
 
     async def take(self, run: StepRun) -> Update:
         """Merge the findings of all reports by the rule of `labmates.tasks.merging`, and join the reports.
@@ -80,21 +78,13 @@ class Report(LabStep):
         written = {seat: report for seat, report in reports.items() if report["versions"]}
         if not written and not all(report["paid"] for report in reports.values()):
             return run.unpaid(Purse(ctx.ledger, team.name, state["spent"]))
-        update = run.next(
-            findings={team.name: merged},
-            artifacts={report["artifact"]: report["versions"] for report in written.values()},
-            authors={report["artifact"]: [seat] * len(report["versions"]) for seat, report in written.items()},
-            partial={report["artifact"]: report["partial"] for report in written.values()},
-        )
+        artifacts = {report["artifact"]: report["versions"] for report in written.values()}
         if written:
-            texts = {seat: ctx.text(report["versions"][-1]) for seat, report in written.items()}
-            paper = ctx.recorder.bodies.keep(joined_reports(texts))
-            version = len(state["artifacts"].get(team.artifact, [])) + 1
-            keep_version(ctx, run.phase, "", team.artifact, version, paper, JOINED, partial=False)
-            update["artifacts"][team.artifact] = [paper]
-            update["authors"][team.artifact] = [""]
-            update["partial"][team.artifact] = False
-        return update
+            texts = {seat: ctx.text(report["versions"][-1]["content"]) for seat, report in written.items()}
+            paper = version_of(ctx, "", Written(team.artifact, joined_reports(texts), JOINED))
+            keep_version(ctx, run.phase, team.artifact, len(state["artifacts"].get(team.artifact, [])) + 1, paper)
+            artifacts[team.artifact] = [paper]
+        return run.next(findings={team.name: merged}, artifacts=artifacts)
 
     def answer(self, order: Step, heard: Heard) -> Draft:
         """As for a paper."""

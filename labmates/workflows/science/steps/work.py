@@ -14,7 +14,7 @@ from labmates.workflows.science.baselines.diligent import work_draft
 from labmates.workflows.science.baselines.prompt import Step
 from labmates.workflows.science.lab.context import LabContext
 from labmates.workflows.science.lab.findings import keep_findings
-from labmates.workflows.science.lab.state import Asked, LabState, Mail, Member, Phase, WorkOrder, new_phase
+from labmates.workflows.science.lab.state import Asked, LabState, Mail, Member, Phase, Version, WorkOrder, new_phase
 from labmates.workflows.science.lab.writing import keep_version
 from labmates.workflows.science.steps.base import LabStep, Update
 from labmates.workflows.science.steps.member import opening_to_work, work
@@ -44,9 +44,7 @@ class Work(LabStep):
         Members request against the cap at the start of the step; requests beyond the cap are refused here.
         """
         ctx, state, phase = run.ctx, run.state, run.phase
-        artifacts: dict[str, list[int]] = {}
-        authors: dict[str, list[str]] = {}
-        partial: dict[str, bool] = {}
+        artifacts: dict[str, list[Version]] = {}
         findings: list[int] = []
         mail: list[Mail] = []
         phases: list[Phase] = []
@@ -55,17 +53,15 @@ class Work(LabStep):
         results = {agent: state["results"][agent] for agent in self.takers(phase)}
         for agent, result in results.items():
             for draft in result["written"]:
-                name, content = draft["name"], draft["content"]
+                name, version = draft["name"], draft["version"]
                 before = [*state["artifacts"].get(name, []), *artifacts.get(name, [])]
                 if draft["adds"]:
                     # A teammate may have written in parallel: append after that.
-                    cut = partial.get(name, state["partial"].get(name, False))
-                    content = ctx.recorder.bodies.keep(continued(ctx.text(before[-1]), ctx.text(content), cut=cut))
-                artifacts.setdefault(name, []).append(content)
-                authors.setdefault(name, []).append(agent)
-                partial[name] = draft["partial"]
-                about, is_cut = draft["description"], draft["partial"]
-                keep_version(ctx, phase, agent, name, len(before) + 1, content, about, partial=is_cut)
+                    old, added = ctx.text(before[-1]["content"]), ctx.text(version["content"])
+                    whole = continued(old, added, cut=before[-1]["partial"])
+                    version = {**version, "content": ctx.recorder.bodies.keep(whole)}
+                artifacts.setdefault(name, []).append(version)
+                keep_version(ctx, phase, name, len(before) + 1, version)
             had = len(state.get("findings", {}).get(phase["team"], []))
             findings += keep_findings(ctx, phase, agent, had + len(findings), result["stated"])
             for to, text in result["sent"]:
@@ -108,8 +104,6 @@ class Work(LabStep):
             "agenda": [*phases, {**now, "steps": steps}, *state["agenda"][1:]],
             "likely": likely,
             "artifacts": artifacts,
-            "authors": authors,
-            "partial": partial,
             "conversations": conversations,
             "findings": {phase["team"]: findings},
             "mail": mail,

@@ -55,12 +55,8 @@ class Write(LabStep):
         except InsufficientFundsError:
             if not author.versions:
                 return {**run.unpaid(purse), "findings": {team.name: author.findings}}
-        update = run.next(spent={team.name: purse.spent}, findings={team.name: author.findings})
-        if author.versions:
-            update["artifacts"] = {author.artifact: author.versions}
-            update["authors"] = {author.artifact: [lead.id] * len(author.versions)}
-            update["partial"] = {author.artifact: author.workspace.is_partial(author.artifact)}
-        return update
+        artifacts = {author.artifact: author.versions} if author.versions else {}
+        return run.next(spent={team.name: purse.spent}, findings={team.name: author.findings}, artifacts=artifacts)
 
     def answer(self, order: Step, heard: Heard) -> Draft:
         """The findings and all sections."""
