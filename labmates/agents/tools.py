@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, RootModel, ValidationError, f
 from labmates.agents.findings import FindingsForm
 from labmates.agents.sections import excerpt
 from labmates.registry import Registry
+from labmates.util.forms import each_part
 from labmates.util.python_text import statements
 
 if TYPE_CHECKING:
@@ -172,18 +173,7 @@ _CHECKED = ("description", "maxItems", "maxLength", "minimum", "maximum")
 
 def _bare(schema: Mapping[str, Any]) -> dict[str, Any]:
     """A schema without descriptions and limits, which are checked anyway."""
-
-    def bare(value: Any) -> Any:
-        return _bare(value) if isinstance(value, Mapping) else value
-
-    reduced: dict[str, Any] = {key: value for key, value in schema.items() if key not in _CHECKED}
-    if isinstance(fields := reduced.get("properties"), Mapping):
-        reduced["properties"] = {name: bare(field) for name, field in fields.items()}
-    parts: dict[str, Any] = {
-        key: list(map(bare, reduced[key])) for key in ("anyOf", "oneOf", "allOf", "prefixItems") if key in reduced
-    }
-    inner: dict[str, Any] = {key: bare(reduced[key]) for key in ("items", "additionalProperties") if key in reduced}
-    return {**reduced, **parts, **inner}
+    return each_part({key: value for key, value in schema.items() if key not in _CHECKED}, _bare)
 
 
 @cache

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import types
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
 from labmates.tasks.base import Task
-from labmates.util.forms import schema_words
+from labmates.util.forms import each_part, schema_words
 
 MOST_DEPTH = 6
 """Depth limit of nested models."""
@@ -69,18 +69,8 @@ def _plain_schema(schema: Mapping[str, Any], defined: Mapping[str, Any], depth: 
         schema = {**options[0], **{key: value for key, value in schema.items() if key != "anyOf"}}
         return _plain_schema(schema, defined, depth)
     plain = {key: value for key, value in schema.items() if key not in _OMITTED}
-    if options:
-        plain["anyOf"] = [_plain_schema(option, defined, depth) for option in options]
-    for key in {"oneOf", "allOf", "prefixItems"} & plain.keys():
-        plain[key] = [_plain_schema(part, defined, depth - 1) for part in plain[key]]
-    if isinstance(plain.get("items"), Mapping):
-        plain["items"] = _plain_schema(plain["items"], defined, depth - 1)
-    if isinstance(plain.get("additionalProperties"), Mapping):
-        plain["additionalProperties"] = _plain_schema(plain["additionalProperties"], defined, depth - 1)
-    if "properties" in plain:
-        fields = plain["properties"].items()
-        plain["properties"] = {name: _plain_schema(field, defined, depth - 1) for name, field in fields}
-    return plain
+    plain |= {"anyOf": options} if options else {}
+    return each_part(plain, partial(_plain_schema, defined=defined, depth=depth - 1))
 
 
 @lru_cache(maxsize=256)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
@@ -64,6 +64,19 @@ def schema_words(schema: Mapping[str, Any], defined: Mapping[str, Any] = Mapping
             return "<text>"
         case _:
             return "<value>"
+
+
+def each_part(schema: Mapping[str, Any], change: Callable[[Any], Any]) -> dict[str, Any]:
+    """A JSON schema with each schema right inside it changed; what is no schema, such as true, stays."""
+
+    def changed(key: str, value: Any) -> Any:
+        if key == "properties":
+            return {name: change(part) for name, part in value.items()}
+        if key in ("anyOf", "oneOf", "allOf", "prefixItems"):
+            return [change(part) for part in value]
+        return change(value) if key in ("items", "additionalProperties") and isinstance(value, Mapping) else value
+
+    return {key: changed(key, value) for key, value in schema.items()}
 
 
 def fault_words(error: ValidationError, form: type[BaseModel]) -> str:

@@ -247,6 +247,7 @@ class _Sent:
     kind: Kind
     sender: str
     to: str
+    stage: int
     heads: tuple[str, ...]
     marks: frozenset[str]
     step: str
@@ -265,6 +266,7 @@ class _Seat:
 
     given: set[int] = field(default_factory=set)
     known: set[str] = field(default_factory=set)
+    got: set[int] = field(default_factory=set)
     received: list[HandOver] = field(default_factory=list)
     replies: list[tuple[str, str, int]] = field(default_factory=list)
 
@@ -277,17 +279,15 @@ class _Tracker:
         self._kinds = kinds_by_label()
         self._seats: dict[str, _Seat] = defaultdict(_Seat)
         self._sent: list[_Sent] = []
-        self._pending: list[_Sent] = []
         self._stage = 0
-        self._under_way: dict[str, list[_Sent]] = {}
         self._charged: dict[str, int] = defaultdict(int)
         self._tokens: dict[int, frozenset[str]] = {}
 
     def follow(self, events: Sequence[Event]) -> list[HandOver]:
         for place, (event, stage) in enumerate(zip(events, stages(events), strict=True)):
+            self._stage = stage
             match event:
                 case LLMCallEvent(type="llm_call"):
-                    self._begin(stage)
                     self._give(place, event)
                     if not outer_step(event.step):
                         self._send_reply(place, event)
@@ -316,15 +316,17 @@ class _Tracker:
         new = [number for number in call.messages if number not in seat.given]
         seat.given.update(new)
         texts = {number: _text(self._bodies[number]) for number in new}
-        waiting = self._under_way.setdefault(call.agent, list(self._sent))
-        for sent in list(waiting):
-            holding = [number for number, text in texts.items() if sent.is_in(text)]
-            if holding and sent.sender != call.agent and sent.is_for(call):
-                others = (self._tokens_of(number) for number in new if number not in holding)
+        for number, sent in enumerate(self._sent):
+            # Texts reach other seats in later stages only.
+            if number in seat.got or sent.stage == self._stage or sent.sender == call.agent:
+                continue
+            holding = [body for body, text in texts.items() if sent.is_in(text)]
+            if holding and sent.is_for(call):
+                others = (self._tokens_of(body) for body in new if body not in holding)
                 fresh = set(sent.marks - seat.known.union(*others))
                 seat.received.append(HandOver(sent.event, sent.kind, sent.sender, call.agent, place, fresh=fresh))
-            if holding or sent.sender == call.agent:
-                waiting.remove(sent)
+            if holding:
+                seat.got.add(number)
         for number in new:
             seat.known |= self._tokens_of(number)
         seat.given.add(call.reply)
@@ -343,17 +345,7 @@ class _Tracker:
         heads = tuple(part.strip()[:HEAD] for part in (text, *parts) if part.strip())
         if heads:
             step, uses = self._written_in(sender, heads[0])
-            self._pending.append(_Sent(place, kind, sender, to, heads, marks(text), step, uses))
-
-    def _begin(self, stage: int) -> None:
-        """Release texts of earlier stages: texts reach other seats in later stages only."""
-        if stage == self._stage:
-            return
-        self._stage = stage
-        self._sent += self._pending
-        for waiting in self._under_way.values():
-            waiting += self._pending
-        self._pending = []
+            self._sent.append(_Sent(place, kind, sender, to, self._stage, heads, marks(text), step, uses))
 
     def _written_in(self, sender: str, head: str) -> tuple[str, int]:
         """The step of the call that wrote a text, and the number of tool calls in its reply."""
