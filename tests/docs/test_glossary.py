@@ -9,7 +9,7 @@ from pathlib import Path
 from labmates.stats.tables import Column
 from labmates.workflows.protocol.experiment import EXPERIMENTS
 from labmates.workflows.protocol.glossary import glossary
-from labmates.workflows.science.analyses.fates import ENDS
+from labmates_credit.fates import ENDS
 from sitegen.glossary import glossary_page
 from tests.support.plugins import ROOT
 

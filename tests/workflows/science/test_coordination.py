@@ -19,9 +19,8 @@ from labmates.records.events import (
     ToolCallEvent,
 )
 from labmates.records.store import Store
-from labmates.workflows.protocol.analysis import Runs, TooFewRunsError
-from labmates.workflows.science.analyses.declared import COORDINATION, CoordinationParams
-from labmates.workflows.science.analyses.fates import ENDS
+from labmates.workflows.protocol.analysis import Params, Runs
+from labmates.workflows.science.analyses.declared import COORDINATION
 from labmates.workflows.science.lab.coordination import (
     Coordination,
     HandOver,
@@ -30,7 +29,7 @@ from labmates.workflows.science.lab.coordination import (
     marks,
     stages,
 )
-from tests.support.recorded import Recorded, add
+from tests.support.recorded import add
 
 
 class Story:
@@ -278,9 +277,9 @@ def test_short_numbers_and_plain_words_mark_no_message() -> None:
     assert marks(text) == {"Calvora", "mass_loss", "1250.5", "T01"}
 
 
-def compute(store: Store, *, findings: bool = False) -> dict[str, list[dict[str, Any]]]:
+def compute(store: Store) -> dict[str, list[dict[str, Any]]]:
     records = list(store.runs())
-    result = COORDINATION.compute(Runs.given(store, records), CoordinationParams(findings=findings))
+    result = COORDINATION.compute(Runs.given(store, records), Params())
     return {table.name: list(table.rows) for table in result.tables}
 
 
@@ -305,18 +304,6 @@ def test_the_answer_compares_organisations_where_all_else_is_equal(store: Store,
                 values = {**kept, "coordination_tokens": share}
                 where = {"task": task, "budget": "1", "organisation": name}
                 add(store, "science", [], Bodies(), metrics=values, key=task + name, replicate=number, condition=where)
-    verdict = COORDINATION.compute(Runs.given(store, list(store.runs())), CoordinationParams()).verdict
+    verdict = COORDINATION.compute(Runs.given(store, list(store.runs())), Params()).verdict
     assert sorted(sentence.partition(":")[0] for sentence in verdict) == ["In anomaly", "In ecology"]
     assert all("Highest coordination tokens: pipeline" in sentence for sentence in verdict)
-
-
-def test_findings_that_no_judge_has_scored_are_not_followed(store: Store, story: Story) -> None:
-    add(store, "science", story.events, story.bodies)
-    with pytest.raises(TooFewRunsError, match="verified judge has scored none"):
-        compute(store, findings=True)
-
-
-def test_findings_of_a_recorded_run_end_in_exactly_one_way(recorded: Recorded) -> None:
-    runs = Runs.given(recorded.store, [recorded.store.run(recorded.ids["science"])])
-    _, [row] = (table.rows for table in COORDINATION.compute(runs, CoordinationParams(findings=True)).tables)
-    assert sum(row[end] for end in ENDS) == pytest.approx(1)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
 from labmates.workflows.analyses.compare import preset
 from labmates.workflows.protocol.analysis import Analysis, Params, Result, Runs, TooFewRunsError
 
@@ -46,57 +44,28 @@ SCORES = Analysis(
 )
 
 
-class CoordinationParams(Params):
-    """The parameters of the measures of coordination."""
-
-    findings: bool = Field(
-        False,
-        description="Also report the shares of true findings that were delivered, changed and lost; takes a second "
-        "per run.",
-    )
-
-
 _TEAM = ("organisation", "team_size")
 """The settings of which the measures tell."""
 
 
-def coordination(runs: Runs, params: CoordinationParams) -> Result:
+def coordination(runs: Runs, _params: Params) -> Result:
     """Average the coordination measures by organisation.
 
     The measures are the shares of tokens and credits spent on coordination, messages and the share of them used,
     redundancy, idle seats and requests, each with a 95 % interval over the runs of a condition. Runs from earlier
-    versions are measured from their events. --findings adds the fate of the true findings.
+    versions are measured from their events.
     """
     from labmates.stats.answers import highest
-    from labmates.workflows.science.analyses.score_tables import coordination_table, fates_table
+    from labmates.workflows.science.analyses.score_tables import coordination_table
 
     records = runs.ended("science")
     if not records:
         raise TooFewRunsError("none of these runs has ended")
-    tables = [table := coordination_table([(run, _coordination_of(runs, run)) for run in records])]
-    if params.findings:
-        followed = [(run, shares) for run in records if (shares := _fates_of(runs, run))]
-        if not followed:
-            raise TooFewRunsError(
-                "no finding can be followed: the verified judge has scored none of these runs, or their data sets have "
-                "another salt (LABMATES_SALT)"
-            )
-        tables.append(fates_table(followed))
+    table = coordination_table([(run, _coordination_of(runs, run)) for run in records])
     conditions = [column.key for column in table.columns if column.once]
     teams = [name for name in conditions if name in _TEAM] or conditions
     elsewhere = [name for name in conditions if name not in teams]
-    return Result(tables, verdict=highest(table, table.columns[len(conditions) + 1].key, teams, elsewhere))
-
-
-def _fates_of(runs: Runs, run: RunRecord) -> Mapping[str, float]:
-    """The share of true findings by end; empty if they can't be followed."""
-    from labmates.records.bodies import Bodies
-    from labmates.workflows.science.analyses.fates import ENDS, fates_of
-    from labmates.workflows.science.lab.coordination import hand_overs
-
-    events, bodies = runs.store.events(run.id), Bodies(runs.store.bodies(run.id))
-    followed = fates_of(run, events, bodies, hand_overs(events, bodies))
-    return {end: sum(fate.end == end for fate in followed) / len(followed) for end in ENDS} if followed else {}
+    return Result([table], verdict=highest(table, table.columns[len(conditions) + 1].key, teams, elsewhere))
 
 
 def _coordination_of(runs: Runs, run: RunRecord) -> Mapping[str, float]:
@@ -112,7 +81,7 @@ def _coordination_of(runs: Runs, run: RunRecord) -> Mapping[str, float]:
 COORDINATION = Analysis(
     "coordination",
     "Coordination by organisation",
-    CoordinationParams,
+    Params,
     coordination,
     example="labmates analyze coordination --task ecology",
     choices=("runs", "study", "task"),

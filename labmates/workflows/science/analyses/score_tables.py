@@ -1,4 +1,4 @@
-"""Means over science runs: judges' scores, coordination measures, fates of findings."""
+"""Means over science runs: judges' scores, and measures by condition."""
 
 from __future__ import annotations
 
@@ -91,17 +91,10 @@ Measured = Sequence[tuple["RunRecord", Mapping[str, float]]]
 def coordination_table(measured: Measured) -> Table:
     """Mean measures of coordination: a row per condition."""
     domains = [metric.domain_in({}) for metric in COORDINATION]
-    return _by_condition("coordination", "Coordination", measured, COORDINATION_COLUMNS, domains, COORDINATION_NOTE)
+    return by_condition("coordination", "Coordination", measured, COORDINATION_COLUMNS, domains, COORDINATION_NOTE)
 
 
-def fates_table(measured: Measured) -> Table:
-    """Mean shares of true findings by their fate: a row per condition."""
-    columns = [Column(end, form=".0%", shows="both") for end in measured[0][1]]
-    note = "Shares of the true findings. Lost: a seat stated it, the paper lacks it. Changed: the paper differs."
-    return _by_condition("fates", "Fates of true findings", measured, columns, [SHARE] * len(columns), note)
-
-
-def _by_condition(
+def by_condition(
     name: str, title: str, measured: Measured, columns: Sequence[Column], domains: Sequence[Domain], note: str
 ) -> Table:
     """A table of means with intervals, a row per condition."""

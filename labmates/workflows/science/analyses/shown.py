@@ -9,10 +9,9 @@ from labmates.records.reading import RunReader
 from labmates.stats.tables import Column, Table
 from labmates.tasks.registry import get_task
 from labmates.util.seeds import derive
-from labmates.workflows.science.analyses.fates import science_condition
 from labmates.workflows.science.analyses.page import Finding, findings, provenance, verified
 from labmates.workflows.science.analyses.team_page import parts_of_seats
-from labmates.workflows.science.lab.condition import ScienceCondition
+from labmates.workflows.science.lab.condition import ScienceCondition, science_condition
 
 
 def tables(reader: RunReader) -> Iterator[Table]:

@@ -1,20 +1,22 @@
-"""Sections on a run's team: hand-overs between seats, the measures of coordination, findings by seats."""
+"""Sections on a run's team: hand-overs between seats and the measures of coordination, and those of other packages."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from labmates.budgets.money import show_dollars
 from labmates.pages.rendering import templates_of
 from labmates.pages.section import Section
 from labmates.records.bodies import Bodies
+from labmates.records.events import Event
 from labmates.records.reading import RunReader
-from labmates.records.run import ENDED
+from labmates.records.run import ENDED, RunRecord
+from labmates.registry import Registry
 from labmates.util.grouping import grouped
-from labmates.workflows.science.analyses.fates import fates_of, science_condition
 from labmates.workflows.science.experiment import COORDINATION
-from labmates.workflows.science.lab.condition import ScienceCondition
+from labmates.workflows.science.lab.condition import ScienceCondition, science_condition
 from labmates.workflows.science.lab.coordination import Coordination, coordination
 from labmates.workflows.science.lab.evidence import SHARED
 
@@ -22,11 +24,31 @@ render = templates_of(__package__)
 
 MOST_EVENTS: Final = 5_000
 """A run with more events has no team sections, which would take too long."""
-MOST_FATES: Final = 100
+
+
+@dataclass(frozen=True)
+class Team:
+    """An ended run of several seats, with its measures of coordination."""
+
+    run: RunRecord
+    condition: ScienceCondition
+    events: Sequence[Event]
+    bodies: Bodies
+    measured: Coordination
+
+    def parts(self, others: Iterable[str] = ()) -> dict[str, str]:
+        """The part of the data that each seat which was asked holds, and each of the `others`; empty if it is all."""
+        asked = {event.agent for event in self.events if event.type == "llm_call"}
+        known = [*(seat for seat in self.condition.crew.seats if seat in asked), *sorted(asked), *others]
+        return parts_of_seats(self.condition, dict.fromkeys(known))
+
+
+SECTIONS: Registry[Callable[[Team], Iterator[Section]]] = Registry("section on a team", "labmates.team_sections")
+"""Further sections, by name."""
 
 
 def team_sections(reader: RunReader) -> Iterator[Section]:
-    """The sections on the coordination of an ended run's seats; none for a single agent."""
+    """The sections on an ended run's seats; none for a single agent."""
     run = reader.run
     condition = science_condition(run)
     if condition is None or not condition.crew.has_colleagues:
@@ -34,19 +56,12 @@ def team_sections(reader: RunReader) -> Iterator[Section]:
     if run.status not in ENDED or reader.last > MOST_EVENTS:
         return
     events, bodies = reader.store.events(run.id), Bodies(reader.store.bodies(run.id))
-    measured = coordination(events, bodies, condition.crew.seats)
-    asked = {event.agent for event in events if event.type == "llm_call"}
-    values = [(metric, measured.metrics[metric.name]) for metric in COORDINATION]
-    body = render("team.html", rows=list(hand_over_rows(measured)), values=values)
+    team = Team(run, condition, events, bodies, coordination(events, bodies, condition.crew.seats))
+    values = [(metric, team.measured.metrics[metric.name]) for metric in COORDINATION]
+    body = render("team.html", rows=list(hand_over_rows(team.measured)), values=values)
     yield Section("team", "The team at work", body)
-    if followed := fates_of(run, events, bodies, measured.hand_overs):
-        left = len(followed) - MOST_FATES
-        note = f"{left} more findings are not shown" if left > 0 else ""
-        known = [*(seat for seat in condition.crew.seats if seat in asked), *sorted(asked)]
-        seats = dict.fromkeys([*known, *(seat for fate in followed for seat in fate.seats)])
-        parts = parts_of_seats(condition, seats)
-        body = render("fates.html", fates=followed[:MOST_FATES], seats=parts)
-        yield Section("seats", "Findings and seats", body, note)
+    for name in SECTIONS.names():
+        yield from SECTIONS.get(name)(team)
 
 
 def parts_of_seats(condition: ScienceCondition, seats: Iterable[str]) -> dict[str, str]:

@@ -33,6 +33,7 @@ from labmates.workflows.science.lab.instruments import READINGS, dead_end, holdi
 
 if TYPE_CHECKING:
     from labmates.models.check import Ability
+    from labmates.records.run import RunRecord
     from labmates.registry import Registry
 
 TEAM_FIELDS = ("model_for", "team_size", "theory_of_mind", "deliberation_rounds", "max_requests", "output_excerpt")
@@ -391,6 +392,16 @@ class ScienceCondition(Condition):
                     "seats: [NAMES], or use --arm oracle or restricted"
                 )
             load_function(self.organisation.graph)
+
+
+def science_condition(run: RunRecord) -> ScienceCondition | None:
+    """The condition of a stored run; None for one of another version, or of another experiment."""
+    from labmates.workflows.protocol.experiment import condition_of
+
+    with suppress(UsageError):
+        condition = condition_of(run)
+        return condition if isinstance(condition, ScienceCondition) else None
+    return None
 
 
 def _invalid(*faults: tuple[str, object, str]) -> ValidationError:

@@ -7,14 +7,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple
 
 from pydantic import BaseModel
 
 from labmates.agents.organisation_parts import REPORT
-from labmates.errors import UsageError
 from labmates.judges.findings_rules import Finder, Item, is_same, items_of, record_keys
 from labmates.judges.rows import rows_of
 from labmates.records.bodies import Bodies
@@ -22,8 +20,7 @@ from labmates.records.events import ArtifactEvent, Event, FindingsEvent, Message
 from labmates.records.run import RunRecord
 from labmates.tasks.base import Task
 from labmates.tasks.findings import check_findings, read_findings
-from labmates.workflows.protocol.experiment import condition_of
-from labmates.workflows.science.lab.condition import ScienceCondition
+from labmates.workflows.science.lab.condition import science_condition
 from labmates.workflows.science.lab.coordination import HandOver, Values, stages
 from labmates.workflows.science.run import report_of
 
@@ -111,14 +108,6 @@ def fates(
     texts = list(_texts(events, bodies, task, Finder(task, truth), items))
     staged = stages(events)
     return [_fate(place, item, texts, received, staged) for place, item in enumerate(items)]
-
-
-def science_condition(run: RunRecord) -> ScienceCondition | None:
-    """The condition of a stored run; None for one of another version, or of another experiment."""
-    with suppress(UsageError):
-        condition = condition_of(run)
-        return condition if isinstance(condition, ScienceCondition) else None
-    return None
 
 
 def fates_of(run: RunRecord, events: Sequence[Event], bodies: Bodies, received: Sequence[HandOver]) -> list[Fate]:

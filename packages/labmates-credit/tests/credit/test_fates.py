@@ -7,10 +7,14 @@ from typing import Any
 import pytest
 
 from labmates.agents.organisation_parts import REPORT
+from labmates.records.store import Store
 from labmates.tasks.registry import get_task
-from labmates.workflows.science.analyses.fates import Fate, fates
+from labmates.workflows.protocol.analysis import Params, Runs, TooFewRunsError
 from labmates.workflows.science.analyses.team_page import hand_over_rows
 from labmates.workflows.science.lab.coordination import hand_overs
+from labmates_credit.fates import ENDS, Fate, fates
+from labmates_credit.fates_analysis import FATES
+from tests.support.recorded import Recorded, add
 from tests.workflows.science.test_coordination import Story
 
 TASK = get_task("anomaly")
@@ -208,3 +212,15 @@ def test_lists_in_another_order_are_the_same_findings(story: Story) -> None:
     found = fates(story.events, story.bodies, (), TASK, TRUTH)
     assert {fate.end for fate in found} == {"delivered"}
     assert "changed" not in {state for fate in found for states in fate.seats.values() for state in states}
+
+
+def test_findings_that_no_judge_has_scored_are_not_followed(store: Store, story: Story) -> None:
+    add(store, "science", story.events, story.bodies)
+    with pytest.raises(TooFewRunsError, match="verified judge has scored none"):
+        FATES.compute(Runs.given(store, list(store.runs())), Params())
+
+
+def test_findings_of_a_recorded_run_end_in_exactly_one_way(recorded: Recorded) -> None:
+    runs = Runs.given(recorded.store, [recorded.store.run(recorded.ids["science"])])
+    [table] = FATES.compute(runs, Params()).tables
+    assert sum(table.rows[0][end] for end in ENDS) == pytest.approx(1)
