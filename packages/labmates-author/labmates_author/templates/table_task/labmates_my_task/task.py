@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from labmates.tasks.table import TableTask
+from labmates_author.tables import TableTask
 
 
 class MyTask(TableTask):
