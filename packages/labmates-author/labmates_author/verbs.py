@@ -12,4 +12,5 @@ NEW_JUDGE = Verb("Write a package with a judge.", lazy("labmates_author.commands
 CHECK_GAME = Verb("Check a game.", lazy("labmates_author.commands.games:CHECK"))
 CHECK_MECHANISM = Verb("Check a mechanism.", lazy("labmates_author.commands.mechanisms:CHECK"))
 CHECK_ORGANISATION = Verb("Check an organisation.", lazy("labmates_author.commands.organisations:CHECK"))
+DRAW_ORGANISATION = Verb("Draw an organisation.", lazy("labmates_author.commands.organisations:DRAW"))
 NEW_ORGANISATION = Verb("Write the files of an organisation.", lazy("labmates_author.commands.organisations:NEW"))

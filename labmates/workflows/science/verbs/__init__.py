@@ -7,6 +7,6 @@ from labmates.workflows.protocol.verb import Verb
 
 DEMO = Verb("Run one science task with a scripted team, offline.", lazy("labmates.workflows.science.verbs.demo:DEMO"))
 ORGANISATIONS = Verb(
-    "List the organisations of the science lab, or show or draw one.",
+    "List the organisations of the science lab, or show one.",
     lazy("labmates.workflows.science.verbs.organisations:ORGANISATIONS_COMMAND"),
 )

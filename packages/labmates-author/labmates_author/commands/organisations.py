@@ -1,4 +1,4 @@
-"""``labmates organisations new`` and ``labmates organisations check``."""
+"""``labmates organisations new``, ``check`` and ``draw``."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from labmates.agents.organisation import Organisation
 from labmates.agents.organisation_files import find_organisation, source_of
 from labmates.errors import UsageError
 from labmates.workflows.protocol.analysis import Result
+from labmates.workflows.protocol.catalogue import Named
 from labmates.workflows.protocol.command import Command
-from labmates.workflows.science.verbs.organisations import SizedParams
 from labmates_author.commands.shown import NewParams, verdict
 
 if TYPE_CHECKING:
@@ -25,6 +25,12 @@ class NewOrganisationParams(NewParams):
     """The parameters of a new organisation."""
 
     like: str = Field("decentralised", description="Organisation to copy.")
+
+
+class SizedParams(Named):
+    """Choice of an organisation, and of its size."""
+
+    team_size: int | None = Field(None, ge=2, le=16, description="Seats per team; by default the organisation's.")
 
 
 class CheckParams(SizedParams):
@@ -40,6 +46,15 @@ def new(_lab: Lab, params: NewOrganisationParams) -> Iterator[Result]:
     run = f"labmates run science --task ecology --model scripted:diligent --organisation {file}"
     steps = (f"labmates organisations check {file}", run)
     yield Result((), verdict=[f"wrote {file}", "Next:", *(f"  {step}" for step in steps)])
+
+
+def draw(_lab: Lab, params: SizedParams) -> Iterator[Result]:
+    """Draw the phases, seats and channels of an organisation as Mermaid text."""
+    from labmates_author.drawing import mermaid
+
+    organisation = find_organisation(params.name)
+    sized = organisation.model_copy(update={"size": params.team_size or organisation.size})
+    yield Result((), document=mermaid(sized))
 
 
 def check(lab: Lab, params: CheckParams) -> Iterator[Result]:
@@ -79,4 +94,5 @@ def copy_organisation(like: str, name: str, folder: Path) -> Path:
 
 
 NEW = Command(new, NewOrganisationParams, example="labmates organisations new mine --like hybrid")
+DRAW = Command(draw, SizedParams, example="labmates organisations draw hybrid")
 CHECK = Command(check, CheckParams, example="labmates organisations check solo", objects="")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from labmates.agents.organisation_files import ORGANISATIONS, find_organisation
-from labmates.workflows.science.verbs.drawing import mermaid
+from labmates_author.drawing import mermaid
 
 CHANNELS = """
 name: pair
