@@ -104,6 +104,7 @@ def plan_order(run: StepRun, purse: Purse) -> Order:
             "stated": str(briefs.stated_value(ctx, lab, team.lead)),
             "mail": mail_text(ctx, lab, team.lead),
             "turns": ctx.condition.turns_of(team),
+            "artifact": team.artifact,
             "member_lines": briefs.Shown(briefs.listed(members), {"members": members}),
         },
     )
