@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import zlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from threading import Lock
@@ -28,7 +28,7 @@ _DICTIONARY_BYTES = 16 * 1024
 """Size of the compression dictionary, made of earlier bodies: messages are short, but repetitive."""
 
 
-_STRETCH = 32
+_STRETCH = 64
 """Number of bodies that are unpacked together: each needs those before it."""
 _MOST_STRETCHES = 8
 """Most unpacked stretches in memory."""
@@ -78,17 +78,52 @@ class Unpacker:
         return _decoded(body, self.raw(body))
 
 
-class Bodies:
-    """The bodies of one run, each value stored once; `stored` are existing bodies, from the first without a gap.
+class StoredBodies:
+    """The stored bodies of a run, unpacked by stretches when they are read; the last stretches stay in memory.
 
-    Stored bodies stay compressed, and are unpacked by stretches when they are read; the last ones stay in memory.
+    `fetch` gives the bodies from a number up to, and without, another one.
     """
+
+    def __init__(self, fetch: Callable[[int, int], Iterable[Body]]) -> None:
+        self._fetch = fetch
+        self._marks = [b""]  # what the first body of each stretch follows
+        self._stretches: dict[int, dict[int, Value]] = {}
+        self._reading = Lock()
+
+    def values(self, numbers: Iterable[int]) -> dict[int, Value]:
+        """The bodies with these numbers, except missing ones; raises `UnreadableBodyError`."""
+        values: dict[int, Value] = {}
+        for number in sorted(set(numbers)):
+            stretch = self._stretch((number - 1) // _STRETCH) if number > 0 else {}
+            if number in stretch:
+                values[number] = stretch[number]
+        return values
+
+    def _stretch(self, place: int) -> dict[int, Value]:
+        with self._reading:  # metrics are computed in a thread of their own
+            while len(self._marks) <= place:
+                passed, before = self._unpacked(len(self._marks) - 1)
+                if not passed:  # it is beyond the last body
+                    return {}
+                self._marks.append(before)
+            values = self._stretches.pop(place, None) or self._unpacked(place)[0]
+            self._stretches[place] = values  # at the end: the first is the least recently used
+            if len(self._stretches) > _MOST_STRETCHES:
+                del self._stretches[next(iter(self._stretches))]
+        return values
+
+    def _unpacked(self, place: int) -> tuple[dict[int, Value], bytes]:
+        """The bodies of a stretch, and what the next one follows."""
+        unpacker, first = Unpacker(self._marks[place]), place * _STRETCH + 1
+        return {body.number: unpacker.value(body) for body in self._fetch(first, first + _STRETCH)}, unpacker.before
+
+
+class Bodies:
+    """The bodies of one run, each value stored once; `stored` are existing bodies, from the first without a gap."""
 
     def __init__(self, stored: Iterable[Body] = ()) -> None:
         self._stored: list[Body] = []
-        self._marks: list[bytes] = []  # what the first body of each stretch follows
-        self._stretches: dict[int, list[Value]] = {}
-        self._reading = Lock()
+        self._past = StoredBodies(lambda first, end: self._stored[first - 1 : end - 1])
         self._values: dict[int, Value] = {}  # the bodies added since
         # By content, not digest: a prompt adds all of its messages, few of which are new. Stored ones by digest.
         self._numbers: dict[tuple[Media, bytes], int] = {}
@@ -100,8 +135,6 @@ class Bodies:
         for body in stored:
             if body.number != len(self._stored) + 1:
                 raise _unreadable(body, ValueError(f"that with number {len(self._stored) + 1} is missing"))
-            if len(self._stored) % _STRETCH == 0:
-                self._marks.append(unpacker.before)
             self._digests[content_digest(body.media, unpacker.raw(body))] = self._count = body.number
             self._stored.append(body)
         self._before = unpacker.before
@@ -124,7 +157,8 @@ class Bodies:
         if self._passed is None:
             newer = {content_digest(*content): number for content, number in self._numbers.items()}
             self._passed = {**self._digests, **newer}
-            for known in (self._stored, self._stretches, self._values, self._numbers, self._digests):
+            self._past = StoredBodies(lambda *_: ())
+            for known in (self._stored, self._values, self._numbers, self._digests):
                 known.clear()
 
     def _pass(self, content: tuple[Media, bytes], passed: dict[bytes, int]) -> int:
@@ -143,21 +177,7 @@ class Bodies:
         return self._count
 
     def __getitem__(self, number: int) -> Any:
-        if number in self._values:
-            return self._values[number]
-        if not 1 <= number <= len(self._stored):
-            raise KeyError(number)
-        place, at = divmod(number - 1, _STRETCH)
-        with self._reading:  # metrics are computed in a thread of their own
-            values = self._stretches.pop(place, None) or self._unpacked(place)
-            self._stretches[place] = values  # at the end: the first is the least recently used
-            if len(self._stretches) > _MOST_STRETCHES:
-                del self._stretches[next(iter(self._stretches))]
-        return values[at]
-
-    def _unpacked(self, place: int) -> list[Value]:
-        unpacker = Unpacker(self._marks[place])
-        return [unpacker.value(body) for body in self._stored[place * _STRETCH : (place + 1) * _STRETCH]]
+        return self._values[number] if number in self._values else self._past.values([number])[number]
 
     def text(self, number: int) -> str:
         """The text that has this number."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 import numpy as np
 
-from labmates.records.bodies import Bodies
+from labmates.records.bodies import Bodies, StoredBodies
 from labmates.records.events import (
     ChargeEvent,
     DecisionEvent,
@@ -31,7 +31,7 @@ from labmates.records.events import (
     ToolCallEvent,
     event_data,
 )
-from labmates.records.reading import BodyReader
+from labmates.records.reading import stored_bodies
 from labmates.records.run import RunRecord
 from labmates.records.view import flat_run, flatten
 from labmates.util.garbage import rare_collection
@@ -48,7 +48,7 @@ MESSAGE_COLUMNS: Final = (
 )  # fmt: skip
 
 
-def message_rows(bodies: BodyReader, calls: list[LLMCallEvent]) -> Iterator[dict[str, Any]]:
+def message_rows(bodies: StoredBodies, calls: list[LLMCallEvent]) -> Iterator[dict[str, Any]]:
     """Yield the messages of a run's calls in order, each agent's messages once, whole.
 
     ``place`` is a message's place in its call's transcript, from 0; a call's reply comes last, with its reasoning, the
@@ -146,7 +146,7 @@ def rows(store: Store, what: Rows, runs: Iterable[RunRecord]) -> Iterator[Row]:
         by_id = {run.id: run for run in chunk}
         for run_id, pairs in groupby(store.events_of(list(by_id), *types), key=lambda pair: pair[0]):
             of_run = _of_run(by_id[run_id])
-            for row in make((event for _, event in pairs), BodyReader(store, run_id)):
+            for row in make((event for _, event in pairs), stored_bodies(store, run_id)):
                 yield {**of_run, **row}
 
 
@@ -194,19 +194,19 @@ def _of_run(run: RunRecord) -> Row:
     return {"run": run.id, **{name: getattr(run, name) for name in _OF_RUN[1:-1]}, "models": ";".join(run.models)}
 
 
-def _scores(events: Iterable[ScoreEvent], _bodies: BodyReader) -> Iterator[Row]:
+def _scores(events: Iterable[ScoreEvent], _bodies: StoredBodies) -> Iterator[Row]:
     for event in events:
         yield {name: getattr(event, name) for name in COLUMNS["scores"][len(_OF_RUN) :]}
 
 
-def _decisions(events: Iterable[DecisionEvent], _bodies: BodyReader) -> Iterator[Row]:
+def _decisions(events: Iterable[DecisionEvent], _bodies: StoredBodies) -> Iterator[Row]:
     for event in events:
         row = {name: getattr(event, name) for name in COLUMNS["decisions"][len(_OF_RUN) :]}
         flatten("decision", event.decision, row)
         yield row
 
 
-def _payoffs(events: Iterable[PayoffEvent], _bodies: BodyReader) -> Iterator[Row]:
+def _payoffs(events: Iterable[PayoffEvent], _bodies: StoredBodies) -> Iterator[Row]:
     for event in events:
         many = len(event.payoffs)
         each = {
@@ -221,7 +221,7 @@ def _payoffs(events: Iterable[PayoffEvent], _bodies: BodyReader) -> Iterator[Row
             yield row
 
 
-def _players(events: Iterable[EventBase], _bodies: BodyReader) -> Iterator[Row]:
+def _players(events: Iterable[EventBase], _bodies: StoredBodies) -> Iterator[Row]:
     players: dict[str, _Player] = {}
     for event in events:
         if isinstance(event, PayoffEvent):
@@ -265,11 +265,11 @@ class _Player:
         return {"model": ";".join(self._models), **self._counts, "payoff": sum(self.payoffs) if self.payoffs else None}
 
 
-def _messages(calls: Iterable[LLMCallEvent], bodies: BodyReader) -> Iterator[Row]:
+def _messages(calls: Iterable[LLMCallEvent], bodies: StoredBodies) -> Iterator[Row]:
     return message_rows(bodies, list(calls))
 
 
-def _events(events: Iterable[Event], _bodies: BodyReader) -> Iterator[Row]:
+def _events(events: Iterable[Event], _bodies: StoredBodies) -> Iterator[Row]:
     for number, event in enumerate(events):
         row = {"number": number, **{name: getattr(event, name) for name in ("at", "type", "step", "team", "agent")}}
         yield {**row, "data": json.dumps(event_data(event), ensure_ascii=False)}

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Iterable, Sequence
+from functools import cached_property, partial
 from typing import Any, Final
 
 import sqlalchemy as sa
 
 from labmates.records import schema
-from labmates.records.bodies import Bodies, Body, Unpacker, Value
+from labmates.records.bodies import Bodies, StoredBodies
 from labmates.records.event_text import artifact_text
 from labmates.records.events import Event, make_event
 from labmates.records.run import RunRecord
 from labmates.records.store import Store
 
-_EVENTS, _BODIES = schema.events, schema.bodies
-_MARK_EACH: Final = 64
-"""Interval of bodies from which reading can start: unpacking a body requires its predecessors."""
+_EVENTS = schema.events
 _SHOWN_BY: Final = ("reply", "reasoning", "arguments", "result", "text", "content", "findings")
 """Fields of events that hold the number of a body."""
 
@@ -41,42 +39,9 @@ def last_event(store: Store, run_id: str) -> int:
     return -1 if number is None else int(number)
 
 
-class BodyReader:
-    """The bodies of one run, read on demand.
-
-    Starting points are remembered, so only the first read of a late body reads all bodies before it.
-    """
-
-    def __init__(self, store: Store, run_id: str) -> None:
-        self._store = store
-        self._run = run_id
-        self._marks: dict[int, bytes] = {0: b""}
-
-    def values(self, numbers: Iterable[int]) -> Mapping[int, Value]:
-        """The bodies with these numbers, except missing ones."""
-        wanted = sorted(set(numbers))
-        values: dict[int, Value] = {}
-        while wanted:
-            mark = max(place for place in self._marks if place < max(1, wanted[0]))
-            # One stretch: up to the last body without a nearer mark.
-            stretch = [number for number in wanted if not any(mark < place < number for place in self._marks)]
-            self._read(mark, stretch[-1], set(stretch), values)
-            wanted = wanted[len(stretch) :]
-        return values
-
-    def _read(self, mark: int, last: int, wanted: set[int], values: dict[int, Value]) -> None:
-        table = _BODIES.c
-        span = sa.select(_BODIES).where(table.run == self._run, table.number > mark, table.number <= last)
-        rows = self._store.rows(span.order_by(table.number))
-        unpacker = Unpacker(self._marks[mark])
-        for row in rows:
-            body = Body(row.number, row.media, row.data)
-            if row.number in wanted:
-                values[row.number] = unpacker.value(body)
-            else:
-                unpacker.raw(body)
-            if row.number % _MARK_EACH == 0:
-                self._marks[row.number] = unpacker.before
+def stored_bodies(store: Store, run_id: str) -> StoredBodies:
+    """The bodies of a run, read on demand."""
+    return StoredBodies(partial(store.bodies, run_id))
 
 
 class RunReader:
@@ -85,7 +50,7 @@ class RunReader:
     def __init__(self, store: Store, run: RunRecord) -> None:
         self.store = store
         self.run = run
-        self.values = BodyReader(store, run.id).values
+        self.values = stored_bodies(store, run.id).values
         self._events: dict[str, dict[int, Any]] = {}
         self._numbers: dict[str, list[int]] = {}
 

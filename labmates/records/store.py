@@ -210,11 +210,11 @@ class Store(Database):
                 newest[run_id][score.judge, score.metric] = score.value
         return newest
 
-    def bodies(self, run_id: str) -> list[Body]:
-        """The bodies of a run, packed."""
+    def bodies(self, run_id: str, first: int = 1, end: int | None = None) -> list[Body]:
+        """The bodies of a run, packed: all, or those from one number up to, and without, another one."""
         table = schema.bodies
-        query = sa.select(table).where(table.c.run == run_id).order_by(table.c.number)
-        rows = self.rows(query)
+        query = sa.select(table).where(table.c.run == run_id, table.c.number >= first).order_by(table.c.number)
+        rows = self.rows(query if end is None else query.where(table.c.number < end))
         return [Body(row.number, row.media, row.data) for row in rows]
 
     def attempts(self, run_id: str) -> list[tuple[int, str, str]]:

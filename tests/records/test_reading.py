@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from labmates.records.bodies import Bodies
 from labmates.records.events import MessageEvent
-from labmates.records.reading import BodyReader, RunReader, events_of, last_event
+from labmates.records.reading import RunReader, events_of, last_event, stored_bodies
 from labmates.records.store import Store
 from tests.support.recorded import add, long_run
 
@@ -44,17 +44,17 @@ def run_id(store: Store) -> str:
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
 @given(asked=st.lists(st.lists(st.integers(-2, NUMBER + 50), max_size=8), min_size=1, max_size=5))
 def test_any_bodies_in_any_order_are_the_right_ones(store: Store, run_id: str, asked: list[list[int]]) -> None:
-    whole, reader = Bodies(store.bodies(run_id)), BodyReader(store, run_id)
+    whole, reader = Bodies(store.bodies(run_id)), stored_bodies(store, run_id)
     for numbers in asked:
         found = reader.values(numbers)
         assert found == {number: whole[number] for number in numbers if 1 <= number <= NUMBER}
 
 
 def test_a_second_look_reads_only_what_is_near(store: Store, run_id: str) -> None:
-    reader, asked = BodyReader(store, run_id), list[object]()
+    reader, asked = stored_bodies(store, run_id), list[object]()
     reader.values([NUMBER])
     sa.event.listen(store.engine, "before_cursor_execute", lambda _c, _k, _s, parameters, *_: asked.append(parameters))
-    reader.values([NUMBER - 5])
+    reader.values([NUMBER // 2])
     [bounds] = [one for one in asked if isinstance(one, tuple) and len(one) == 3]
     assert bounds[2] - bounds[1] <= 64
 
