@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import math
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
@@ -26,6 +26,7 @@ from labmates.studies.designs import PLANS, Findable, PlannedRuns
 from labmates.studies.spec import StudySpec, each_condition, full_catalog
 from labmates.studies.study import Bound, Charged
 from labmates.util.bounded_yaml import Source
+from labmates.util.grouping import grouped
 from labmates.workflows.analyses.matching import costs
 from labmates.workflows.protocol.experiment import EXPERIMENTS, Condition, Estimate, condition_of
 
@@ -128,7 +129,7 @@ def make_plan(
         done = ended_replicates(store, spec.name)
         spent = study_counts(store, spec.name).spent
     ended = [run for run in runs if run.status in ENDED]
-    measured = _Measured(ended)
+    by_models = grouped((" + ".join(run.models), run) for run in ended)
     catalog = full_catalog(spec, source)
     bound = Bound(spec, catalog)
     by_model: dict[str, _Needs] = {}
@@ -138,16 +139,16 @@ def make_plan(
         left = spec.replicates - sum((key, replicate) in done for replicate in range(spec.replicates)) if done else None
         model = " + ".join(condition.models())
         if model not in by_model:
-            by_model[model] = _Needs(spec, model, condition, measured, bound.charged)
-        by_model[model].add(condition, spec.replicates if left is None else left, bound.of(condition))
+            by_model[model] = _Needs(spec, *_measured(by_models, condition))
+        by_model[model].add(condition, spec.replicates if left is None else left, bound)
         number += 1
         if number <= _MOST_COMPARED:
             values = condition.model_dump(mode="json")
             planned.append(RunRecord(key, spec.kind, key, 0, 0, values, condition.models()))
     runs_in_all = number * spec.replicates
-    needs = list(by_model.values())
-    left = sum(each.runs for each in needs)
-    price = sum(each.plan().dollars for each in needs) / left * runs_in_all if left else 0.0
+    models = tuple(needs.plan(model) for model, needs in by_model.items())
+    left = sum(each.runs for each in models)
+    price = sum(each.dollars for each in models) / left * runs_in_all if left else 0.0
     design = PlannedRuns(spec, ended, planned if number <= _MOST_COMPARED else (), price)
     asked = None if compared is None else parameter
     return Plan(
@@ -158,25 +159,18 @@ def make_plan(
         done=runs_in_all - left,
         cap=spec.cap,
         spent=spent,
-        models=tuple(each.plan() for each in needs),
+        models=models,
         detectable=tuple(each for find in finders for each in find(design, asked, difference)),
     )
 
 
-class _Measured:
-    """The usage of runs in the store."""
-
-    def __init__(self, runs: Iterable[RunRecord]) -> None:
-        self._of: dict[str, list[RunRecord]] = defaultdict(list)
-        for run in runs:
-            self._of[" + ".join(run.models)].append(run)
-
-    def runs(self, model: str, own: bool) -> tuple[Sequence[RunRecord], Basis]:
-        """The model's runs, or else other models' runs; baselines only from baselines."""
-        if model in self._of:
-            return self._of[model], "measured"
-        alike = [run for runs in self._of.values() for run in runs if all(map(is_own_baseline, run.models)) == own]
-        return alike, "measured of other models" if alike else "assumed"
+def _measured(by_models: Mapping[str, Sequence[RunRecord]], condition: Condition) -> tuple[Sequence[RunRecord], Basis]:
+    """Runs of a condition's models, or else of other models; baselines only from baselines."""
+    if own := by_models.get(" + ".join(condition.models())):
+        return own, "measured"
+    is_own = all(map(is_own_baseline, condition.models()))
+    alike = [run for runs in by_models.values() for run in runs if all(map(is_own_baseline, run.models)) == is_own]
+    return alike, "measured of other models" if alike else "assumed"
 
 
 def _assumed(runs: Sequence[RunRecord]) -> Estimate | None:
@@ -185,77 +179,59 @@ def _assumed(runs: Sequence[RunRecord]) -> Estimate | None:
     if kind.estimate is None:
         return None
     try:
-        each = [kind.estimate(condition_of(run)) for run in runs]
+        return _mean(kind.estimate(condition_of(run)) for run in runs)
     except UsageError:
         return None
-    means: dict[str, Any] = {name: fmean(getattr(estimate, name) for estimate in each) for name in _SIZES}
+
+
+def _mean(usages: Iterable[Estimate]) -> Estimate:
+    each = list(usages)
+    means: dict[str, Any] = {name: fmean(getattr(usage, name) for usage in each) for name in _SIZES}
     return Estimate(**means)
 
 
-def _mean(runs: Sequence[RunRecord]) -> Estimate:
-    n = len(runs)
-    return Estimate(
-        calls=sum(run.usage.llm_calls for run in runs) / n,
-        input_tokens=sum(run.usage.input_tokens for run in runs) / n,
-        output_tokens=sum(run.usage.output_tokens for run in runs) / n,
-        seconds=sum(run.seconds for run in runs) / n,
-    )
+def _used(run: RunRecord) -> Estimate:
+    return Estimate(run.usage.llm_calls, run.usage.input_tokens, run.usage.output_tokens, run.seconds)
 
 
 class _Needs:
-    """The estimate for the remaining runs of one model, summed over conditions."""
+    """The estimate for the remaining runs of one model, summed over conditions; `runs` are those to measure."""
 
-    def __init__(
-        self, spec: StudySpec, model: str, condition: Condition, measured: _Measured, charged: Charged
-    ) -> None:
+    def __init__(self, spec: StudySpec, runs: Sequence[RunRecord], basis: Basis) -> None:
         self._spec = spec
-        self._charged = charged
-        self._model = model
-        runs, self._basis = measured.runs(model, all(map(is_own_baseline, condition.models())))
-        self._measured = _mean(runs) if runs else None
+        self._basis: Basis = basis
+        self._measured = _mean(map(_used, runs)) if runs else None
         self._alike = _assumed(runs) if runs else None
-        self._costs = _costs(runs) if self._basis == "measured" else []
+        self._costs = _costs(runs) if basis == "measured" else []
         self.runs = 0
-        self._calls = self._inputs = self._outputs = self._dollars = self._most = self._seconds = 0.0
+        self._sums = Counter[str]()
 
-    def add(self, condition: Condition, left: int, bound: int) -> None:
-        """Add runs of a condition, each with a bound in micro-dollars."""
+    def add(self, condition: Condition, left: int, bound: Bound) -> None:
+        """Add runs of a condition."""
         expected = _expected(condition, self._measured, self._alike)
+        amounts = {"dollars": expected_bill(condition, expected, bound.charged), "most_dollars": bound.of(condition)}
+        each = {name: getattr(expected, name) for name in _SIZES} | amounts
         self.runs += left
-        self._calls += left * expected.calls
-        self._inputs += left * expected.input_tokens
-        self._outputs += left * expected.output_tokens
-        self._dollars += left * expected_bill(condition, expected, self._charged)
-        self._most += left * bound
-        self._seconds += left * expected.seconds
+        self._sums.update({name: left * amount for name, amount in each.items()})
 
-    def plan(self) -> ModelPlan:
+    def plan(self, model: str) -> ModelPlan:
         """The sum."""
         at_once = min(max(self.runs, 1), self._spec.concurrency.max_concurrent_runs * self._spec.concurrency.workers)
         low, high = self._ends()
+        sums = {name: round(amount) for name, amount in self._sums.items() if name != "seconds"}
+        hours = self._sums["seconds"] / at_once / 3600
         return ModelPlan(
-            model=self._model,
-            runs=self.runs,
-            calls=round(self._calls),
-            input_tokens=round(self._inputs),
-            output_tokens=round(self._outputs),
-            dollars=round(self._dollars),
-            low_dollars=low,
-            high_dollars=high,
-            most_dollars=round(self._most),
-            hours=self._seconds / at_once / 3600,
-            basis=self._basis,
+            model=model, runs=self.runs, low_dollars=low, high_dollars=high, hours=hours, basis=self._basis, **sums
         )
 
     def _ends(self) -> tuple[int | None, int | None]:
         """The 95 % interval of the dollars: the mean of measured runs is uncertain, and each further run varies."""
-        n = len(self._costs)
-        if n < FEWEST_OF_LOGS or not any(self._costs) or not self.runs or not self._dollars:
+        n, dollars, most = len(self._costs), self._sums["dollars"], self._sums["most_dollars"]
+        if n < FEWEST_OF_LOGS or not any(self._costs) or not self.runs or not dollars:
             return None, None
-        error = self._dollars * stdev(self._costs) / fmean(self._costs) * math.sqrt(1 / n + 1 / self.runs)
-        shown = interval(self._dollars, error, n - 1, COUNT, n=n)
-        low, high = shown.ends()
-        return round(low), round(min(high, max(self._most, self._dollars)))
+        error = dollars * stdev(self._costs) / fmean(self._costs) * math.sqrt(1 / n + 1 / self.runs)
+        low, high = interval(dollars, error, n - 1, COUNT, n=n).ends()
+        return round(low), round(min(high, max(most, dollars)))
 
 
 def _costs(runs: Sequence[RunRecord]) -> list[float]:
