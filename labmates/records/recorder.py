@@ -102,7 +102,7 @@ class Recorder:
         if self._writer is None or self._run is None:
             return
         step = self._take(self._run)
-        if step.events or step.bodies:
+        if step.rows or step.bodies:
             await self._writer.write(step)
 
     async def finish(self, run: RunRecord) -> RunRecord:
@@ -169,7 +169,7 @@ class Recorder:
         rows = event_rows(run.id, events)
         self._chain = self._chain.longer(rows, ((body.number, body.digest) for body in bodies))
         self._cost += costs(events)
-        return Step(replace(run, chain=str(self._chain), spent=self._cost), events, rows, bodies)
+        return Step(replace(run, chain=str(self._chain), spent=self._cost), rows, bodies)
 
 
 def usage_of(events: Sequence[Event]) -> Usage:

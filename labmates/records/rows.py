@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import asdict, fields, replace
 from functools import lru_cache
 from sys import intern
@@ -16,43 +16,28 @@ from labmates.records.digests import run_digest
 from labmates.records.events import Event, event_data
 from labmates.records.run import ENDED, RunRecord, Usage
 
-RUN_COLUMNS = [schema.runs.c[field.name] for field in fields(RunRecord)]
-"""The columns of a `RunRecord`."""
-_RUN_NAMES = [column.name for column in RUN_COLUMNS]
 _REPEATED = ("condition", "settings", "models", "made")
-SHARED_COLUMNS = [
-    sa.cast(column, sa.Text).label(column.name) if column.name in _REPEATED else column for column in RUN_COLUMNS
+_RUN_NAMES = [field.name for field in fields(RunRecord)]
+RUN_COLUMNS = [
+    sa.cast(schema.runs.c[name], sa.Text).label(name) if name in _REPEATED else schema.runs.c[name]
+    for name in _RUN_NAMES
 ]
-"""The same, with the text of those that are equal in many runs."""
+"""The columns of a `RunRecord`, with the JSON text of those that are equal in many runs."""
+_read = lru_cache(maxsize=1000)(json.loads)
 
 
 def run_row(run: RunRecord) -> dict[str, Any]:
     """The columns of a run."""
-    values = {column.name: getattr(run, column.name) for column in RUN_COLUMNS}
+    values = {name: getattr(run, name) for name in _RUN_NAMES}
     texts = {name: _storable(values[name]) for name in ("error", "invalid")}
     return {**values, **texts, "usage": asdict(run.usage)}
 
 
 def run_record(row: Any) -> RunRecord:
-    """The run in a row with at least the `RUN_COLUMNS`."""
-    mapping = row._mapping
-    return _run({name: mapping[name] for name in _RUN_NAMES})
-
-
-def sharing() -> Callable[[Any], RunRecord]:
-    """A reader of rows of `SHARED_COLUMNS`: an equal condition is read once, and its runs share it."""
-    read = lru_cache(maxsize=1000)(json.loads)
-
-    def record(row: Any) -> RunRecord:
-        values = dict(zip(_RUN_NAMES, row, strict=True))
-        values |= {name: read(values[name]) for name in _REPEATED if values[name] is not None}
-        values["metrics"] = {intern(name): value for name, value in values["metrics"].items()}
-        return _run(values)
-
-    return record
-
-
-def _run(values: dict[str, Any]) -> RunRecord:
+    """The run in a row that begins with the `RUN_COLUMNS`; runs share equal conditions."""
+    values = dict(zip(_RUN_NAMES, row, strict=False))
+    values |= {name: _read(values[name]) for name in _REPEATED if values[name] is not None}
+    values["metrics"] = {intern(name): value for name, value in values["metrics"].items()}
     values["usage"] = Usage(**values["usage"])
     # Not by __init__, which sets the fields of a frozen class one by one and takes ten times as long.
     run = object.__new__(RunRecord)

@@ -58,14 +58,13 @@ class _NotAllError(Exception):
 
 @dataclass(frozen=True)
 class Step:
-    """New records of an attempt, which are written together; events have their sequence numbers.
+    """New records of an attempt, which are written together.
 
     `run` is the claimed run with the chain and the cost up to the step; at the end of the attempt, the ended run with
     its digest. `rows` are the events' `event_rows`.
     """
 
     run: RunRecord
-    events: Sequence[tuple[int, Event]]
     rows: Sequence[EventRow]
     bodies: Sequence[Body]
     ends: bool = False
@@ -136,7 +135,7 @@ def _write_together(connection: sa.Connection, steps: Sequence[Step]) -> None:
 
 def _write(database: Database, connection: sa.Connection, step: Step) -> None:
     run = step.run
-    if not step.ends and step.events and is_there(connection, run.id, *step.events[0]):
+    if not step.ends and is_there(connection, step.rows):
         return
     if not connection.execute(_END if step.ends else _STEP, _held(step)).rowcount:
         if step.ends and _has_ended(connection, run):
@@ -164,11 +163,13 @@ def _has_ended(connection: sa.Connection, run: RunRecord) -> bool:
     return connection.execute(sa.select(_RUNS.c.id).where(same)).one_or_none() is not None
 
 
-def is_there(connection: sa.Connection, run_id: str, seq: int, event: Event) -> bool:
-    """Whether the store has this event of a run."""
+def is_there(connection: sa.Connection, rows: Sequence[EventRow]) -> bool:
+    """Whether the store has the first of these events, and so all of them."""
     table = schema.events
-    query = sa.select(table.c.at, table.c.type).where(table.c.run == run_id, table.c.seq == seq)
-    return connection.execute(query).one_or_none() == (event.at, event.type)
+    for row in rows[:1]:
+        query = sa.select(table.c.at, table.c.type).where(table.c.run == row["run"], table.c.seq == row["seq"])
+        return connection.execute(query).one_or_none() == (row["at"], row["type"])
+    return False
 
 
 def insert(connection: sa.Connection, runs: Iterable[tuple[str, Sequence[EventRow], Sequence[Body]]]) -> None:

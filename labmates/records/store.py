@@ -18,7 +18,7 @@ from labmates.records.bodies import Body
 from labmates.records.database import Database, MissingStoreError, is_tried_again, portions
 from labmates.records.digests import Chain, next_digest, stored_digests
 from labmates.records.events import Event, EventBase, ScoreEvent, make_event
-from labmates.records.rows import RUN_COLUMNS, SHARED_COLUMNS, event_rows, run_record, run_row, sealed, sharing
+from labmates.records.rows import RUN_COLUMNS, event_rows, run_record, run_row, sealed
 from labmates.records.run import RunRecord
 from labmates.records.steps import costs, insert, is_there
 
@@ -97,12 +97,12 @@ class Store(Database):
         """
 
         def write(connection: sa.Connection) -> None:
-            if is_tried_again(connection) and events and is_there(connection, run_id, *events[0]):
+            rows = event_rows(run_id, events)
+            if is_tried_again(connection) and is_there(connection, rows):
                 return
             row = _locked(connection, run_id)
             if row is None:
                 raise UsageError(f"there is no run '{run_id}' in the store {self.shown_url}")
-            rows = event_rows(run_id, events)
             chain = Chain.parse(row.chain).longer(rows, ((body.number, body.digest) for body in bodies))
             insert(connection, [(run_id, rows, bodies)])
             _add_to(connection, row, {"chain": str(chain), "spent": _RUNS.c.spent + costs(events)})
@@ -160,7 +160,7 @@ class Store(Database):
         """
         table, studies = schema.runs, schema.studies
         age = sa.func.coalesce(studies.c.created, table.c.started)
-        query = sa.select(*SHARED_COLUMNS).outerjoin_from(table, studies, table.c.study == studies.c.name)
+        query = sa.select(*RUN_COLUMNS).outerjoin_from(table, studies, table.c.study == studies.c.name)
         query = query.where(table.c.status != "planned")
         query = query.order_by(age, table.c.study, table.c.place, table.c.replicate, table.c.id)
         if kind is not None:
@@ -173,7 +173,7 @@ class Store(Database):
             self.reading() as connection,
             connection.execution_options(yield_per=_CHUNK).execute(query) as rows,
         ):
-            yield from map(sharing(), rows)
+            yield from map(run_record, rows)
 
     def events(self, run_id: str, *, kind: str | None = None) -> list[Event]:
         """The events of a run in order: all, or those of one type."""

@@ -20,7 +20,7 @@ from labmates.records.bodies import Body, Unpacker, UnreadableBodyError
 from labmates.records.digests import LATE, Chain, digests, stored_digests
 from labmates.records.events import ChargeEvent, Event, body_numbers, make_event
 from labmates.records.recorder import usage_of
-from labmates.records.rows import run_record
+from labmates.records.rows import RUN_COLUMNS, run_record
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.steps import costs
 from labmates.records.store import Store
@@ -108,7 +108,8 @@ def whole_record(store: Store, run_id: str) -> WholeRecord:
             seals, events, bodies = rows(_SEALS, "number"), rows(_EVENTS, "seq"), rows(_BODIES, "number")
             if connection.execute(whole).one().chain == row.chain:  # unchanged meanwhile
                 packed = [Body(body["number"], body["media"], body["data"]) for body in bodies]
-                return WholeRecord(run_record(row), row._asdict(), seals, events, packed)
+                [run] = map(run_record, connection.execute(sa.select(*RUN_COLUMNS).where(_RUNS.c.id == run_id)))
+                return WholeRecord(run, row._asdict(), seals, events, packed)
 
     return store.read(read)
 

@@ -33,7 +33,7 @@ def claimed(store: Store, runs: int) -> list[RunRecord]:
 
 def step(run: RunRecord, number: int = 0, name: str = "") -> Step:
     events = [(number, ChargeEvent(step=name or str(number), amount=number + 1))]
-    return Step(run, events, event_rows(run.id, events), [])
+    return Step(run, event_rows(run.id, events), [])
 
 
 async def test_a_run_that_was_taken_over_does_not_keep_others_from_writing(store: Store) -> None:
@@ -45,7 +45,7 @@ async def test_a_run_that_was_taken_over_does_not_keep_others_from_writing(store
         step(first),
         step(lost),
         step(first, 1),
-        replace(step(replace(last, status="completed")), events=[], rows=[], ends=True),
+        replace(step(replace(last, status="completed")), rows=[], ends=True),
     ]
     results = await asyncio.gather(*map(writer.write, steps), return_exceptions=True)
     assert [type(result) for result in results] == [type(None), LeaseLostError, type(None), type(None)]

@@ -23,7 +23,7 @@ def append(
     before = store.run(run.id)
     chain = str(Chain.parse(before.chain).longer(rows, digests))
     run = replace(run, chain=chain, spent=before.spent + costs(events))
-    write_step(store, Step(sealed(run) if ends else run, events, rows, bodies, ends=ends))
+    write_step(store, Step(sealed(run) if ends else run, rows, bodies, ends=ends))
 
 
 def finish(store: Store, run: RunRecord, events: Sequence[tuple[int, Event]], bodies: Sequence[Body]) -> None:
