@@ -12,6 +12,7 @@ from labmates.records import schema
 from labmates.records.claims import is_lost
 from labmates.records.database import Database
 from labmates.records.listing import STATUSES, Chosen, conditions
+from labmates.records.studies import study_record
 
 _RUNS, _STUDIES = schema.runs, schema.studies
 
@@ -40,14 +41,17 @@ def prune(database: Database, chosen: Chosen | None, *, replies: bool, dry_run: 
     Raises
     ------
     UsageError
-        If a run or the study is unknown, no runs match, or a worker holds one of the runs.
+        If the status or the study is unknown, no runs match, or a worker holds one of the runs.
     """
     where = sa.false() if chosen is None else sa.and_(sa.true(), *conditions(chosen, is_sqlite=database.is_sqlite))
     is_whole_study = chosen is not None and bool(chosen.study) and chosen == Chosen(study=chosen.study)
 
+    if chosen is not None and chosen.status and chosen.status not in STATUSES:
+        raise unknown_name("status", chosen.status, STATUSES)
+    if chosen is not None and chosen.study:
+        study_record(database, chosen.study)
+
     def count(connection: sa.Connection) -> Pruned:
-        if chosen is not None:
-            _check_names(database, connection, chosen)
         _refuse_working(database, connection, where)
         runs = _count(connection, _RUNS, where)
         if chosen is not None and not runs and not is_whole_study:
@@ -67,19 +71,6 @@ def prune(database: Database, chosen: Chosen | None, *, replies: bool, dry_run: 
     if not dry_run:
         database.write(delete)
     return pruned
-
-
-def _check_names(database: Database, connection: sa.Connection, chosen: Chosen) -> None:
-    """Refuse an unknown status, study or run."""
-    if chosen.status and chosen.status not in STATUSES:
-        raise unknown_name("status", chosen.status, STATUSES)
-    if chosen.study:
-        known = list(connection.execute(sa.select(_STUDIES.c.name).order_by(_STUDIES.c.name)).scalars())
-        if chosen.study not in known:
-            raise unknown_name("study", chosen.study, known)
-    for run_id in chosen.ids:
-        if not _count(connection, _RUNS, _RUNS.c.id == run_id):
-            raise UsageError(f"there is no run '{run_id}' in the store {database.shown_url}")
 
 
 def _refuse_working(database: Database, connection: sa.Connection, where: sa.ColumnElement[bool]) -> None:

@@ -27,6 +27,7 @@ from labmates.records.store import Store
 from labmates.records.studies import study_counts, study_records
 
 _RUNS, _SEALS, _EVENTS, _BODIES = schema.runs, schema.seals, schema.events, schema.bodies
+_IS_SEALED = _RUNS.c.digest.is_not(None)
 Row = Mapping[str, Any]
 
 
@@ -43,19 +44,18 @@ class WholeRecord:
 
 def begun_runs(store: Store, *, study: str | None = None) -> list[str]:
     """The ids of all runs with a record, oldest first, even if marked as planned."""
-    begun = sa.or_(_RUNS.c.status != "planned", _RUNS.c.chain != "", _RUNS.c.digest.is_not(None))
-    query = sa.select(_RUNS.c.id).where(begun).order_by(_RUNS.c.started, _RUNS.c.id)
-    if study is not None:
-        query = query.where(_RUNS.c.study == study)
-    return store.read(lambda connection: list(connection.execute(query).scalars()))
+    return _of_runs(store, _RUNS.c.id, sa.or_(_RUNS.c.status != "planned", _RUNS.c.chain != "", _IS_SEALED), study)
 
 
 def ended_digests(store: Store, *, study: str | None = None) -> list[str]:
     """The digests of all ended runs, or of a study's."""
-    query = sa.select(_RUNS.c.digest).where(_RUNS.c.digest.is_not(None))
-    if study is not None:
-        query = query.where(_RUNS.c.study == study)
-    return store.read(lambda connection: list(connection.execute(query).scalars()))
+    return _of_runs(store, _RUNS.c.digest, _IS_SEALED, study)
+
+
+def _of_runs(store: Store, column: Any, which: sa.ColumnElement[bool], study: str | None) -> list[str]:
+    of_study = sa.true() if study is None else _RUNS.c.study == study
+    query = sa.select(column).where(which, of_study).order_by(_RUNS.c.started, _RUNS.c.id)
+    return [row[0] for row in store.rows(query)]
 
 
 def unproven(store: Store, run_id: str) -> Iterator[str]:
