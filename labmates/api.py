@@ -234,12 +234,8 @@ def plan(
     """
     source = find_study(study)
     spec = read_spec(source)
-    database = Store.existing(store)
-    try:
+    with Store.existing(store) as database:
         return make_plan(spec, database, source, compared=compared, difference=difference)
-    finally:
-        if database is not None:
-            database.close()
 
 
 def show(run: str = "last", *, store: str | None = None) -> Run:

@@ -170,7 +170,7 @@ def _prompts(event: LLMCallEvent, bodies: Bodies, shown: set[int], most: int | N
         message = bodies[number]
         if number not in shown and message["role"] in ("system", "user"):
             shown.add(number)
-            _head(f"{who} reads ({message['role']}):", "blue")
+            say(f"{who} reads ({message['role']}):", "blue")
             _text(as_text(message["content"]), most)
 
 
@@ -186,13 +186,9 @@ def _tell(event: Event, bodies: Bodies, most: int | None) -> None:
         who, title = "", f"\n== {team_title(event.team)}, {title} =="
     comma = "," if event.type == "decision" and (event.round or event.match) else ":"
     style = "red" if event.type == "decision" and event.failed else _STYLES[event.type]
-    _head(f"{who}{comma} {title}" if who else title, style)
+    say(f"{who}{comma} {title}" if who else title, style)
     for text in _texts(event, bodies):
         _text(f"{text.label}: {text.body}" if text.label else text.body, most)
-
-
-def _head(text: str, style: str) -> None:
-    say(text, style=style)
 
 
 def _text(text: str, most: int | None) -> None:

@@ -83,12 +83,8 @@ def plan(study: str, compared: str | None, difference: float | None, store: str 
         raise UsageError("--difference: name the comparison too, for instance --for 'compare organisation'")
     source = find_study(study)
     spec = read_spec(source)
-    database = Store.existing(store)
-    try:
+    with Store.existing(store) as database:
         made = make_plan(spec, database, source, compared=compared, difference=difference)
-    finally:
-        if database is not None:
-            database.close()
     if as_json:
         print_json(made.as_json())
     else:

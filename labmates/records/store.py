@@ -7,6 +7,7 @@ thread.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from typing import Any, Final, TypeVar, cast
 
@@ -40,18 +41,14 @@ class Store(Database):
     """A database of runs; see `Database` for its parameters."""
 
     @classmethod
-    def existing(cls, url: str | None = None) -> Store | None:
-        """The store; None if it is a file that does not exist yet.
-
-        Raises
-        ------
-        UsageError
-            If the store can't be opened.
-        """
-        try:
-            return cls(url, must_exist=True)
-        except MissingStoreError:
-            return None
+    @contextmanager
+    def existing(cls, url: str | None = None) -> Iterator[Store | None]:
+        """Open the store for the block; None if it is a file that does not exist yet."""
+        with ExitStack() as stack:
+            store: Store | None = None
+            with suppress(MissingStoreError):
+                store = stack.enter_context(cls(url, must_exist=True))
+            yield store
 
     @property
     def sqlite_path(self) -> str | None:
