@@ -54,9 +54,9 @@ def list_events(store: Store, run: RunRecord, *, as_json: bool) -> None:
 
 def _words(event: Event, bodies: Bodies) -> str:
     from labmates.budgets.money import show_dollars
-    from labmates.viewer.event_items import bodies_of, title_of
+    from labmates.viewer.event_items import title_of
 
-    title = title_of(event, {number: bodies[number] for number in bodies_of(event)})
+    title = title_of(event, bodies)
     texts = [text.body for text in _texts(event, bodies)] if event.type in ("llm_call", "message", "request") else []
     line = show_dollars(event.amount) if event.type == "charge" else " ".join(": ".join([title, *texts[:1]]).split())
     short = line if len(line) <= MOST_CHARS else f"{line[:MOST_CHARS]} …"
@@ -65,9 +65,9 @@ def _words(event: Event, bodies: Bodies) -> str:
 
 def _texts(event: Event, bodies: Bodies) -> list[Text]:
     """The texts of an event, without those of other events and what the model thought."""
-    from labmates.viewer.event_items import bodies_of, texts_of
+    from labmates.viewer.event_items import texts_of
 
-    texts = texts_of(event, {number: bodies[number] for number in bodies_of(event)}, whole=False)
+    texts = texts_of(event, bodies, whole=False)
     return [text for text in texts if text.body.strip() and text.label not in _ASIDE]
 
 

@@ -99,6 +99,10 @@ class StoredBodies:
                 values[number] = stretch[number]
         return values
 
+    def get(self, number: int, default: Any = None) -> Any:
+        """The body with this number; the default if it is missing."""
+        return self.values([number]).get(number, default)
+
     def _stretch(self, place: int) -> dict[int, Value]:
         with self._reading:  # metrics are computed in a thread of their own
             while len(self._marks) <= place:
@@ -178,6 +182,10 @@ class Bodies:
 
     def __getitem__(self, number: int) -> Any:
         return self._values[number] if number in self._values else self._past.values([number])[number]
+
+    def get(self, number: int, default: Any = None) -> Any:
+        """The body with this number; the default if it is missing."""
+        return self._values[number] if number in self._values else self._past.get(number, default)
 
     def text(self, number: int) -> str:
         """The text that has this number."""

@@ -50,7 +50,8 @@ class RunReader:
     def __init__(self, store: Store, run: RunRecord) -> None:
         self.store = store
         self.run = run
-        self.values = stored_bodies(store, run.id).values
+        self.bodies = stored_bodies(store, run.id)
+        self.values = self.bodies.values
         self._events: dict[str, dict[int, Any]] = {}
         self._numbers: dict[str, list[int]] = {}
 

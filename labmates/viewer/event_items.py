@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -12,7 +12,7 @@ from markupsafe import Markup
 from labmates.pages.links import Links
 from labmates.pages.markdown import markdown
 from labmates.pages.rendering import as_text, cut, plain
-from labmates.records.bodies import Value
+from labmates.records.bodies import Bodies, StoredBodies, Value
 from labmates.records.event_text import artifact_text, findings_text, heading
 from labmates.records.events import ArtifactEvent, ChargeEvent, Event, ToolCallEvent
 from labmates.records.reading import RunReader
@@ -76,8 +76,7 @@ def items(
 
     `whole` shows texts in full, and the arguments of tool calls in replies, which are otherwise shown as events.
     """
-    wanted = {number for event in events.values() for number in bodies_of(event)}
-    bodies = reader.values(wanted)
+    bodies = reader.bodies
     costs = {event.step: event.amount for event in events.values() if isinstance(event, ChargeEvent)}
     most, run_id = LONGEST_CHARS if whole else SHORT_CHARS, reader.run.id
 
@@ -108,7 +107,7 @@ def items(
     return [item(number, event) for number, event in events.items() if event.type not in HIDDEN]
 
 
-def texts_of(event: Event, bodies: Mapping[int, Value], *, whole: bool = True) -> Iterator[Text]:
+def texts_of(event: Event, bodies: StoredBodies | Bodies, *, whole: bool = True) -> Iterator[Text]:
     """Texts of an event, each in full; without `whole`, texts shown with other events are left out."""
     match event.type:
         case "llm_call" | "judge_call":
@@ -174,24 +173,7 @@ def changes(before: Value | None, after: Value) -> list[tuple[str, str]]:
     return [({"+": "add", "-": "del", "@": "at"}.get(line[:1], ""), plain(line)) for line in lines]
 
 
-def bodies_of(event: Event) -> Iterable[int]:
-    """The numbers of the bodies that `texts_of` and `title_of` show."""
-    match event.type:
-        case "llm_call" | "judge_call":
-            return [number for number in (event.reply, event.reasoning, event.raw) if number is not None]
-        case "tool_call":
-            return [event.arguments, event.result]
-        case "message":
-            return [event.text]
-        case "artifact":
-            return [event.content]
-        case "findings":
-            return [event.findings]
-        case _:
-            return []
-
-
-def title_of(event: Event, bodies: Mapping[int, Value]) -> str:
+def title_of(event: Event, bodies: StoredBodies | Bodies) -> str:
     """The heading of an event, without the parts that a page shows separately."""
     if event.type == "llm_call":
         calls = [str(call.get("name")) for call in _calls(bodies.get(event.reply))]

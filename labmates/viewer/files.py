@@ -33,7 +33,7 @@ class KeptFile:
 
 def figure(reader: RunReader, number: int) -> bytes:
     """A PNG picture of a run. Raises `AbsentError` if the body is not a picture, or too large for browsers."""
-    value = reader.values([number]).get(number)
+    value = reader.bodies.get(number)
     if not isinstance(value, bytes) or not value.startswith(_PNG):
         raise AbsentError("file", f"the run '{reader.run.id}' has no picture {number}")
     width, height = (int.from_bytes(value[place : place + 4], "big") for place in (16, 20))  # in the first chunk
@@ -49,12 +49,12 @@ def file_of(reader: RunReader, number: int, place: int) -> KeptFile:
     """
     event = reader.span(number, number).get(number)
     if event is not None and event.type == "artifact" and place == 0:
-        text = artifact_text(reader.values([event.content]).get(event.content, ""))
+        text = artifact_text(reader.bodies.get(event.content, ""))
         name = f"{plain_name(event.name)}.v{event.version}.md"
         return KeptFile(name, "text/plain; charset=utf-8", text.encode("utf-8", "replace"))
     if event is not None and event.type == "tool_call" and 1 <= place <= len(event.files):
         name, body = list(event.files.items())[place - 1]
-        content = reader.values([body]).get(body, b"")
+        content = reader.bodies.get(body, b"")
         data = content if isinstance(content, bytes) else artifact_text(content).encode("utf-8", "replace")
         return KeptFile(plain_name(PurePosixPath(name).name), "application/octet-stream", data)
     raise AbsentError("file", f"the event {number} of the run '{reader.run.id}' has no file {place}")

@@ -142,8 +142,8 @@ def _texts(reader: RunReader) -> dict[str, str]:
         event.name if len(teams[event.name]) == 1 else f"{event.team} {event.name}": event.content
         for event in artifacts
     }
-    bodies = reader.values([*newest.values(), *(number for numbers in first.values() for number in numbers)])
-    texts = {name: artifact_text(bodies[number]) for name, number in newest.items() if number in bodies}
+    bodies = reader.bodies
+    texts = {name: artifact_text(bodies.get(number, "")) for name, number in newest.items()}
     for name, numbers in first.items():
         parts = [text.body for number in numbers for text in message_texts(bodies.get(number))]
         texts[name] = "\n".join(parts)

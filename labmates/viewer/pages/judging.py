@@ -87,5 +87,4 @@ def _waiting(store: Store, study: str, judge: str) -> tuple[list[str], list[str]
 def _report(reader: RunReader) -> dict[str, str]:
     """The newest version of each artifact of a run, last artifact first."""
     newest = {event.name: event.content for event in reader.all("artifact")}
-    bodies = reader.values(newest.values())
-    return {name: as_text(bodies.get(number)) for name, number in reversed(newest.items())}
+    return {name: as_text(reader.bodies.get(number)) for name, number in reversed(newest.items())}

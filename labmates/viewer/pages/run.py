@@ -187,15 +187,13 @@ def event_page(reader: RunReader, number: int, links: Links) -> Markup:
     story = items(reader, shown, links, start=reader.run.started, whole=True)
     messages: list[Any] = []
     if event.type in ("llm_call", "judge_call"):
-        bodies = reader.values(event.messages)
-        messages = [(n, bodies.get(n), list(message_texts(bodies.get(n)))) for n in event.messages]
+        messages = [(n, body, list(message_texts(body))) for n in event.messages for body in [reader.bodies.get(n)]]
     different: list[tuple[str, str]] = []
     versions: dict[int, Any] = {}
     if event.type == "artifact":
         versions = {n: e for n, e in reader.events("artifact").items() if e.name == event.name}
         earlier = [e.content for n, e in versions.items() if n < number]
-        bodies = reader.values([event.content, *earlier[-1:]])
-        different = changes(bodies.get(earlier[-1]) if earlier else None, bodies[event.content])
+        different = changes(reader.bodies.get(earlier[-1]) if earlier else None, reader.bodies.get(event.content))
     return render(
         "event.html",
         item=story[0] if story else None,

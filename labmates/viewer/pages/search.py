@@ -101,11 +101,11 @@ def _matches(
     for run, group in groupby(matching[:_SHOWN], key=lambda hit: hit.run):
         numbers = list(dict.fromkeys(hit.number for hit in group))
         reader = RunReader(store, store.run(run))
-        values, events = reader.values(numbers), reader.places(numbers)
+        events = reader.places(numbers)
         excerpts: dict[tuple[tuple[str, bool], ...], list[int]] = {}
         for number in numbers:
             if number in events:  # texts without an event have no page
-                excerpts.setdefault(tuple(excerpt(values[number], query)), []).append(events[number])
+                excerpts.setdefault(tuple(excerpt(reader.bodies.get(number), query)), []).append(events[number])
         if excerpts:
             shown.append((reader.run, [Match(sorted(places), pieces) for pieces, places in excerpts.items()]))
     return shown, matching[_SHOWN - 1].place if len(matching) > _SHOWN else 0

@@ -14,7 +14,7 @@ from starlette.datastructures import QueryParams
 from labmates.errors import UsageError, unknown_name
 from labmates.pages.links import Links
 from labmates.pages.rendering import as_text, render
-from labmates.records.bodies import Value
+from labmates.records.bodies import StoredBodies, Value
 from labmates.records.reading import RunReader
 from labmates.viewer.event_items import SHORT_CHARS, Text, changes, cut_text, message_texts
 from labmates.viewer.pages.run import head, page_number, pages_of
@@ -102,18 +102,9 @@ def _before(rows: Sequence[Any]) -> dict[int, list[int]]:
 def _turns(
     reader: RunReader, rows: Sequence[Any], before: Mapping[int, list[int]], chosen: Sequence[str]
 ) -> Iterator[Turn]:
-    steps = {
-        row.seq: SequenceMatcher(None, before[row.seq], row.data["messages"], autojunk=False).get_opcodes()
-        for row in rows
-    }
-    wanted = {row.data["reply"] for row in rows}
+    bodies = reader.bodies
     for row in rows:
-        for how, old, old_end, new, new_end in steps[row.seq]:
-            if how != "equal":
-                wanted |= {*before[row.seq][old:old_end], *row.data["messages"][new:new_end]}
-    bodies = reader.values(wanted)
-    for row in rows:
-        messages, unchanged, left_out = _changes(before[row.seq], row.data["messages"], steps[row.seq], bodies)
+        messages, unchanged, left_out = _changes(before[row.seq], row.data["messages"], bodies)
         yield Turn(
             row.seq,
             row.agent,
@@ -128,13 +119,11 @@ def _turns(
         )
 
 
-def _changes(
-    before: Sequence[int], now: Sequence[int], steps: Sequence[Any], bodies: Mapping[int, Value]
-) -> tuple[list[Part], int, int]:
+def _changes(before: Sequence[int], now: Sequence[int], bodies: StoredBodies) -> tuple[list[Part], int, int]:
     """The new and changed messages of a prompt, and the numbers of unchanged and missing ones."""
     parts: list[Part] = []
     unchanged = left_out = 0
-    for how, old, old_end, new, new_end in steps:
+    for how, old, old_end, new, new_end in SequenceMatcher(None, before, now, autojunk=False).get_opcodes():
         if how == "equal":
             unchanged += new_end - new
             continue
