@@ -57,9 +57,9 @@ def copy_store(
         If a store can't be opened, the study or a run is missing, or the target has runs or studies.
     """
     with (
-        Database(source, read_only=True, verbatim=True) as origin,
+        Database(source, read_only=True) as origin,
         origin.reading(snapshot=True) as reading,
-        Database(target, verbatim=True) as goal,
+        Database(target) as goal,
     ):
         if study is not None:
             study_record(origin, study)

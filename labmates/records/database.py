@@ -62,10 +62,6 @@ _REMEDIES = {
 }
 """What to do, by SQLite's error. There is no other journal mode for disks without shared memory: several machines
 reach most of these disks, and none of SQLite's modes is safe if their locks are not."""
-_VERBATIM = {
-    "json_serializer": lambda text: "null" if text is None else text,
-    "json_deserializer": lambda text: text.decode() if isinstance(text, bytes) else text,
-}
 
 
 def store_url(store: str | None = None) -> str:
@@ -118,8 +114,6 @@ class Database:
         The database should exist: retry while it is unreachable.
     read_only
         Refuse all writes, even of tables.
-    verbatim
-        Leave JSON columns as text, for copies.
 
     Raises
     ------
@@ -135,10 +129,9 @@ class Database:
         any_version: bool = False,
         patient: bool = False,
         read_only: bool = False,
-        verbatim: bool = False,
     ) -> None:
         self.url = store_url(url)
-        self.engine = _engine(self.url, must_exist or read_only, read_only, _VERBATIM if verbatim else {})
+        self.engine = _engine(self.url, must_exist or read_only, read_only)
         unwritable = self._is_unwritable()
         if unwritable and not (must_exist or read_only):
             raise UsageError(
@@ -321,14 +314,14 @@ def _tables(connection: sa.Connection) -> set[str]:
     return set(sa.inspect(connection).get_table_names())
 
 
-def _engine(url: str, must_exist: bool, read_only: bool, options: dict[str, Any]) -> sa.Engine:
+def _engine(url: str, must_exist: bool, read_only: bool) -> sa.Engine:
     try:
         parsed = sa.make_url(url)
         backend = parsed.get_backend_name()
         if backend == "sqlite":
-            return _sqlite_engine(parsed, must_exist, read_only, options)
+            return _sqlite_engine(parsed, must_exist, read_only)
         if backend == "postgresql":
-            return _postgres_engine(parsed, read_only, options)
+            return _postgres_engine(parsed, read_only)
         sa.create_engine(parsed)
     except _UnsuitableStoreError as error:
         raise UsageError(f"'{_without_password(url)}' can't be a store: {error}; {_advice(url)}") from None
@@ -358,7 +351,7 @@ def _advice(url: str) -> str:
     return f"give a file such as {url}.db, or a URL" if is_name else "give a URL such as sqlite:///labmates.db"
 
 
-def _sqlite_engine(url: sa.URL, must_exist: bool, read_only: bool, options: dict[str, Any]) -> sa.Engine:
+def _sqlite_engine(url: sa.URL, must_exist: bool, read_only: bool) -> sa.Engine:
     if not url.database or url.database == ":memory:" or url.database.startswith("file:"):
         raise _UnsuitableStoreError("a database in memory is lost when the process ends")
     path = Path(url.database)
@@ -379,7 +372,7 @@ def _sqlite_engine(url: sa.URL, must_exist: bool, read_only: bool, options: dict
         execution_options={"compiled_cache": _COMPILED},
         creator=lambda: sqlite3.connect(address, uri=True, timeout=_BUSY_SECONDS, check_same_thread=False),
         poolclass=sa.QueuePool,  # the bare URL looks like a database in memory
-        **{"json_deserializer": _json_value, **options},
+        json_deserializer=_json_value,
     )
     read_only = read_only or mode.startswith("ro")
     sa.event.listen(engine, "connect", _set_up_sqlite_reader if read_only else _set_up_sqlite)
@@ -404,7 +397,7 @@ def _is_writable(path: Path) -> bool:
     return os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
 
 
-def _postgres_engine(url: sa.URL, read_only: bool, options: dict[str, Any]) -> sa.Engine:
+def _postgres_engine(url: sa.URL, read_only: bool) -> sa.Engine:
     if url.drivername == "postgresql":
         url = url.set(drivername="postgresql+psycopg")
     if url.drivername != "postgresql+psycopg":
@@ -414,7 +407,7 @@ def _postgres_engine(url: sa.URL, read_only: bool, options: dict[str, Any]) -> s
     connect: dict[str, Any] = {"connect_timeout": _CONNECT_SECONDS, "application_name": "labmates", **alive}
     if read_only:
         connect["options"] = "-c default_transaction_read_only=on"
-    return sa.create_engine(url, pool_pre_ping=True, connect_args=connect, **options)
+    return sa.create_engine(url, pool_pre_ping=True, connect_args=connect)
 
 
 def _set_up_sqlite(connection: Any, _record: Any) -> None:

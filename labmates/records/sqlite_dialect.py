@@ -6,16 +6,12 @@ from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 
 
 class SharedDialect(SQLiteDialect_pysqlite):
-    """Equal to others that read and write JSON alike, since compiled statements are found by their dialect."""
+    """Equal to all others, since compiled statements are found by their dialect."""
 
     supports_statement_cache = True
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, SharedDialect) and self._json == other._json
+        return isinstance(other, SharedDialect)
 
     def __hash__(self) -> int:
-        return hash(self._json)
-
-    @property
-    def _json(self) -> tuple[object, object]:
-        return self._json_serializer, self._json_deserializer
+        return hash(SharedDialect)

@@ -59,9 +59,12 @@ async def played(url: str, runs: int | None = None, **changes: Any) -> None:
 
 def rows(url: str) -> dict[str, list[Any]]:
     """Return all that a store holds, JSON as its text."""
-    with Database(url, verbatim=True) as database, database.reading() as connection:
-        tables = schema.metadata.sorted_tables
-        return {one.name: list(connection.execute(sa.select(one).order_by(*one.primary_key))) for one in tables}
+    with Database(url) as database, database.reading() as connection:
+        rows = {}
+        for table in schema.metadata.sorted_tables:
+            columns = (sa.cast(each, sa.Text) if isinstance(each.type, sa.JSON) else each for each in table.c)
+            rows[table.name] = list(connection.execute(sa.select(*columns).order_by(*table.primary_key)))
+        return rows
 
 
 def faults(url: str) -> list[str]:
