@@ -76,8 +76,6 @@ def run_page(
     """
     if sort not in SORTS:
         raise unknown_name("order", sort, SORTS)
-    if chosen.status and chosen.status not in STATUSES:
-        raise unknown_name("status", chosen.status, STATUSES)
     column: sa.ColumnElement[Any] = _STUDY if sort == "study" else _RUNS.c[sort]
     order = [each.desc() if descending else each.asc() for each in (column, _RUNS.c.id)]
     query = sa.select(_RUNS.c.id).where(*conditions(chosen, is_sqlite=database.is_sqlite)).order_by(*order)
@@ -113,7 +111,9 @@ def facets(database: Database) -> Facets:
 
 
 def conditions(chosen: Chosen, *, is_sqlite: bool) -> Iterable[sa.ColumnElement[bool]]:
-    """Yield the SQL conditions of a filter."""
+    """Yield the SQL conditions of a filter. Raises `UsageError` if its status or its search is invalid."""
+    if chosen.status and chosen.status not in STATUSES:
+        raise unknown_name("status", chosen.status, STATUSES)
     for name in ("study", "kind", "status"):
         if value := getattr(chosen, name):
             yield _RUNS.c[name] == value

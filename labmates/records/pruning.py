@@ -7,11 +7,11 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from labmates.errors import UsageError, unknown_name
+from labmates.errors import UsageError
 from labmates.records import schema
 from labmates.records.claims import is_lost
 from labmates.records.database import Database
-from labmates.records.listing import STATUSES, Chosen, conditions
+from labmates.records.listing import Chosen, conditions
 from labmates.records.studies import study_record
 
 _RUNS, _STUDIES = schema.runs, schema.studies
@@ -46,8 +46,6 @@ def prune(database: Database, chosen: Chosen | None, *, replies: bool, dry_run: 
     where = sa.false() if chosen is None else sa.and_(sa.true(), *conditions(chosen, is_sqlite=database.is_sqlite))
     is_whole_study = chosen is not None and bool(chosen.study) and chosen == Chosen(study=chosen.study)
 
-    if chosen is not None and chosen.status and chosen.status not in STATUSES:
-        raise unknown_name("status", chosen.status, STATUSES)
     if chosen is not None and chosen.study:
         study_record(database, chosen.study)
 

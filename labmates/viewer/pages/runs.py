@@ -12,7 +12,7 @@ from starlette.datastructures import QueryParams
 from labmates.errors import LabmatesError, unknown_name
 from labmates.pages.links import Links
 from labmates.pages.rendering import render
-from labmates.records.listing import PAGE, SORTS, STATUSES, Chosen, Facets, facets, run_count, run_page
+from labmates.records.listing import PAGE, Chosen, Facets, facets, run_count, run_page
 from labmates.records.run import RunRecord
 from labmates.records.store import Store
 from labmates.records.studies import WAITING, Counts, failure_reasons, invalid_reasons, study_counts, study_record
@@ -45,7 +45,7 @@ class Asked:
 def asked_for(query: QueryParams, known: Facets) -> Asked:
     """The request in the query of an address.
 
-    Raises `UsageError` if a study, kind, status or order is unknown.
+    Raises `UsageError` if the study, kind or direction is unknown.
     """
     texts: dict[str, Any] = {
         name: query.get(name, "").strip() for name in asdict(Chosen()) if name not in ("key", "ids")
@@ -54,8 +54,6 @@ def asked_for(query: QueryParams, known: Facets) -> Asked:
     for what, name, names in (
         ("study", chosen.study, known.studies),
         ("kind", chosen.kind, known.kinds),
-        ("status", chosen.status, STATUSES),
-        ("order", query.get("sort", ""), SORTS),
         ("direction", query.get("order", ""), ("asc", "desc")),
     ):
         if name and name not in names:
