@@ -106,20 +106,21 @@ class StoredBodies:
     def _stretch(self, place: int) -> dict[int, Value]:
         with self._reading:  # metrics are computed in a thread of their own
             while len(self._marks) <= place:
-                passed, before = self._unpacked(len(self._marks) - 1)
-                if not passed:  # it is beyond the last body
-                    return {}
-                self._marks.append(before)
-            values = self._stretches.pop(place, None) or self._unpacked(place)[0]
+                unpacker = Unpacker(self._marks[-1])
+                if not [unpacker.raw(body) for body in self._packed(len(self._marks) - 1)]:
+                    return {}  # it is beyond the last body
+                self._marks.append(unpacker.before)
+            values = self._stretches.pop(place, None)
+            if values is None:
+                unpacker = Unpacker(self._marks[place])
+                values = {body.number: unpacker.value(body) for body in self._packed(place)}
             self._stretches[place] = values  # at the end: the first is the least recently used
             if len(self._stretches) > _MOST_STRETCHES:
                 del self._stretches[next(iter(self._stretches))]
         return values
 
-    def _unpacked(self, place: int) -> tuple[dict[int, Value], bytes]:
-        """The bodies of a stretch, and what the next one follows."""
-        unpacker, first = Unpacker(self._marks[place]), place * _STRETCH + 1
-        return {body.number: unpacker.value(body) for body in self._fetch(first, first + _STRETCH)}, unpacker.before
+    def _packed(self, place: int) -> Iterable[Body]:
+        return self._fetch(place * _STRETCH + 1, (place + 1) * _STRETCH + 1)
 
 
 class Bodies:
