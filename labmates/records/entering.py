@@ -56,13 +56,16 @@ class _Template:
         row = run_row(run)
         shared = [name for name in row if name not in _OWN]
         self.columns = (*_OWN, *shared)
-        self._shared = tuple(
-            json.dumps(row[name]) if isinstance(_RUNS.c[name].type, sa.JSON) else row[name] for name in shared
-        )
+        self._shared = tuple(_stored(_RUNS.c[name].type, row[name]) for name in shared)
 
     def row(self, run: Planned) -> tuple[Any, ...]:
         """The columns of a new run."""
         return (new_run_id(), run.replicate, run.seed, run.place, *run.cell, *self._shared)
+
+
+def _stored(kind: Any, value: Any) -> Any:
+    is_text = isinstance(kind, sa.JSON) and not (value is None and kind.none_as_null)
+    return json.dumps(value) if is_text else value
 
 
 def enter_study(
