@@ -57,23 +57,6 @@ class Sheet:
     fallback: Answer
     total: int | None = None
 
-    def fault(self, answer: Answer) -> str | None:
-        """The fault of an invalid answer; None for a valid one."""
-        names = [blank.name for blank in self.blanks]
-        if set(answer) != set(names):
-            return f"it must answer {', '.join(names)}, not {', '.join(answer) or 'nothing'}"
-        for blank in self.blanks:
-            value = answer[blank.name]
-            if not (isinstance(value, bool) if blank.allowed is None else value in blank.allowed):
-                return f"{blank.name} can't be {value!r}{_bounds_of(blank.allowed)}"
-        if self.total is not None and sum(answer.values()) != self.total:
-            return f"its numbers add up to {sum(answer.values())}, not {self.total}"
-        return None
-
-
-def _bounds_of(allowed: range | tuple[str, ...] | None) -> str:
-    return f" (from {allowed[0]} to {allowed[-1]})" if isinstance(allowed, range) else ""
-
 
 @dataclass(frozen=True)
 class Question:

@@ -24,7 +24,7 @@ from labmates.mechanisms.repetition import Repetition
 from labmates.mechanisms.reputation import Reputation
 from labmates.mechanisms.theorem import best_design
 from labmates.mechanisms.wording import Answer
-from labmates_author.mechanisms import check_mechanism, play_with, random_answer
+from labmates_author.mechanisms import check_mechanism, fault_of, play_with, random_answer
 
 PRISONERS = get_dilemma("prisoners").game()
 GAMES = {name: get_dilemma(name).game() for name in ("prisoners", "trust")}
@@ -85,7 +85,7 @@ def test_a_theorem_whose_contract_has_no_room_in_the_form_is_told() -> None:
     ],
 )
 def test_answers_that_a_form_does_not_allow_are_told(sheet: Sheet, answer: Answer, said: str) -> None:
-    assert said in (sheet.fault(answer) or "")
+    assert said in (fault_of(sheet, answer) or "")
 
 
 class Gift(NoMechanism):

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from labmates.games.iterated.match import Action, Payoffs, Round
-from labmates.games.iterated.strategies import STRATEGIES
+from labmates.games.iterated.strategies import STRATEGIES, move_of
 
 TRAITS = {
     "nice": "matches in which it never defected first",
@@ -93,7 +93,7 @@ def _occasions(match: Sequence[Round], moves: Sequence[Action], payoffs: Payoffs
         yield "emulative", own == other
     for number, own in enumerate(moves):
         for name in LIKE:
-            yield name, STRATEGIES[name].action(match[:number], payoffs, 0.5) == own
+            yield name, move_of(STRATEGIES[name], match[:number], payoffs, 0.5) == own
 
 
 def _is_nice(match: Sequence[Round], moves: Sequence[Action]) -> bool:

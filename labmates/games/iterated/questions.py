@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Any, Literal
 
 from labmates.games.iterated.match import LABELS, Action, Payoffs, Round, turned
-from labmates.games.iterated.strategies import STRATEGIES
+from labmates.games.iterated.strategies import STRATEGIES, move_of
 
 FOLLOWS = 0.8
 """Minimum share of rounds with the moves of tit-for-tat for an opponent that plays it."""
@@ -151,7 +151,7 @@ def truth(key: str, rounds: Sequence[Round], payoffs: Payoffs, facts: Mapping[st
 def plays_tit_for_tat(rounds: Sequence[Round], payoffs: Payoffs) -> bool:
     """Whether the first player of these rounds followed tit-for-tat in most of them."""
     rule = STRATEGIES["tit-for-tat"]
-    same = sum(rule.action(rounds[:number], payoffs, 0.5) == own for number, (own, _) in enumerate(rounds))
+    same = sum(move_of(rule, rounds[:number], payoffs, 0.5) == own for number, (own, _) in enumerate(rounds))
     return same >= FOLLOWS * len(rounds)
 
 

@@ -14,7 +14,7 @@ from labmates.agents.players.base import Chooses, Family
 from labmates.agents.players.base import Strategy as Reply
 from labmates.games.iterated.match import LABELS, Action, Payoffs, Round
 from labmates.games.iterated.questions import truth
-from labmates.games.iterated.strategies import STRATEGIES, Strategy
+from labmates.games.iterated.strategies import STRATEGIES, Rule, move_of
 from labmates.models.scripted.base import Heard
 from labmates.workflows.play.wordings import renamed
 
@@ -88,9 +88,9 @@ def _reply(choose: Callable[[Situation, random.Random], Action], situation: Situ
     return _TEXTS.get(situation.step, _PLAN)
 
 
-def _of_strategy(strategy: Strategy) -> Reply:
+def _of_rule(rule: Rule) -> Reply:
     def choose(situation: Situation, rng: random.Random) -> Action:
-        return strategy.action(situation.rounds, situation.payoffs, rng.random())
+        return move_of(rule, situation.rounds, situation.payoffs, rng.random())
 
     return partial(_reply, choose)
 
@@ -107,4 +107,4 @@ def answers(situation: Situation) -> dict[str, Any]:
     return {key: truth(key, situation.rounds, situation.payoffs, facts) for key, facts in situation.questions.items()}
 
 
-FAMILY = Family(read, {name: _of_strategy(strategy) for name, strategy in STRATEGIES.items()}, _of_rounds)
+FAMILY = Family(read, {name: _of_rule(rule) for name, rule in STRATEGIES.items()}, _of_rounds)

@@ -10,7 +10,7 @@ import numpy as np
 
 from labmates.games.dilemmas import DILEMMAS, get_dilemma
 from labmates.games.normal_form import NormalForm, find_dilemma
-from labmates.mechanisms.base import STAGES, Mechanism, Negotiated, Played, Question, Result, Seats
+from labmates.mechanisms.base import STAGES, Mechanism, Negotiated, Played, Question, Result, Seats, Sheet
 from labmates.mechanisms.play import around, calls_of
 from labmates.mechanisms.repetition import Repeated
 from labmates.mechanisms.theorem import follow
@@ -108,7 +108,7 @@ def play_with(
     def answered(question: Question) -> Answer:
         answer = respond(question)
         is_given = answer != question.sheet.fallback  # fallbacks may have values that the form does not allow
-        if is_given and (fault := question.sheet.fault(answer)):
+        if is_given and (fault := fault_of(question.sheet, answer)):
             raise ValueError(f"the answer {dict(answer)} at '{question.step}' is not allowed: {fault}")
         return answer
 
@@ -119,6 +119,21 @@ def play_with(
             questions = play.send([answered(question) for question in questions])
     except StopIteration as end:
         return end.value, log, asked
+
+
+def fault_of(sheet: Sheet, answer: Answer) -> str | None:
+    """The fault of an answer that its form does not allow; None for a valid one."""
+    names = [blank.name for blank in sheet.blanks]
+    if set(answer) != set(names):
+        return f"it must answer {', '.join(names)}, not {', '.join(answer) or 'nothing'}"
+    for blank in sheet.blanks:
+        value, allowed = answer[blank.name], blank.allowed
+        if not (isinstance(value, bool) if allowed is None else value in allowed):
+            bounds = f" (from {allowed[0]} to {allowed[-1]})" if isinstance(allowed, range) else ""
+            return f"{blank.name} can't be {value!r}{bounds}"
+    if sheet.total is not None and sum(answer.values()) != sheet.total:
+        return f"its numbers add up to {sum(answer.values())}, not {sheet.total}"
+    return None
 
 
 def random_answer(question: Question, rng: random.Random) -> Answer:

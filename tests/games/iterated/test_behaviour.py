@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from labmates.games.iterated.behaviour import LIKE, TRAITS, profile
 from labmates.games.iterated.match import Payoffs, Round, turned
-from labmates.games.iterated.strategies import STRATEGIES
+from labmates.games.iterated.strategies import STRATEGIES, move_of
 
 PAYOFFS = Payoffs()
 ROUND: st.SearchStrategy[Round] = st.tuples(st.sampled_from(["C", "D"]), st.sampled_from(["C", "D"]))
@@ -14,8 +14,8 @@ ROUND: st.SearchStrategy[Round] = st.tuples(st.sampled_from(["C", "D"]), st.samp
 def played(name: str, opponent: str, rounds: int = 12) -> list[Round]:
     match: list[Round] = []
     for _ in range(rounds):
-        own = STRATEGIES[name].action(match, PAYOFFS, 0.5)
-        match.append((own, STRATEGIES[opponent].action(turned(match), PAYOFFS, 0.5)))
+        own = move_of(STRATEGIES[name], match, PAYOFFS, 0.5)
+        match.append((own, move_of(STRATEGIES[opponent], turned(match), PAYOFFS, 0.5)))
     return match
 
 

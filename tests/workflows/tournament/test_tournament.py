@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from labmates.games.iterated.match import Payoffs, Round, turned
-from labmates.games.iterated.strategies import STRATEGIES
+from labmates.games.iterated.strategies import STRATEGIES, move_of
 from labmates.models.options import ModelOptions
 from labmates.models.scripted import BASELINES
 from labmates.models.scripted.base import Heard
@@ -217,7 +217,7 @@ async def test_rule_players_play_each_match_as_their_rules_alone_would(arena: Ar
         first, second = (STRATEGIES[models[player].removeprefix("scripted:")] for player in match.players)
         for number, both in enumerate(match.rounds):
             before = match.rounds[:number]
-            assert both == (first.action(before, payoffs, 0.5), second.action(turned(before), payoffs, 0.5))
+            assert both == (move_of(first, before, payoffs, 0.5), move_of(second, turned(before), payoffs, 0.5))
 
 
 async def test_no_prompt_before_a_first_round_tells_who_the_opponent_is(arena: Arena) -> None:

@@ -157,7 +157,7 @@ def test_what_players_have_written_is_quoted_as_it_is() -> None:
 def test_each_strategy_answers_with_a_move_that_it_may_make(name: str, rounds: list[Round], seed: int) -> None:
     messages = BRIEFING.move(View("P1", (), tuple(rounds), "P4" if rounds else "", 30, ""))
     move = json.loads(answer(name, messages, seed))["move"]
-    chance = STRATEGIES[name].rule(rounds, PAYOFFS)
+    chance = STRATEGIES[name](rounds, PAYOFFS)
     assert move in {LABELS[letter] for letter, p in (("C", chance), ("D", 1 - chance)) if p > 0}
 
 

@@ -136,7 +136,11 @@ def test_the_difference_reward_of_a_dilemma_equals_brute_force(mechanism: str) -
     def without(me: int) -> Callable[[Asked], dict[str, Any]]:
         def answer(question: Asked) -> dict[str, Any]:
             known = answers.get((question.step, question.agent))
-            usable = known is not None and question.agent != me and question.sheet.fault(known) is None
+            usable = (
+                known is not None
+                and question.agent != me
+                and known.keys() == {blank.name for blank in question.sheet.blanks}
+            )
             return dict(known if usable and known is not None else question.sheet.fallback)
 
         return answer

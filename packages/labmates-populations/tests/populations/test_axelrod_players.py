@@ -111,18 +111,33 @@ def test_a_strategy_knows_the_length_of_the_match() -> None:
     assert library_action("BackStabber", nice, length=9) == "D"
 
 
+NAMESAKES = {
+    "cooperate": "Cooperator",
+    "defect": "Defector",
+    "random": "Random",
+    "tit-for-tat": "TitForTat",
+    "suspicious-tit-for-tat": "SuspiciousTitForTat",
+    "tit-for-two-tats": "TitFor2Tats",
+    "generous-tit-for-tat": "GTFT",
+    "grim": "Grudger",
+    "win-stay-lose-shift": "WinStayLoseShift",
+    "alternator": "Alternator",
+    "joss": "FirstByJoss",
+    "extort-2": "ZDExtort2",
+}
+
+
 @pytest.mark.parametrize("payoffs", [PAYOFFS, Payoffs(5, 3, 1, 0)], ids=["papers", "librarys"])
 @pytest.mark.parametrize("name", sorted(STRATEGIES))
 def test_our_own_strategies_move_as_their_namesakes(name: str, payoffs: Payoffs) -> None:
-    strategy = STRATEGIES[name]
     # The library computes this one's generosity for its own payoffs, whatever those of the match are.
     parameters = {"p": generosity(payoffs)} if name == "generous-tit-for-tat" and payoffs == PAYOFFS else {}
     for opponent in ("Alternator", "TitForTat", "Random", "Defector", "Cooperator", "WinStayLoseShift", "Grudger"):
         for seed in range(4):
             dice = library().random_.RandomGenerator(seed=seed_of_first(seed))
-            match = theirs(strategy.library, opponent, seed, turns=20, payoffs=payoffs, **parameters)
+            match = theirs(NAMESAKES[name], opponent, seed, turns=20, payoffs=payoffs, **parameters)
             for number, (own, _) in enumerate(match):
-                chance = strategy.rule(match[:number], payoffs)
+                chance = STRATEGIES[name](match[:number], payoffs)
                 expected: Action = str(dice.random_choice(chance))  # type: ignore[assignment]
                 assert own == expected, (opponent, seed, number)
 
