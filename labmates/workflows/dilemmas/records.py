@@ -111,10 +111,9 @@ _AGREEMENT = TypeAdapter(Agreement)
 
 @dataclass(frozen=True)
 class Decided:
-    """A requested decision; `seat` from 0, `match` empty for a question shared by all matches."""
+    """A requested decision; `seat` from 0."""
 
     step: str
-    match: str
     model: str
     seat: int
     stage: str
@@ -356,7 +355,7 @@ def read_cross_play(
         rounds=rounds,
         agreements=tuple(_agreement(models, event) for event in decided if event.stage == AGREEMENT),
         decided=tuple(
-            Decided(event.step, event.match, event.agent, _seat(event, groups), event.stage, event.failed)
+            Decided(event.step, event.agent, _seat(event, groups), event.stage, event.failed)
             for event in decided
             if event.stage != AGREEMENT
         ),

@@ -282,7 +282,7 @@ def _play(path: Path) -> tuple[tuple[int, int, str], CrossPlay]:
                 proposals = [_design(designs[move["player"]][thing], labels[0]) for move in moves]
                 agreements.append(_agreement(entry, thing, str(number), place, playing, proposals, table))
     decided = [
-        Decided(f"{each.step.removesuffix('play')}choose/{seat + 1}", each.match, who, seat, "choose", failed=False)
+        Decided(f"{each.step.removesuffix('play')}choose/{seat + 1}", who, seat, "choose", failed=False)
         for each in rounds
         for seat, who in enumerate(each.models)
     ]
