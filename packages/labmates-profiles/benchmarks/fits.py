@@ -1,25 +1,23 @@
 """Mean estimates, and how often 95 % intervals hold the truth, over many simulated studies.
 
-The experiment `intervals` is the engine of all other tables (`benchmarks.interval_coverage`); `verdict` is whether
-games predict better than the models' mean (`benchmarks.verdicts`).
-
     make -C packages/labmates-profiles bench NAME=fits ARGS="--studies 100 --json coverage.json"
     make -C packages/labmates-profiles bench NAME=fits ARGS="--experiment prediction --setting all/0.8/0.5"
     make -C packages/labmates-profiles bench NAME=fits ARGS="--experiment intervals --studies 2000"
 
-Each study is simulated with the coefficients that the paper published and with models that differ beyond their
-predictors. Studies run in processes beside each other; one takes some seconds.
+`intervals` is the engine of all other tables (`benchmarks.interval_coverage`); `verdict` is whether games predict
+better than the models' mean (`benchmarks.verdicts`). Each study is simulated with the coefficients that the paper
+published and with models that differ beyond their predictors. Studies run in processes beside each other; one takes
+some seconds.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -34,7 +32,7 @@ from labmates_profiles.prediction import FORMS
 from labmates_profiles.prediction.data import PredictionData
 from labmates_profiles.prediction.design_matrix import CONTROLS, GAME_ORDER
 from labmates_profiles.prediction.fit import NOISE, fit_prediction
-from labmates_profiles.prediction.published import PUBLISHED, printed
+from labmates_profiles.prediction.published import PUBLISHED
 from labmates_profiles.proximity.cells import INTERCEPT
 from labmates_profiles.proximity.fit import SPECIFICATIONS, fit
 from tests.profiles.simulated_prediction import World, simulate_prediction
@@ -78,27 +76,7 @@ DRAWS = 1500
 FEW = 600
 LEFT_OUT = "qwen3.5-4b"
 """Of the paper's 35 models, the one that its prediction of lab outcomes leaves out."""
-
-
-@dataclass(frozen=True)
-class Held:
-    """What one fit of one simulated study said of one true number.
-
-    Attributes
-    ----------
-    credible
-        Whether the interval leaves 0 out.
-    """
-
-    specification: str
-    name: str
-    truth: float
-    estimate: float
-    held: bool
-    credible: bool
-    width: float
-    k_hat: float
-    seconds: float
+Rows = list[dict[str, Any]]
 
 
 @cache
@@ -108,19 +86,16 @@ def _design(models: int) -> pd.DataFrame:
     return proximity_design([known[at] for at in np.linspace(0, len(known) - 1, models).round().astype(int)])
 
 
-def proximity(setting: str, seed: int) -> list[Held]:
+def proximity(setting: str, seed: int) -> Rows:
     """Simulate one study of proximity and fit all specifications to it."""
     world, models = PROXIMITY[setting]
     cells = simulated_cells(_design(models), world, seed=seed)
     truth = {name: world.coefficients[name] for name in (INTERCEPT, *cells.names)}
-    return [
-        held
-        for specification in SPECIFICATIONS
-        for held in _held(specification, partial(fit, cells, specification, draws=DRAWS, seed=seed), truth)
-    ]
+    fits = {name: partial(fit, cells, name, draws=DRAWS, seed=seed) for name in SPECIFICATIONS}
+    return [row for name, fitted in fits.items() for row in _held(name, fitted, truth)]
 
 
-def prediction(setting: str, seed: int) -> list[Held]:
+def prediction(setting: str, seed: int) -> Rows:
     """Simulate one study of lab outcomes and fit all forms to it.
 
     A setting is one of `PREDICTION`; or effects, correlation of dispositions, and ω/τ: ``null/0.8/0.5``, or
@@ -140,15 +115,15 @@ def prediction(setting: str, seed: int) -> list[Held]:
     )
     truth = dict(zip(GAME_ORDER, study.truth.games, strict=True))
     if effects == "all":
-        truth = {name: value for name, value in printed(*outcome or ["quality"]).items() if name != NOISE}
+        truth = {name: value for name, value in PUBLISHED[(outcome or ["quality"])[0]].items() if name != NOISE}
     return _of_forms(study.data, truth, FEW, seed)
 
 
-def _in_world(world: World, models: int, games: int, seed: int) -> list[Held]:
+def _in_world(world: World, models: int, games: int, seed: int) -> Rows:
     """Simulate 24 conditions of each model, of which few games and no controls tell, and fit all forms to it."""
     study = simulate_prediction(
         np.random.default_rng([seed, 8]),
-        effects=[*PUBLISHED["quality"].games[:games], *[0.0] * (len(GAME_ORDER) - games)],
+        effects=[PUBLISHED["quality"][game] * (at < games) for at, game in enumerate(GAME_ORDER)],
         controls=[0.0] * len(CONTROLS),
         between=0.5,
         models=models,
@@ -168,20 +143,29 @@ def _in_world(world: World, models: int, games: int, seed: int) -> list[Held]:
     return _of_forms(data, truth, DRAWS, seed)
 
 
-def _of_forms(data: PredictionData, truth: Mapping[str, float], draws: int, seed: int) -> list[Held]:
+def _of_forms(data: PredictionData, truth: Mapping[str, float], draws: int, seed: int) -> Rows:
     fits = {form: partial(fit_prediction, data, form, draws=draws, starts=1, seed=seed) for form in FORMS}
-    return [held for form, fitted in fits.items() for held in _held(form, fitted, truth)]
+    return [row for form, fitted in fits.items() for row in _held(form, fitted, truth)]
 
 
-def _held(specification: str, fitted: Callable[[], Any], truth: Mapping[str, float]) -> Iterator[Held]:
+def _held(specification: str, fitted: Callable[[], Any], truth: Mapping[str, float]) -> Iterator[dict[str, Any]]:
+    """Yield what one fit of one simulated study said of each true number."""
     start = time.process_time()
     posterior = fitted().posterior
     seconds = time.process_time() - start
-    k_hat = posterior.diagnostics.k_hat or 0.0
     for name, value in truth.items():
-        one = posterior.summaries[name]
-        held, width = one.low <= value <= one.high, one.high - one.low
-        yield Held(specification, name, value, one.mean, held, one.credible, width, k_hat, seconds)
+        found = posterior.summaries[name]
+        yield {
+            "specification": specification,
+            "name": name,
+            "truth": value,
+            "estimate": found.mean,
+            "coverage": found.low <= value <= found.high,
+            "credible": found.credible,
+            "width": found.high - found.low,
+            "k_hat": posterior.diagnostics.k_hat,
+            "seconds": seconds,
+        }
 
 
 @cache
@@ -191,90 +175,52 @@ def _controls() -> Array:
     return np.array([[one.ifeval, one.mmlu_pro, np.log10(one.size), one.thinking] for one in kept], dtype=float)
 
 
-KINDS: dict[str, tuple[Callable[[str, int], list[Held]], tuple[str, ...]]] = {
-    "proximity": (proximity, tuple(PROXIMITY)),
-    "prediction": (
-        prediction,
-        (
-            *PREDICTION,
-            *(
-                f"{true}/{corr}/{omega}"
-                for omega in (0, 0.25, 0.5, 1)
-                for corr in (0.8, 0.95)
-                for true in ("null", "T7")
-            ),
-        ),
-    ),
+_GRID = [f"{true}/{corr}/{omega}" for omega in (0, 0.25, 0.5, 1) for corr in (0.8, 0.95) for true in ("null", "T7")]
+KINDS: dict[str, tuple[Callable[[str, int], Rows], tuple[str, ...], tuple[str, ...]]] = {
+    "proximity": (proximity, tuple(PROXIMITY), ("specification", "name")),
+    "prediction": (prediction, (*PREDICTION, *_GRID), ("specification", "name")),
+    "verdict": (verdicts.verdict, verdicts.SETTINGS, ()),
 }
-"""What simulates and fits one study, and its settings by default."""
+"""What simulates one study and gives its rows, its settings by default, and what tells rows of a setting apart."""
 
 
-def _study(job: tuple[str, str, int]) -> tuple[str, list[Held]]:
+def _study(job: tuple[str, str, int]) -> Rows:
     experiment, setting, seed = job
-    return setting, KINDS[experiment][0](setting, seed)
+    return [{"setting": setting, **row} for row in KINDS[experiment][0](setting, seed)]
 
 
-def coverage(experiment: str, settings: tuple[str, ...], studies: int, processes: int) -> pd.DataFrame:
-    """Return one row per setting, specification and number: the share of studies whose interval held it, and more."""
+def means(experiment: str, settings: tuple[str, ...], studies: int, processes: int) -> pd.DataFrame:
+    """Return the mean of all that the simulated studies of each setting said."""
     jobs = [(experiment, setting, seed) for seed in range(studies) for setting in settings]
-    rows = []
+    rows: Rows = []
     with ProcessPoolExecutor(processes) as pool:
-        for done, (setting, held) in enumerate(pool.map(_study, jobs, chunksize=1), 1):
-            rows += [{"setting": setting, **vars(one)} for one in held]
+        for done, found in enumerate(pool.map(_study, jobs, chunksize=1), 1):
+            rows += found
             if done % 20 == 0:
                 print(f"{done} of {len(jobs)} simulated studies", flush=True)
-    frame = pd.DataFrame(rows)
-    grouped = frame.groupby(["setting", "specification", "name"], sort=False)
-    return grouped.agg(
-        studies=("held", "size"),
-        truth=("truth", "first"),
-        estimate=("estimate", "mean"),
-        coverage=("held", "mean"),
-        credible=("credible", "mean"),
-        width=("width", "mean"),
-        worst_k_hat=("k_hat", "max"),
-        seconds=("seconds", "mean"),
-    ).reset_index()
-
-
-def show(table: pd.DataFrame) -> None:
-    """Print the mean estimate and the coverage of each number, and over all numbers."""
-    for setting in table["setting"].unique():
-        mine = table[table["setting"] == setting]
-        studies = int(mine["studies"].iloc[0])
-        print(f"\n{setting}: mean estimates in {studies} studies, and the share of 95 % intervals that hold the truth")
-        columns = [mine.set_index("name").groupby(level=0, sort=False)["truth"].first()]
-        for specification, fits in mine.groupby("specification", sort=False):
-            named = fits.set_index("name")[["estimate", "coverage"]]
-            columns.append(named.rename(columns={"estimate": specification, "coverage": "held"}))
-        print(pd.concat(columns, axis=1).round(3).to_string())
-        whole = {name: (name, "mean") for name in ("coverage", "credible", "seconds")}
-        print(mine.groupby("specification", sort=False).agg(**whole, k_hat=("worst_k_hat", "max")).round(2).to_string())
+    return pd.DataFrame(rows).groupby(["setting", *KINDS[experiment][2]], sort=False).mean().dropna(axis=1, how="all")
 
 
 def main() -> None:
     """Run from the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--experiment", choices=[*KINDS, "intervals", "verdict"], default="proximity")
+    parser.add_argument("--experiment", choices=[*KINDS, "intervals"], default="proximity")
     parser.add_argument("--setting", action="append", help="default: those of the docs")
     parser.add_argument("--studies", type=int, default=100)
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     parser.add_argument("--json", type=Path, help="write the table to this file")
     options = parser.parse_args()
     if options.experiment == "intervals":
-        interval_coverage.run(options.studies, options.json)
-        return
-    if options.experiment == "verdict":
-        verdicts.run(options.studies, options.json)
-        return
-    settings = tuple(options.setting or KINDS[options.experiment][1])
-    table = coverage(options.experiment, settings, options.studies, options.processes)
-    show(table)
+        table = interval_coverage.tables(options.studies)
+    else:
+        settings = tuple(options.setting or KINDS[options.experiment][1])
+        table = means(options.experiment, settings, options.studies, options.processes)
+    print(table.round(3).to_string())
+    if "specification" in table.index.names:
+        print(table.groupby(level=["setting", "specification"], sort=False).mean().round(3).to_string())
+    print(f"One standard error of a share near .95 is {np.sqrt(0.95 * 0.05 / options.studies):.3f}.")
     if options.json:
-        options.json.write_text(json.dumps(table.to_dict("records"), indent=1), "utf-8")
-    off = table[(table["specification"] == "robust") & ~table["coverage"].between(0.92, 0.98)]
-    noise = np.sqrt(0.95 * 0.05 / options.studies)
-    print(f"\nOne standard error of a share is {noise:.3f}; single numbers outside 92-98 %: {len(off)}")
+        table.reset_index().to_json(options.json, orient="records", indent=1)
 
 
 if __name__ == "__main__":

@@ -18,13 +18,11 @@ import random
 import subprocess
 import sys
 import tempfile
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 GAMES = ("weakest-link", "common-pool", "public-goods")
@@ -110,21 +108,13 @@ def _rows(screened: dict[str, Any], form: str, runs: pd.DataFrame) -> Iterator[d
 
 def show(rows: Sequence[dict[str, Any]]) -> None:
     """Print coverage by outcome and form, and what is said of where they lie."""
-    frame = pd.DataFrame(rows)
-    inside = frame[frame["model"] != ODD]
-    for (outcome, form), mine in inside.groupby(["outcome", "form"], sort=False):
-        # Runs of one colleague go together: colleagues, not runs, are what the error of a share comes of.
-        shares = (mine["runs_held"] / mine["runs"]).to_numpy()
-        error = shares.std(ddof=1) / np.sqrt(len(shares))
-        print(
-            f"{outcome:<13} {form:<11} colleagues {len(mine)}, runs {mine['runs'].sum()}: "
-            f"held {shares.mean():.3f} ± {error:.3f} of single runs (width {mine['run_width'].mean():.2f}), "
-            f"{mine['mean_held'].mean():.3f} of means (width {mine['width'].mean():.2f}; "
-            f"mean error {mine['away'].mean():.3f}); with warnings {int((mine['warnings'] > 0).sum())}"
-        )
-    for who, mine in (("left out", inside), ("unlike the others", frame[frame["model"] == ODD])):
-        counts = Counter(mine["where"])
-        print(f"{who}: " + ", ".join(f"{where} {counts[where] / len(mine):.0%}" for where in sorted(counts)))
+    frame = pd.DataFrame(rows).assign(is_odd=lambda all_rows: all_rows["model"] == ODD)
+    # Runs of one colleague go together: colleagues, not runs, are what the error of a share comes of.
+    frame = frame.assign(held=frame["runs_held"] / frame["runs"], is_warned=frame["warnings"] > 0)
+    of_forms = frame[~frame["is_odd"]].groupby(["outcome", "form"], sort=False)
+    table = of_forms[["held", "run_width", "mean_held", "width", "away", "is_warned"]].mean()
+    print(table.assign(colleagues=of_forms.size(), error=of_forms["held"].sem()).round(3).to_string())
+    print(pd.crosstab(frame["is_odd"].map({True: "unlike the others", False: "left out"}), frame["where"]).to_string())
 
 
 def main() -> None:

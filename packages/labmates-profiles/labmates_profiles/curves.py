@@ -105,15 +105,12 @@ def variance_between(means: Array, errors: Array, conditions: Sequence[str] | No
         The condition of each mean: only means under equal conditions are compared, and variances are pooled. By default
         all are equal. Some condition must have two means.
     """
-    under = np.zeros(len(means)) if conditions is None else np.array(conditions)
-    squares, freedom = 0.0, 0
-    for condition in np.unique(under):
-        within = under == condition
-        more = int(within.sum()) - 1
-        error = float((errors[within] ** 2).mean())
-        squares += float(((means[within] - means[within].mean()) ** 2).sum()) - more * error
-        freedom += more
-    return max(0.0, squares / freedom)
+    import pandas as pd
+
+    under = [""] * len(means) if conditions is None else conditions
+    groups = pd.DataFrame({"mean": means, "noise": errors**2, "under": under}).groupby("under")
+    freedom = groups.size() - 1
+    return max(0.0, float(((groups["mean"].var() - groups["noise"].mean()) * freedom).sum() / freedom.sum()))
 
 
 def reliabilities(between: float, within: float, sizes: Sequence[int]) -> Array:
@@ -142,57 +139,44 @@ def convergence(
     Models are compared under equal conditions, whatever the limits and prices of their calls. Models with a single
     simulation of a game are left out, as are models above `MOST_FAILED` in a game, and metrics that a game lacks.
     """
-    measured: dict[tuple[str, str], dict[tuple[str, str], list[float]]] = {}
-    ended = _played([run for run in runs if run.status in ENDED and len(run.models) == 1])
-    for game in dict.fromkeys(run.condition["game"] for run in ended):
-        for metric in metrics:
-            for run in ended:
-                if run.condition["game"] == game and metric in run.metrics:
-                    values = measured.setdefault((game, metric), {}).setdefault((run.models[0], _setting(run)), [])
-                    values.append(run.metrics[metric])
-    repeated = {
-        what: {key: np.array(values) for key, values in models.items() if len(values) > 1}
-        for what, models in measured.items()
-    }
-    return [_of_game(*what, models, sizes, resamples, seed) for what, models in repeated.items() if models]
+    import pandas as pd
 
-
-def _played(runs: Sequence[RunRecord]) -> list[RunRecord]:
-    """The runs of models with valid play, by game and setting."""
-    failed: dict[tuple[str, str, str], list[float]] = {}
-    for run in runs:
-        rate = run.metrics.get("failed_decision_rate", 0.0)
-        failed.setdefault((run.condition["game"], run.models[0], _setting(run)), []).append(rate)
-    return [
-        run
-        for run in runs
-        if float(np.mean(failed[run.condition["game"], run.models[0], _setting(run)])) <= MOST_FAILED
-    ]
+    frame = pd.DataFrame(
+        [
+            {"game": run.condition["game"], "model": run.models[0], "setting": _setting(run), **run.metrics}
+            for run in runs
+            if run.status in ENDED and len(run.models) == 1
+        ]
+    )
+    if frame.empty:
+        return []
+    cell = ["game", "model", "setting"]
+    failed = frame.get("failed_decision_rate", pd.Series(0.0, frame.index)).fillna(0.0)
+    frame = frame[failed.groupby([frame[name] for name in cell]).transform("mean") <= MOST_FAILED]
+    found = []
+    for game, of_game in frame.groupby("game", sort=False):
+        for metric in (name for name in metrics if name in frame):
+            cells = of_game.dropna(subset=metric).groupby(cell[1:], sort=False)[metric]
+            values = {key: each.to_numpy() for key, each in cells if len(each) > 1}
+            if values:
+                found.append(_of_game(str(game), metric, values, sizes, resamples, seed))
+    return found
 
 
 def convergence_table(curves: Sequence[Convergence]) -> Table:
     """Errors and reliabilities, a row for each game and number of simulations."""
     rows = [
         {
-            "game": curve.game,
-            "metric": curve.metric,
-            "models": curve.models,
+            **{name: getattr(curve, name) for name in ("game", "metric", "models")},
             "measured": curve.simulations,
-            "within": curve.within,
-            "between": curve.between,
+            **{name: getattr(curve, name) for name in ("within", "between")},
             "simulations": n,
-            "bootstrap": sampled,
-            "formula": formula,
-            "reliability": share,
+            "bootstrap": curve.bootstrap[at],
+            "formula": curve.closed_form[at],
+            "reliability": curve.reliability and curve.reliability[at],
         }
         for curve in curves
-        for n, sampled, formula, share in zip(
-            curve.sizes,
-            curve.bootstrap,
-            curve.closed_form,
-            curve.reliability or (None,) * len(curve.sizes),
-            strict=True,
-        )
+        for at, n in enumerate(curve.sizes)
     ]
     columns = [
         Column("game", once=True),
@@ -234,35 +218,37 @@ def _setting(run: RunRecord) -> str:
 
 
 def _of_game(
-    game: str, metric: str, models: Mapping[tuple[str, str], Array], sizes: Sequence[int], resamples: int, seed: int
+    game: str, metric: str, cells: Mapping[Any, Array], sizes: Sequence[int], resamples: int, seed: int
 ) -> Convergence:
-    values = list(models.values())
-    freedom = sum(len(each) - 1 for each in values)
-    within = math.sqrt(sum(float(each.var(ddof=1)) * (len(each) - 1) for each in values) / freedom)
-    curves = [bootstrap_errors(each, sizes, resamples=resamples, seed=seed + at) for at, each in enumerate(values)]
+    """The convergence of a metric from the values of each model and setting."""
+    values, settings = list(cells.values()), [setting for _, setting in cells]
+    counts, means, spreads = (np.array([how(each) for each in values]) for how in (len, np.mean, _spread))
+    within = math.sqrt((spreads**2 * (counts - 1)).sum() / (counts - 1).sum())
+    curves = np.array(
+        [bootstrap_errors(each, sizes, resamples=resamples, seed=seed + at) for at, each in enumerate(values)]
+    )
     between = reliability = None
-    settings = [setting for _, setting in models]
     if len(set(settings)) < len(settings):
-        errors = np.array([each.std(ddof=1) / math.sqrt(len(each)) for each in values])
-        between = math.sqrt(variance_between(np.array([each.mean() for each in values]), errors, settings))
-        reliability = tuple(map(float, reliabilities(between, within, sizes)))
+        between = math.sqrt(variance_between(means, spreads / np.sqrt(counts), settings))
+        reliability = tuple(reliabilities(between, within, sizes).tolist())
+    varying = np.array([np.ptp(each) > 0 for each in values])
     return Convergence(
         game=game,
         metric=metric,
-        models=len({model for model, _ in models}),
-        simulations=min(map(len, values)),
+        models=len({model for model, _ in cells}),
+        simulations=int(counts.min()),
         within=within,
         between=between,
         sizes=tuple(sizes),
-        bootstrap=tuple(map(float, np.mean(curves, axis=0))),
-        closed_form=tuple(map(float, closed_form_errors(float(np.mean([each.std(ddof=1) for each in values])), sizes))),
-        relative=tuple(
-            tuple(map(float, curve / each.std(ddof=1)))
-            for curve, each in zip(curves, values, strict=True)
-            if np.ptp(each)
-        ),
+        bootstrap=tuple(curves.mean(axis=0).tolist()),
+        closed_form=tuple(closed_form_errors(float(spreads.mean()), sizes).tolist()),
+        relative=tuple(map(tuple, (curves[varying] / spreads[varying, None]).tolist())),
         reliability=reliability,
     )
+
+
+def _spread(values: Array) -> float:
+    return float(values.std(ddof=1))
 
 
 def _name(curve: Convergence) -> str:

@@ -118,7 +118,7 @@ def compared(
             watch(f"{outcome}, {form}, without {model} ({place + 1} of {len(models)})")
             yield block(form, place)
 
-    return comparison_table(outcome, [left_out(form, models, blocks(form), seed=seed) for form in forms])
+    return comparison_table(outcome, {form: left_out(models, blocks(form), seed=seed) for form in forms})
 
 
 def checked(fits: Sequence[Evaluated], comparisons: Sequence[Table]) -> Result:

@@ -111,28 +111,33 @@ class Evaluated:
     noise: Array
 
 
-def log_prior(posterior: Posterior, priors: Iterable[tuple[Sequence[str], float, float]]) -> Array:
-    """The log density of normal and half-normal priors up to a constant, shape (s,).
+def evaluated(
+    names: tuple[str, str],
+    posterior: Posterior,
+    blocks: Sequence[Block],
+    cells: tuple[Sequence[str], Array, Array],
+    noise: Array,
+    priors: Iterable[tuple[Sequence[str], float, float]],
+    *,
+    seed: int,
+) -> Evaluated:
+    """Evaluate a fit for checks.
 
     Parameters
     ----------
-    priors
-        Names of parameters, with the mean and standard deviation of their prior.
-    """
-    squares = [(((posterior.columns(names) - mean) / sd) ** 2).sum(axis=1) for names, mean, sd in priors]
-    return np.asarray(-0.5 * np.sum(squares, axis=0))
-
-
-def evaluate(blocks: Sequence[Block], model_of: Array, noise: Array, rng: np.random.Generator) -> dict[str, Array]:
-    """The attributes of `Evaluated` computed from the blocks of all models.
-
-    Parameters
-    ----------
-    model_of
-        Index of the model of each outcome, shape (n,).
+    names
+        Of the fit, and of its outcome.
+    blocks
+        Of all models.
+    cells
+        Names of the outcomes, indices of their models, and numbers of averaged simulations or runs.
     noise
         Standard deviation of a single simulation or observation, shape (s,).
+    priors
+        Names of parameters, with the mean and standard deviation of their normal or half-normal prior.
     """
+    rng = np.random.default_rng([seed, 4])
+    labels, model_of, count = cells
     expected, variance = (np.empty((len(noise), len(model_of))) for _ in range(2))
     observed = np.empty(len(model_of))
     for at, block in enumerate(blocks):
@@ -140,4 +145,6 @@ def evaluate(blocks: Sequence[Block], model_of: Array, noise: Array, rng: np.ran
         expected[:, mine], variance[:, mine], observed[mine] = block.expected(rng), block.noise, block.outcome
     spread = np.sqrt(variance)
     replicated = expected + spread * rng.standard_normal(expected.shape)
-    return {"observed": observed, "expected": expected, "spread": spread, "replicated": replicated, "noise": noise}
+    squares = [(((posterior.columns(some) - mean) / sd) ** 2).sum(axis=1) for some, mean, sd in priors]
+    log_prior = np.asarray(-0.5 * np.sum(squares, axis=0))
+    return Evaluated(*names, posterior, tuple(labels), count, log_prior, observed, expected, spread, replicated, noise)

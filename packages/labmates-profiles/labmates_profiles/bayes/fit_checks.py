@@ -8,8 +8,7 @@ Vehtari (Statistics and Computing 2024).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -19,6 +18,9 @@ from labmates.stats.tables import Column, P, Table
 from labmates_profiles.arrays import Array
 from labmates_profiles.bayes.blocks import Block, Evaluated
 from labmates_profiles.bayes.smoothing import GOOD_K, smooth
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SENSITIVE: Final = 0.1
 """Minimum shift of a mean, in posterior standard deviations for a doubled prior weight, that marks sensitivity."""
@@ -96,29 +98,17 @@ def statistics_table(fit: Evaluated) -> Table:
     return Table(f"check-{fit.name}-statistics", f"{fit.name}: the data as a whole", columns, rows, [note])
 
 
-@dataclass(frozen=True)
-class LeftOut:
-    """The predictions of a form for models excluded from the fit, each of shape (models,).
+def left_out(models: Sequence[str], blocks: Iterator[Block], *, seed: int = 0) -> pd.DataFrame:
+    """The quality of a form's predictions for each model, given the blocks of fits without it.
 
-    Attributes
-    ----------
-    density
-        Log predictive density of each model's outcomes.
-    missed
-        Mean outcome of each model minus the predicted one.
-    held
-        Whether its 95 % interval contains the mean outcome.
+    Returns
+    -------
+    DataFrame
+        By model: log predictive ``density`` of its outcomes, their mean minus the predicted one (``missed``), and
+        whether that one's 95 % interval contains it (``held``).
     """
+    import pandas as pd
 
-    form: str
-    models: tuple[str, ...]
-    density: Array
-    missed: Array
-    held: Array
-
-
-def left_out(form: str, models: Sequence[str], blocks: Iterator[Block], *, seed: int = 0) -> LeftOut:
-    """The quality of a form's predictions for each model, given the blocks of fits without it."""
     rng = np.random.default_rng([seed, 5])
     rows = []
     for block in blocks:
@@ -127,30 +117,29 @@ def left_out(form: str, models: Sequence[str], blocks: Iterator[Block], *, seed:
         low, high = np.quantile(drawn, [0.025, 0.975])
         observed = float(block.outcome.mean())
         density = logs.max() + np.log(np.exp(logs - logs.max()).mean())
-        rows.append((density, observed - drawn.mean(), low <= observed <= high))
-    density, missed, held = (np.array(column, dtype=float) for column in zip(*rows, strict=True))
-    return LeftOut(form, tuple(models), density, missed, held)
+        rows.append({"density": density, "missed": observed - drawn.mean(), "held": low <= observed <= high})
+    return pd.DataFrame(rows, index=list(models))
 
 
-def comparison_table(name: str, forms: Sequence[LeftOut]) -> Table:
-    """Forms by their predictions for models left out, the best first."""
-    ordered = sorted(forms, key=lambda form: -form.density.sum())
-    best, rows = ordered[0], []
+def comparison_table(name: str, forms: Mapping[str, pd.DataFrame]) -> Table:
+    """Forms by their predictions for models left out (`left_out`), the best first."""
+    ordered = sorted(forms, key=lambda form: -forms[form]["density"].sum())
+    rows = []
     for form in ordered:
-        loss = form.density - best.density
-        m = len(loss)
-        half = quantile(m - 1) * float(loss.std(ddof=1) * np.sqrt(m)) if form is not best else 0.0
+        found, is_best = forms[form], form == ordered[0]
+        loss, m = found["density"] - forms[ordered[0]]["density"], len(found)
+        half = quantile(m - 1) * float(loss.std() * np.sqrt(m))
         rows.append(
             {
-                "form": form.form,
-                "elpd": float(form.density.sum()),
-                "difference": float(loss.sum()),
-                "difference_low": None if form is best else float(loss.sum()) - half,
-                "difference_high": None if form is best else float(loss.sum()) + half,
-                "error": float(np.sqrt((form.missed**2).mean())),
-                "held": float(form.held.mean()),
+                "form": form,
+                "elpd": found["density"].sum(),
+                "difference": loss.sum(),
+                "difference_low": None if is_best else loss.sum() - half,
+                "difference_high": None if is_best else loss.sum() + half,
+                "error": np.sqrt((found["missed"] ** 2).mean()),
+                "held": found["held"].mean(),
                 "models": m,
-                "worst": form.models[int(form.density.argmin())],
+                "worst": found["density"].idxmin(),
             }
         )
     columns = [Column("form"), Column("elpd", "log predictive density", ".1f")]

@@ -1,8 +1,4 @@
-"""The data of the prediction of lab outcomes: a row per observation, and sufficient statistics of all rows.
-
-Game metrics and benchmark scores are constant within a model, and the other covariates are linear. So a mean per model
-and a triangular matrix of the variation within models are exact sufficient statistics (`summarise`).
-"""
+"""The data of the prediction of lab outcomes: values of models, and a row per observation."""
 
 from __future__ import annotations
 
@@ -138,6 +134,27 @@ class PredictionData:
         if not len(self.families):
             object.__setattr__(self, "families", np.eye(len(self.models)))
 
+    @cached_property
+    def counts(self) -> Array:
+        """Observations of each model, shape (m,)."""
+        return np.bincount(self.model_of, minlength=len(self.models)).astype(float)
+
+    @cached_property
+    def means(self) -> tuple[Array, Array]:
+        """Each model's mean conditions, shape (m, q), and mean outcome, shape (m,)."""
+        means = group_means(np.column_stack([self.conditions, self.outcome]), self.model_of, self.counts)
+        return means[:, :-1], means[:, -1]
+
+    @cached_property
+    def within(self) -> tuple[Array, float, int]:
+        """Least squares within models: the coefficients of conditions, the residual sum of squares, and the rank."""
+        conditions, outcome = self.means
+        away = np.column_stack([self.conditions - conditions[self.model_of], self.outcome - outcome[self.model_of]])
+        triangle = np.asarray(np.linalg.qr(away, mode="r"))
+        across, along = triangle[:, :-1], triangle[:, -1]
+        columns, _, rank, _ = np.linalg.lstsq(across, along, rcond=None)
+        return columns, float(((along - across @ columns) ** 2).sum()), int(rank)
+
     def without(self, model: int) -> PredictionData:
         """The data without the model of this index, on unchanged scales."""
         remaining = np.arange(len(self.models)) != model
@@ -161,51 +178,6 @@ class PredictionData:
             outcome=self.outcome[rows],
             runs=runs,
         )
-
-
-@dataclass(frozen=True)
-class Summary:
-    """The sufficient statistics of the rows.
-
-    Attributes
-    ----------
-    counts
-        Observations of each model, shape (m,).
-    condition_means
-        Shape (m, q).
-    outcome_means
-        Shape (m,).
-    triangle
-        R of the QR decomposition of conditions and outcome within models, shape (at most q + 1, q + 1): for any γ,
-        the sum of squares within models is ‖R (γ, −1)‖².
-    observations
-        n.
-    """
-
-    counts: Array
-    condition_means: Array
-    outcome_means: Array
-    triangle: Array
-    observations: int
-
-    @cached_property
-    def within(self) -> tuple[Array, float, int]:
-        """Least squares within models: the coefficients of conditions, the residual sum of squares, and the rank."""
-        across, along = self.triangle[:, :-1], self.triangle[:, -1]
-        columns, _, rank, _ = np.linalg.lstsq(across, along, rcond=None)
-        return columns, float(((along - across @ columns) ** 2).sum()), int(rank)
-
-
-def summarise(data: PredictionData) -> Summary:
-    """The sufficient statistics of the rows."""
-    m = len(data.models)
-    counts = np.bincount(data.model_of, minlength=m).astype(float)
-    if not counts.all():
-        raise ValueError("each model needs an observation")
-    means = group_means(np.column_stack([data.conditions, data.outcome]), data.model_of, counts)
-    within = np.column_stack([data.conditions, data.outcome]) - means[data.model_of]
-    triangle = np.asarray(np.linalg.qr(within, mode="r"))
-    return Summary(counts, means[:, :-1], means[:, -1], triangle, len(data.outcome))
 
 
 def group_means(values: Array, group: Places, counts: Array) -> Array:

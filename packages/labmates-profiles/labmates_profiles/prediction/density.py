@@ -17,7 +17,7 @@ forms have one more for ω, one for each factor, and two for data sets and runs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
@@ -25,7 +25,7 @@ import numpy as np
 
 from labmates_profiles.arrays import Array
 from labmates_profiles.prediction import Form
-from labmates_profiles.prediction.data import PredictionData, summarise
+from labmates_profiles.prediction.data import PredictionData
 from labmates_profiles.prediction.dispositions import correlations
 from labmates_profiles.prediction.reactions import Reactions, Rows, Shifts, reactions
 
@@ -78,23 +78,20 @@ class Collapsed:
     correlation
         Of dispositions, shape (g, g); None if they are independent.
     reactions, shifts
-        The random terms besides the models' levels; None if data sets are unknown.
+        The random terms besides the models' levels.
     """
 
     def __init__(self, data: PredictionData, form: Form) -> None:
         self.form = form
         self.data = data
-        self.summary = summarise(data)
         self.games = len(data.games)
         self.correlation = correlations(data.levels, data.errors) if form == "correlated" else None
         paper = form == "paper"
         self.reactions = _NO_REACTIONS if paper else reactions(data)
-        self.shifts = None if paper or data.runs is None else Shifts(data)
+        self.shifts = Shifts(replace(data, runs=None) if paper else data)
         n, m, g, q = len(data.outcome), len(data.models), self.games, len(data.columns)
-        columns = [data.conditions, *([self.shifts.columns] if self.shifts else []), data.outcome]
-        ones = np.column_stack([np.ones(n), data.conditions])
-        own = ones @ np.vstack([np.eye(1, 1 + q), self.reactions.terms.reshape(-1, 1 + q)]).T
-        self._rows = Rows(own, np.column_stack(columns), data.model_of, m)
+        own = np.column_stack([np.ones(n), self.reactions.of(data.conditions)])
+        self._rows = Rows(own, np.column_stack([data.conditions, self.shifts.columns, data.outcome]), data.model_of, m)
         self._fixed = np.hstack([np.ones((m, 1)), data.benchmarks])
         shifts = np.arange(self.linear - self.shift_size, self.linear)
         self._of_models = np.r_[: g + 1, g + 1 + q : g + 1 + q + len(data.controls)]
@@ -114,15 +111,14 @@ class Collapsed:
     @property
     def shift_size(self) -> int:
         """The number of coefficients of data sets; they are the last."""
-        return self.shifts.size if self.shifts else 0
+        return self.shifts.size
 
     @cached_property
     def tail(self) -> tuple[str, ...]:
         """Names of the coordinates after log τ: `between`, factors, `shift`, `run`."""
         if self.form == "paper":
             return ()
-        shifts = ("shift",) * (self.shifts is not None)
-        runs = ("run",) * (self.shifts is not None and self.shifts.freedom > 0)
+        shifts, runs = ("shift",) * (self.data.runs is not None), ("run",) * (self.shifts.freedom > 0)
         return ("between", *self.reactions.factors, *shifts, *runs)
 
     @property
@@ -131,14 +127,15 @@ class Collapsed:
         return 2 * self.games + 1 + len(self.tail)
 
     @cached_property
+    def logarithms(self) -> Array:
+        """Mask of the coordinates that are logarithms: of τ, and of the standard deviation of runs."""
+        named = ("noise", *self.tail)
+        return np.array([False] * (2 * self.games) + [name in ("noise", "run") for name in named])
+
+    @cached_property
     def nonnegative(self) -> Array:
         """Mask of the nonnegative coordinates: σ, ω and the standard deviations of reactions and data sets."""
-        mask = np.zeros(self.size, dtype=bool)
-        mask[self.games :] = True
-        mask[2 * self.games] = False
-        if "run" in self.tail:
-            mask[-1] = False
-        return mask
+        return (np.arange(self.size) >= self.games) & ~self.logarithms
 
     def parts(self, points: Array) -> Hyper:
         """The coordinates by name, of points of shape (n, size)."""
@@ -167,9 +164,9 @@ class Collapsed:
         lower, half = factor[:, :-1, :-1], factor[:, -1, :-1]
         standard = half + rng.standard_normal(half.shape)
         drawn = np.asarray(np.linalg.solve(lower.transpose(0, 2, 1), standard[..., None])[..., 0])
-        if self.shifts is not None:
-            mean, root, _ = self.shifts.given(hyper.shift, hyper.run)
-            drawn[:, -self.shift_size :] = mean + (root @ drawn[:, -self.shift_size :, None])[..., 0]
+        mean, root, _ = self.shifts.given(hyper.shift, hyper.run)
+        first = self.linear - self.shift_size
+        drawn[:, first:] = mean + (root @ drawn[:, first:, None])[..., 0]
         return drawn
 
     def _integrated(self, hyper: Hyper) -> tuple[Array, Array]:
@@ -214,8 +211,6 @@ class Collapsed:
 
     def _shifted(self, among: Array, with_level: Array, hyper: Hyper) -> tuple[Array, Array, Array]:
         """Moments in standardised, centred shifts of data sets, and the log likelihood of the runs."""
-        if self.shifts is None:
-            return among, with_level, np.zeros(len(among))
         mean, root, log_runs = self.shifts.given(hyper.shift, hyper.run)
         q = len(self.data.columns)
         turn = np.broadcast_to(np.eye(among.shape[1]), among.shape).copy()

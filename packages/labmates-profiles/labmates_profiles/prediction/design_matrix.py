@@ -6,8 +6,8 @@ import json
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Final, Literal
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final, Literal
 
 import numpy as np
 
@@ -23,7 +23,6 @@ from labmates_profiles.prediction.data import (
     Scale,
     condition_columns,
     standardised,
-    summarise,
 )
 from labmates_profiles.prediction.sources import INSTEAD, OUTCOMES, LeftOut, Level, Observation
 from labmates_profiles.prediction.teams import Seats, columns_of, controls_of_team, levels_of_teams
@@ -49,6 +48,8 @@ _ACCURACY: Final = "accuracy"
 _DATA_SET: Final = ("task", "difficulty")
 """The condition keys that, with the seed, determine a data set."""
 Unit = Literal["condition", "run"]
+Levels = dict[str, dict[str, Level]]
+"""By model and game."""
 
 
 @dataclass(frozen=True)
@@ -108,6 +109,19 @@ class Assembled:
     left_out: tuple[LeftOut, ...]
     notes: tuple[str, ...]
 
+    def json(self) -> dict[str, Any]:
+        """What was analysed, and what was left out, as JSON data."""
+        data = self.data
+        return {
+            "judge": self.judge,
+            "unit": self.unit,
+            "observations": len(data.outcome),
+            "runs": self.runs,
+            **{name: list(getattr(data, name)) for name in ("models", "games", "controls", "columns")},
+            "left_out": [asdict(left) for left in self.left_out],
+            "notes": list(self.notes),
+        }
+
 
 def assemble(
     outcome: str,
@@ -135,39 +149,48 @@ def assemble(
     judge = choose_judge(outcome, observations, choice.judges, notes)
     scored, left = _scored(outcome, judge, observations, notes)
     games = _games(levels, choice.games)
-    by_model: dict[str, dict[str, Level]] = defaultdict(dict)
+    by_model: Levels = defaultdict(dict)
     for level in levels:
         by_model[level.model][level.game] = level
     teams: dict[str, Seats] = {model: (model,) for model in by_model}
     mixed = {run.model: run.seats for run, _ in scored if run.seats}
-    if choice.team is None:
-        count = len(scored)
-        scored = [(run, value) for run, value in scored if not run.seats]
-        if mixed:
-            reason = "teams of several models (--team says whose disposition counts in them)"
-            left.append(LeftOut("runs", count - len(scored), reason))
-    else:
+    if choice.team is not None:
         teams |= mixed
         by_model = levels_of_teams(choice.team, teams, by_model)
         games = columns_of(choice.team, games)
-    models, out = _models(by_model, games, scored, traits, teams, choice.controls)
-    left += out
-    measured = np.array([[by_model[model][game].value for game in games] for model in models])
-    errors = np.array([[by_model[model][game].error or 0.0 for game in games] for model in models])
+    elif mixed:
+        alone = [(run, value) for run, value in scored if not run.seats]
+        reason = "teams of several models (--team says whose disposition counts in them)"
+        left.append(LeftOut("runs", len(scored) - len(alone), reason))
+        scored = alone
+    runs = Counter(run.model for run, _ in scored)
+    # By name: permutations of models must not depend on the order in which runs ended.
+    why = {
+        model: _why_not(by_model.get(model, {}), games, runs[model], teams.get(model, (model,)), traits, choice)
+        for model in sorted({*by_model, *runs})
+    }
+    left += [LeftOut(model, 1, reason) for model, reason in why.items() if reason]
+    models = [model for model, reason in why.items() if not reason]
     seats = [teams[model] for model in models]
-    width = len(CONTROLS) if choice.controls else 0
-    known = np.array([_controls(seat, traits, choice) for seat in seats]).reshape(len(models), width)
-    varying = _varying(measured, games, models, "all of these models play it alike, so it can predict nothing", notes)
-    controls = CONTROLS if choice.controls else ()
-    informative = _varying(known, controls, models, "it is the same for all of these models", notes)
-    more, own = _covariates(choice.covariates, models, (controls, informative, known), (games, varying, measured))
     distinct = len({model for seat in seats for model in seat})
+    _enough_models(distinct, left)
+    measured, errors = (
+        np.array([[getattr(by_model[model][game], name) or 0.0 for game in games] for model in models])
+        for name in ("value", "error")
+    )
+    controls = CONTROLS if choice.controls else ()
+    known = np.array([_controls(seat, traits, choice) for seat in seats])
+    varying = _varying(measured, games, "all of these models play it alike, so it can predict nothing", notes)
+    informative = _varying(known, controls, "it is the same for all of these models", notes)
+    predictors = [controls[at] for at in informative] + [games[at] for at in varying]
+    values = np.column_stack([known[:, informative], measured[:, varying]])
+    more, own = covariate_columns(choice.covariates, models, values, predictors)
     if several := sum(len(set(seat)) > 1 for seat in seats):
         notes.append(
             f"{several} teams of several models share {distinct} models. The permutation test and R² allow for this; "
             "intervals of effects are too narrow where models differ beyond the games."
         )
-    _enough(distinct, len(varying), len(informative) + len(more), left, notes, choice.controls)
+    _enough_freedom(distinct, len(varying), len(informative) + len(more), left, notes, choice.controls)
     scaled, level_scale = standardised(measured[:, varying])
     benchmarks, control_scale = standardised(np.column_stack([known[:, informative], own]))
     place = {model: at for at, model in enumerate(models)}
@@ -330,28 +353,15 @@ def _games(levels: Iterable[Level], asked: Sequence[str]) -> list[str]:
     return [game for game in dict.fromkeys([*known, *present]) if not asked or game in asked]
 
 
-def _models(
-    by_model: Mapping[str, Mapping[str, Level]],
+def _why_not(
+    levels: Mapping[str, Level],
     games: Sequence[str],
-    scored: Sequence[Scored],
+    runs: int,
+    seats: Seats,
     traits: Mapping[str, KnownModel],
-    teams: Mapping[str, Seats],
-    controls: bool,
-) -> tuple[list[str], list[LeftOut]]:
-    runs = Counter(run.model for run, _ in scored)
-    included, left = [], []
-    # By name: permutations of models must not depend on the order in which runs ended.
-    for model in sorted({*by_model, *runs}):
-        known = [traits.get(seat) for seat in teams.get(model, (model,))]
-        reason = _why_not(by_model.get(model, {}), games, runs[model], known if controls else [])
-        if reason:
-            left.append(LeftOut(model, 1, reason))
-        else:
-            included.append(model)
-    return included, left
-
-
-def _why_not(levels: Mapping[str, Level], games: Sequence[str], runs: int, known: Sequence[KnownModel | None]) -> str:
+    choice: Choice,
+) -> str:
+    """The reason to leave out a model, or a team; empty for none."""
     if not levels:
         return f"it has {runs} scored lab runs, but no profile"
     if not runs:
@@ -360,12 +370,12 @@ def _why_not(levels: Mapping[str, Level], games: Sequence[str], runs: int, known
         return f"no simulations of {', '.join(missing)}"
     if single := [game for game in games if levels[game].error is None]:
         return f"a single simulation of {', '.join(single)}, so its error is unknown"
-    if failed := unplayed(levels, games):
+    if (failed := unplayed(levels, games)) or not choice.controls:
         return failed
-    if None in known:
+    if any(seat not in traits for seat in seats):
         return "its size and benchmark scores are unknown (add them with --roster, or use --no-benchmarks)"
-    values = [zip(CONTROLS, control_values(one), strict=True) for one in known if one is not None]
-    unknown = dict.fromkeys(name for pairs in values for name, value in pairs if math.isnan(value))
+    values = np.array([control_values(traits[seat]) for seat in seats])
+    unknown = [name for name, column in zip(CONTROLS, values.T, strict=True) if np.isnan(column).any()]
     return f"missing benchmark scores: {', '.join(unknown)}" if unknown else ""
 
 
@@ -375,43 +385,36 @@ def unplayed(levels: Mapping[str, Level], games: Sequence[str]) -> str:
     return f"too many of its decisions failed: {', '.join(failed)} (at most {MOST_FAILED:.0%} may)" if failed else ""
 
 
-def _varying(values: Array, names: Sequence[str], models: Sequence[str], why: str, notes: list[str]) -> list[int]:
-    if not models:
-        return []
-    spread = values.std(axis=0)
-    varying = [at for at in range(len(names)) if spread[at] > 1e-9 * max(1.0, float(np.abs(values[:, at]).max()))]
-    notes += [f"{name} is left out of the predictors: {why}." for at, name in enumerate(names) if at not in varying]
-    return varying
+def _varying(values: Array, names: Sequence[str], why: str, notes: list[str]) -> list[int]:
+    varies = np.ptp(values, axis=0) > 1e-9 * np.maximum(1.0, np.abs(values).max(axis=0))
+    notes += [
+        f"{name} is left out of the predictors: {why}."
+        for name, is_one in zip(names, varies, strict=True)
+        if not is_one
+    ]
+    return np.flatnonzero(varies).tolist()
 
 
-def _covariates(
-    covariates: Covariates, models: Sequence[str], *known: tuple[Sequence[str], Sequence[int], Array]
-) -> tuple[list[str], Array]:
-    """Names and values of the user's covariates, given other predictors: names, indices of the varying ones, values."""
-    if not covariates or len(models) < LEAST_MODELS:
-        return [], np.empty((len(models), 0))
-    columns = np.column_stack([values[:, places] for _, places, values in known])
-    return covariate_columns(covariates, models, columns, [names[at] for names, places, _ in known for at in places])
+def _enough_models(models: int, left: Sequence[LeftOut]) -> None:
+    if models < LEAST_MODELS:
+        subject = "1 model has" if models == 1 else f"{models} models have"
+        raise UsageError(
+            f"{subject} both a profile and scored lab runs; at least {LEAST_MODELS} are needed{_reasons(left)}"
+        )
 
 
-def _enough(
+def _enough_freedom(
     models: int, games: int, controls: int, left: Sequence[LeftOut], notes: list[str], benchmarks: bool
 ) -> None:
     coefficients = 1 + games + controls
     freedom = models - coefficients
     advice = "fewer games (--game)" + (" or no benchmark scores (--no-benchmarks)" if benchmarks and controls else "")
-    reasons = "".join(f"\n  {item.what}: {item.reason}" for item in left if item.what not in ("runs", "simulations"))
-    if models < LEAST_MODELS:
-        subject = "1 model has" if models == 1 else f"{models} models have"
-        raise UsageError(
-            f"{subject} both a profile and scored lab runs; at least {LEAST_MODELS} are needed{_list(reasons)}"
-        )
     if not games:
         raise UsageError("no game distinguishes these models, so none can predict anything")
     if freedom < 1:
         raise UsageError(
             f"{models} models are too few for {coefficients} coefficients per model (intercept, {games} games, "
-            f"{controls} controls): take {advice}, or more models{_list(reasons)}"
+            f"{controls} controls): take {advice}, or more models{_reasons(left)}"
         )
     if freedom < LEAST_FREEDOM:
         notes.append(
@@ -421,8 +424,9 @@ def _enough(
         )
 
 
-def _list(reasons: str) -> str:
-    return f". Left out:{reasons}" if reasons else ""
+def _reasons(left: Sequence[LeftOut]) -> str:
+    told = [f"\n  {item.what}: {item.reason}" for item in left if item.what not in ("runs", "simulations")]
+    return f". Left out:{''.join(told)}" if told else ""
 
 
 def _rows(scored: Sequence[Scored], unit: Unit | None, notes: list[str]) -> tuple[Unit, list[list[Scored]]]:
@@ -479,7 +483,7 @@ def _varies(outcome: str, data: PredictionData) -> None:
             f"{outcome} does not vary within any model: effects can't be measured without noise. More runs per model "
             "with other seeds or conditions are needed"
         )
-    _, left, rank = summarise(data).within
+    _, left, rank = data.within
     if rank < len(data.outcome) - len(data.models) and left < 1e-18 * len(data.outcome):
         raise UninformativeError(
             f"the conditions determine {outcome} exactly within each model: effects can't be measured "

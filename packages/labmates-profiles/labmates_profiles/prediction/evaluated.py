@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from labmates_profiles.bayes.blocks import Block, Evaluated, evaluate, log_prior
+from labmates_profiles.bayes.blocks import Block, Evaluated
+from labmates_profiles.bayes.blocks import evaluated as blocks_evaluated
 from labmates_profiles.prediction.data import PredictionData
 from labmates_profiles.prediction.density import CENTRE, COVARIATE, EFFECT, INTERCEPT, SPREAD
 from labmates_profiles.prediction.density import NOISE as NOISE_SCALE
@@ -18,19 +19,12 @@ from labmates_profiles.prediction.screening import Candidate, level_draws
 
 def evaluated(fit: PredictionFit, outcome: str, *, draws: int, seed: int = 0) -> Evaluated:
     """The first draws of a fit, evaluated for each observation and model."""
-    rng = np.random.default_rng([seed, 4])
     fit = replace(fit, posterior=fit.posterior.first(draws))
     data = fit.data
+    cells = _labels(data), data.model_of, np.ones(len(data.outcome))
     blocks = [block(fit, data, at) for at in range(len(data.models))]
-    return Evaluated(
-        name=f"{outcome}-{fit.form}",
-        outcome=outcome,
-        posterior=fit.posterior,
-        cells=_labels(data),
-        count=np.ones(len(data.outcome)),
-        **evaluate(blocks, data.model_of, fit.posterior[NOISE], rng),
-        log_prior=log_prior(fit.posterior, _priors(fit)),
-    )
+    names = (f"{outcome}-{fit.form}", outcome)
+    return blocks_evaluated(names, fit.posterior, blocks, cells, fit.posterior[NOISE], _priors(fit), seed=seed)
 
 
 def block(fit: PredictionFit, data: PredictionData, at: int) -> Block:
@@ -40,17 +34,10 @@ def block(fit: PredictionFit, data: PredictionData, at: int) -> Block:
     """
     mine = data.model_of == at
     mean, variance = level_draws(fit, Candidate(data.levels[at], data.errors[at], data.benchmarks[at]))
-    columns = [fit.posterior[name] for name in data.columns]
-    conditions = np.column_stack(columns) @ data.conditions[mine].T if columns else 0.0
-    fixed = mean[:, None] + conditions + np.zeros(int(mine.sum()))
-    if fit.shifts.shape[1] and data.runs is not None:
-        shares = data.runs.shares(len(data.outcome))[mine]
-        fixed += fit.shifts[: len(fixed)] @ (shares @ fit.turn.T).T
+    fixed = mean[:, None] + fit.shifted(data)[:, mine]
     noise = np.broadcast_to((fit.posterior[NOISE] ** 2)[:, None], fixed.shape)
-    ones = np.column_stack([np.ones(int(mine.sum())), data.conditions[mine]])
-    terms = np.column_stack([ones[:, 0], ones @ fit.reactions.terms.reshape(-1, ones.shape[1]).T])
-    own = [fit.posterior[DEVIATION + fit.reactions.factors[place]] ** 2 for place in fit.reactions.factor]
-    return Block(data.outcome[mine], fixed, terms, np.column_stack([variance, *own]), noise)
+    terms = np.column_stack([np.ones(int(mine.sum())), fit.reactions.of(data.conditions[mine])])
+    return Block(data.outcome[mine], fixed, terms, np.column_stack([variance, fit.reacting]), noise)
 
 
 def _labels(data: PredictionData) -> tuple[str, ...]:

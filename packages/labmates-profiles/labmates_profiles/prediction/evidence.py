@@ -20,7 +20,7 @@ from labmates_profiles.bayes.evidence import (
 )
 from labmates_profiles.bayes.posterior import Posterior
 from labmates_profiles.prediction import Form
-from labmates_profiles.prediction.data import PredictionData, summarise
+from labmates_profiles.prediction.data import PredictionData
 from labmates_profiles.prediction.dispositions import correlations
 from labmates_profiles.prediction.fit import PredictionFit
 
@@ -96,9 +96,8 @@ def evidence(data: PredictionData, *, permutations: int = PERMUTATIONS, seed: in
 
 def adjusted_means(data: PredictionData) -> Array:
     """Each model's mean outcome, adjusted for its conditions by least squares within models, shape (m,)."""
-    summary = summarise(data)
-    away = summary.condition_means - data.conditions.mean(axis=0)
-    return np.asarray(summary.outcome_means - away @ summary.within[0])
+    conditions, outcomes = data.means
+    return np.asarray(outcomes - (conditions - data.conditions.mean(axis=0)) @ data.within[0])
 
 
 def sign_tests(data: PredictionData, *, permutations: int = PERMUTATIONS, seed: int = 0) -> dict[str, PermutationTest]:

@@ -63,10 +63,6 @@ class PredictionFit:
         Draws of the effects of data sets on observations (c of
         `labmates_profiles.prediction.reactions.Shifts`), shape (draws, r), and the matrix from shifts to c,
         shape (r, data sets).
-    average
-        Contribution of the study's mix of conditions and data sets to a model's expected score, by draw.
-    own_average, own_condition
-        The variance between models from their own reactions, over this mix and under a single condition of it, by draw.
     modes
         The highest first.
     warnings
@@ -80,11 +76,22 @@ class PredictionFit:
     reactions: Reactions
     shifts: Array
     turn: Array
-    average: Array
-    own_average: Array
-    own_condition: Array
     modes: tuple[Mode, ...]
     warnings: tuple[str, ...]
+
+    @property
+    def reacting(self) -> Array:
+        """Variance of the models' own reactions, by draw and term, shape (draws, t)."""
+        names = [DEVIATION + self.reactions.factors[place] for place in self.reactions.factor]
+        return np.asarray(self.posterior.columns(names) ** 2)
+
+    def shifted(self, data: PredictionData) -> Array:
+        """Contribution of conditions and data sets to each observation, by draw, shape (draws, n)."""
+        conditions = self.posterior.columns(data.columns) @ data.conditions.T
+        if data.runs is None or not self.shifts.shape[1]:
+            return np.asarray(conditions)
+        shares = data.runs.shares(len(data.outcome)) @ self.turn.T
+        return np.asarray(conditions + self.shifts[: len(conditions)] @ shares.T)
 
 
 def fit_prediction(
@@ -104,29 +111,25 @@ def fit_prediction(
     """
     with one_thread():
         model = Collapsed(data, form)
-        scale = reach(model)
-        modes_found = find_modes(model, scale, starts)
-        target = Target(_inside(model, scale), modes_found[0][0], scale, model.nonnegative, batch=batch(model))
+        modes_found = find_modes(model, starts)
+        target = Target(_inside(model), modes_found[0][0], _search(model)[1], model.nonnegative, batch=batch(model))
         drawn = sample(target, draws=draws, seed=seed)
         linear = model.coefficients(drawn.points, np.random.default_rng([seed, 1]))
     posterior = from_sample(names(model), arranged(model, drawn.points, linear), drawn)
-    g = model.games
-    modes = tuple(Mode(tuple(map(float, point[:g])), modes_found[0][1] - height) for point, height in modes_found)
-    warnings = (*posterior.diagnostics.warnings, *_competing(modes, data))
-    mixed = mixture(model, drawn.points, linear)
-    shifts = linear[:, model.linear - model.shift_size :]
-    turn = model.shifts.turn if model.shifts else np.empty((0, 0))
-    return PredictionFit(
-        form, data, posterior, model.correlation, model.reactions, shifts, turn, *mixed, modes, warnings
+    modes = tuple(
+        Mode(tuple(map(float, point[: model.games])), modes_found[0][1] - height) for point, height in modes_found
     )
+    warnings = (*posterior.diagnostics.warnings, *_competing(modes, data))
+    shifts = linear[:, model.linear - model.shift_size :], model.shifts.turn
+    return PredictionFit(form, data, posterior, model.correlation, model.reactions, *shifts, modes, warnings)
 
 
-def _inside(model: Collapsed, scale: Array) -> Callable[[Array], Array]:
+def _inside(model: Collapsed) -> Callable[[Array], Array]:
     """The log density, with a steep decline outside of `search_box`.
 
     It stays finite there: outcomes without noise have their mode on the edge of the box, where its curvature is needed.
     """
-    least, most = search_box(model)
+    (least, most), scale = search_box(model), _search(model)[1]
 
     def log_density(points: Array) -> Array:
         nearest = np.clip(points, least, most)
@@ -134,20 +137,6 @@ def _inside(model: Collapsed, scale: Array) -> Callable[[Array], Array]:
         return np.asarray(model.log_density(nearest) - 0.5 * (beyond**2).sum(axis=1))
 
     return log_density
-
-
-def mixture(model: Collapsed, points: Array, linear: Array) -> tuple[Array, Array, Array]:
-    """`average`, `own_average` and `own_condition` of a fit, each of shape (n,)."""
-    data, reactions = model.data, model.reactions
-    columns = np.hstack([data.conditions, *([model.shifts.columns] if model.shifts else [])])
-    first = model.games + 1
-    places = np.r_[first : first + len(data.columns), len(linear.T) - model.shift_size : len(linear.T)]
-    terms = (
-        np.column_stack([np.ones(len(columns)), data.conditions]) @ reactions.terms.reshape(-1, 1 + len(data.columns)).T
-    )
-    variances = model.parts(points).reactions[:, list(reactions.factor)] ** 2
-    own = (variances @ terms.mean(axis=0) ** 2, variances @ (terms**2).mean(axis=0))
-    return linear[:, places] @ columns.mean(axis=0), *own
 
 
 def batch(model: Collapsed) -> int:
@@ -166,27 +155,30 @@ def names(model: Collapsed) -> tuple[str, ...]:
 
 def arranged(model: Collapsed, points: Array, linear: Array) -> Array:
     """Parameters in the order of `names`, from points of the density and draws of the linear coefficients."""
-    hyper = model.parts(points)
+    values = np.where(model.logarithms, np.exp(np.where(model.logarithms, points, 0)), points)
     g, q = model.games, len(model.data.columns)
     end = g + 1 + q + len(model.data.controls)
     mu, intercept, columns, controls, _ = np.split(linear, [g, g + 1, g + 1 + q, end], axis=1)
-    tail = points[:, 2 * g + 1 :].copy()
-    if "run" in model.tail:
-        tail[:, -1] = hyper.run
-    return np.column_stack([intercept, hyper.effect, controls, columns, hyper.noise, tail, mu, hyper.spread])
+    return np.column_stack([intercept, values[:, :g], controls, columns, values[:, 2 * g :], mu, values[:, g : 2 * g]])
 
 
-def find_modes(model: Collapsed, scale: Array, starts: int = STARTS) -> list[tuple[Array, float]]:
+def find_modes(model: Collapsed, starts: int = STARTS) -> list[tuple[Array, float]]:
     """The distinct modes of several starts, with their log densities, the highest first.
 
     The form `paper` has a second mode, hundreds of nats lower, in which two effects of about 5 and opposite sign cancel
     out. Chains that start near it stay there and agree with each other. So the starts are least squares, no effects,
     and on purpose a point near that mode; the density decides.
     """
+    g, (start, scale) = model.games, _search(model)
+    effects = [start[:g], np.zeros(g)]
+    if g > 1:
+        together = np.abs(np.corrcoef(model.data.levels.T)) - np.eye(g)
+        far = start[:g].copy()
+        far[list(np.unravel_index(int(together.argmax()), together.shape))] = FAR, -FAR
+        effects += [far, start[:g] * 2 - far]
     modes: list[tuple[Array, float]] = []
-    for start in _starts(model)[:starts]:
-        point, height = _climb(model, start, scale)
-        g = model.games
+    for own in effects[:starts]:
+        point, height = _climb(model, np.concatenate([own, start[g:]]), scale)
         known = (np.abs(point[:g] - other[:g]) < _APART * scale[:g] for other, _ in modes)
         place = next((at for at, same in enumerate(known) if same.all()), None)
         if place is None:
@@ -196,29 +188,33 @@ def find_modes(model: Collapsed, scale: Array, starts: int = STARTS) -> list[tup
     return sorted(modes, key=lambda mode: -mode[1])
 
 
-def reach(model: Collapsed) -> Array:
-    """The approximate scale of the posterior in each coordinate of the density."""
-    m, g = len(model.data.models), model.games
+def _search(model: Collapsed) -> tuple[Array, Array]:
+    """The start of the search for modes by least squares, and the rough scale of the posterior, by coordinate."""
+    m, g, n = len(model.data.models), model.games, len(model.data.outcome)
     effects, left, noise = _least_squares(model)
-    spread = np.full(g, 1 / np.sqrt(2 * m))
-    error = np.full(g, max(left, noise / 10) / np.sqrt(max(m - len(effects) - 1, 1)))
-    freedom = max(model.summary.observations - m, 1)
-    each = np.sqrt(max(model.summary.observations / m, 1))
-    tail = [max(left, 0.1 * noise) / np.sqrt(m) + 1e-4] if model.tail else []
-    tail += [noise / np.sqrt(each * m)] * len(model.reactions.factors)
-    if model.shifts is not None:
-        tail += [0.2 * noise if model.shifts.told else _UNTOLD]
-        tail += [1 / np.sqrt(2 * model.shifts.freedom)] if model.shifts.freedom else []
-    return np.concatenate([np.clip(error, 1e-4, 1.0), spread, [1 / np.sqrt(2 * freedom)], tail])
+    error = max(left, noise / 10) / np.sqrt(max(m - g - 1, 1))
+    pairs = [(effect, np.clip(error, 1e-4, 1.0)) for effect in effects]
+    pairs += [(spread, 1 / np.sqrt(2 * m)) for spread in np.maximum(model.data.levels.std(axis=0), 0.1)]
+    pairs += [(np.log(noise), 1 / np.sqrt(2 * max(n - m, 1)))]
+    if model.tail:
+        pairs += [(max(left, 0.2 * noise), max(left, 0.1 * noise) / np.sqrt(m) + 1e-4)]
+        pairs += [(0.3 * noise, noise / np.sqrt(np.sqrt(max(n / m, 1)) * m))] * len(model.reactions.factors)
+    if "shift" in model.tail:
+        pairs += [(0.3 * noise, 0.2 * noise) if model.shifts.told else (_UNTOLD, _UNTOLD)]
+    if model.shifts.freedom:
+        pairs += [(np.log(model.shifts.noise), 1 / np.sqrt(2 * model.shifts.freedom))]
+    start, scale = np.array(pairs, dtype=float).T
+    return start, scale
 
 
 def _least_squares(model: Collapsed) -> tuple[Array, float, float]:
     """Effects of games on adjusted means, the residual standard deviation between models, and τ."""
-    data, summary = model.data, model.summary
-    columns, left_within, _ = summary.within
-    freedom = max(summary.observations - len(data.models), 1)
+    data = model.data
+    columns, left_within, _ = data.within
+    freedom = max(len(data.outcome) - len(data.models), 1)
     noise = float(np.sqrt(max(left_within / freedom, 1e-8)))
-    means = summary.outcome_means - summary.condition_means @ columns
+    conditions, outcomes = data.means
+    means = outcomes - conditions @ columns
     design = np.column_stack([np.ones(len(means)), data.levels, data.benchmarks])
     # A little ridge: there may be hardly more models than predictors.
     penalty = np.diag([0.0] + [1e-3] * (design.shape[1] - 1))
@@ -227,37 +223,13 @@ def _least_squares(model: Collapsed) -> tuple[Array, float, float]:
     return np.asarray(solution[1 : 1 + model.games]), left, noise
 
 
-def _starts(model: Collapsed) -> list[Array]:
-    g = model.games
-    effects, left, noise = _least_squares(model)
-    spread = np.maximum(model.data.levels.std(axis=0), 0.1)
-    tail = [max(left, 0.2 * noise)] if model.tail else []
-    tail += [0.3 * noise] * len(model.reactions.factors)
-    if model.shifts is not None:
-        tail += [0.3 * noise if model.shifts.told else _UNTOLD]
-        tail += [np.log(model.shifts.noise)] if model.shifts.freedom else []
-    usual = [effects, np.zeros(g)]
-    if g > 1:
-        together = np.abs(np.corrcoef(model.data.levels.T)) - np.eye(g)
-        first, second = np.unravel_index(int(together.argmax()), together.shape)
-        far = effects.copy()
-        far[first], far[second] = FAR, -FAR
-        usual += [far, effects * 2 - far]
-    return [np.concatenate([start, spread, [np.log(noise)], tail]) for start in usual]
-
-
 def search_box(model: Collapsed) -> tuple[Array, Array]:
     """The lower and upper bounds of the search for modes, by coordinate of the density.
 
     A step along a line may be long. Beyond this box the priors leave no mass, and numbers overflow.
     """
-    most = np.full(model.size, _FARTHEST)
-    most[2 * model.games] = np.log(_FARTHEST)
-    least = -most
-    least[2 * model.games] = np.log(_LEAST_NOISE)
-    if "run" in model.tail:
-        most[-1], least[-1] = np.log(_FARTHEST), np.log(_LEAST_NOISE)
-    return least, most
+    least = np.where(model.logarithms, np.log(_LEAST_NOISE), -_FARTHEST)
+    return least, np.where(model.logarithms, np.log(_FARTHEST), _FARTHEST)
 
 
 def _climb(model: Collapsed, start: Array, scale: Array) -> tuple[Array, float]:

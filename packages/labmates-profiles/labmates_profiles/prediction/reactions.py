@@ -46,7 +46,8 @@ class Shifts:
     def __init__(self, data: PredictionData) -> None:
         n, runs = len(data.outcome), data.runs
         if runs is None:
-            self.columns, self.freedom, self.noise, self.told = np.empty((n, 0)), 0, 0.0, False
+            self.columns, self.turn = np.empty((n, 0)), np.empty((0, 0))
+            self.freedom, self.noise, self.told, self._turned = 0, 0.0, False, np.empty((0, 0))
             return
         member = runs.member
         counts = np.bincount(runs.observation, minlength=n).astype(float)
@@ -125,6 +126,11 @@ class Reactions:
     factors: tuple[str, ...]
     terms: Array
     factor: tuple[int, ...]
+
+    def of(self, conditions: Array) -> Array:
+        """The terms of observations under conditions of shape (n, q), shape (n, t)."""
+        ones = np.column_stack([np.ones(len(conditions)), conditions])
+        return np.asarray(ones @ self.terms.reshape(-1, ones.shape[1]).T)
 
 
 def reactions(data: PredictionData) -> Reactions:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from labmates_profiles.prediction.screened import Screened
     from labmates_profiles.prediction.sources import Level
     from labmates_profiles.prediction.usefulness import Usefulness
+    from labmates_profiles.profiles import GameProfile
 
 
 def screen(
@@ -111,10 +112,10 @@ def screen_verb(lab: Lab, params: ScreenParams) -> Iterator[Result]:
     several = len(set(params.models)) > 1
     for reference in dict.fromkeys(params.models):
         model = lab.catalog.name_of(reference)
-        profiled = _profile_of(lab, params, material, screening.games(), model, reference)
-        if profiled.levels:
-            screened.append(screening.of(model, profiled.levels))
-            yield _result(screened[-1], profiled, several=several)
+        levels, played = _profile_of(lab, params, material, screening.games(), model, reference)
+        if levels:
+            screened.append(screening.of(model, levels))
+            yield _result(screened[-1], levels, played, several=several)
     if several:
         yield Result([screening_table(screened)], objects=())
 
@@ -126,58 +127,46 @@ def _variant(lab: Lab) -> dict[str, str]:
     return {name: str(lab.given[name]) for name in USUAL if name in lab.given}
 
 
-@dataclass(frozen=True)
-class _Profiled:
-    """A model's profile and its cost.
-
-    Attributes
-    ----------
-    cost, tokens
-        The cost of new simulations in dollars as text, and their tokens; None without new ones.
-    """
-
-    levels: Sequence[Level]
-    cost: str | None = None
-    tokens: int | None = None
-
-
 def _profile_of(
     lab: Lab, params: ScreenParams, material: Material, games: Sequence[str], model: str, reference: str
-) -> _Profiled:
+) -> tuple[Sequence[Level], Sequence[GameProfile]]:
     """The profile of a model from the file or store, or played now; UsageError if it is missing with `stored`."""
     from labmates_profiles.prediction.screened import levels_of_profile
 
     levels = [level for level in material.levels if level.model == model]
     if levels and (params.stored or params.games):
-        return _Profiled(levels)
+        return levels, ()
     if params.stored:
         raise UsageError(f"there is no profile of {model} ({material.told}); omit --stored to take it now")
     played = profile(lab, [reference], games=games, simulations=params.simulations, seed=params.seed)
-    levels = [level for each in played for level in levels_of_profile(each)]
-    summaries = [game for each in played for game in each.games]
-    tokens = sum(game.simulations * (game.input_tokens + game.output_tokens) for game in summaries)
-    return _Profiled(levels, format_dollars(sum(game.cost for game in summaries)), round(tokens))
+    return [level for each in played for level in levels_of_profile(each)], [
+        game for each in played for game in each.games
+    ]
 
 
-def _result(screened: Screened, profiled: _Profiled, *, several: bool) -> Result:
+def _result(screened: Screened, levels: Sequence[Level], played: Sequence[GameProfile], *, several: bool) -> Result:
+    """The prediction for a model, with the games that were played now and paid for."""
     from labmates_profiles.prediction.screened import screening_table
 
-    simulations = sum(level.simulations for level in profiled.levels)
-    paid = "" if profiled.cost is None else f", {profiled.tokens:,} tokens, ${profiled.cost}"
+    cost = format_dollars(sum(game.cost for game in played)) if played else None
+    tokens = round(sum(game.simulations * (game.input_tokens + game.output_tokens) for game in played))
+    simulations = sum(level.simulations for level in levels)
+    paid = f", {tokens:,} tokens, ${cost}" if played else ""
+    outlooks = screened.outcomes
     basis = [f"Fitted on {screened.source}, form {screened.form}. Profile: {simulations} simulations{paid}."]
-    basis += ["The model is part of the study and was excluded from the fit."] if screened.observed else []
+    if any(outlook.observed is not None for outlook in outlooks.values()):
+        basis.append("The model is part of the study and was excluded from the fit.")
     basis += _standings(screened)
-    basis += dict.fromkeys(note for study in screened.studies.values() for note in study.notes)
-    of_studies = (left for study in screened.studies.values() for left in study.left_out)
+    basis += dict.fromkeys(note for outlook in outlooks.values() for note in outlook.study.notes)
+    of_studies = (left for outlook in outlooks.values() for left in outlook.study.left_out)
     table = screening_table([screened])
-    profile_data = {
-        "levels": [asdict(level) for level in profiled.levels],
-        "cost": profiled.cost,
-        "tokens": profiled.tokens,
-    }
+    profile_data = {"levels": [asdict(level) for level in levels], "cost": cost, "tokens": tokens if played else None}
     return Result(
         [] if several else [table],
-        verdict=[f"{name.capitalize()}. {use.sentence} {_headline(use)}" for name, use in screened.useful.items()],
+        verdict=[
+            f"{name.capitalize()}. {outlook.useful.sentence} {_headline(outlook.useful)}"
+            for name, outlook in outlooks.items()
+        ],
         objects=[{**screened.json(), "profile": profile_data}],
         details=[table] if several else [],
         remarks={
@@ -197,7 +186,8 @@ def _headline(use: Usefulness) -> str:
 def _standings(screened: Screened) -> list[str]:
     """The model's distance from the study; outcomes with the same answer share a sentence."""
     outcomes: dict[str, list[str]] = {}
-    for outcome, standing in screened.standings.items():
+    for outcome, outlook in screened.outcomes.items():
+        standing = outlook.standing
         where = standing.where.replace("within", "within the range")
         why = f": {'; '.join(standing.reasons)}" if standing.reasons else ""
         trust = " The prediction is an extrapolation: do not rely on it." if where == "far outside" else ""

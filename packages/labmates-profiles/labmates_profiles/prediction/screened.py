@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from labmates.errors import UsageError
@@ -23,20 +23,58 @@ BY_GAMES, BY_MEAN = "with games", "models' mean"
 
 
 @dataclass(frozen=True)
+class Outlook:
+    """The prediction of one outcome of a model.
+
+    Attributes
+    ----------
+    study
+        The data that it is fitted to.
+    useful
+        Whether games predict better than the models' mean.
+    standing
+        Distance of the model from the study.
+    observed
+        The model's mean lab result, if it has lab runs.
+    """
+
+    study: Assembled
+    useful: Usefulness
+    with_games: Forecast
+    standing: Standing
+    observed: float | None
+
+    @property
+    def forecasts(self) -> list[tuple[str, Forecast]]:
+        """Both predictions with their basis, first the headline: with games if these are better than the mean."""
+        both = [(BY_GAMES, self.with_games), (BY_MEAN, self.useful.models_mean)]
+        return both if self.useful.answer == "yes" else both[::-1]
+
+    def json(self) -> dict[str, Any]:
+        """The object as JSON data."""
+        (headline, forecast), _ = self.forecasts
+        return {
+            "better_than_mean": self.useful.answer,
+            "headline": headline,
+            **asdict(forecast),
+            "with_games": asdict(self.with_games),
+            "usefulness": asdict(self.useful),
+            "observed": self.observed,
+            "standing": asdict(self.standing),
+            "study": self.study.json(),
+        }
+
+
+@dataclass(frozen=True)
 class Screened:
     """The predicted lab performance of a model.
-
-    The headline of an outcome is the prediction with the games if it is better than the models' mean, otherwise that
-    mean.
 
     Attributes
     ----------
     form, source
         Of the fitted study.
-    studies, useful, forecasts, standings
-        By outcome: data, usefulness of the games, prediction with the games, and distance of the model from the study.
-    observed
-        The model's mean lab result by outcome, if it has lab runs.
+    outcomes
+        The prediction of each outcome.
     left_out
         Exclusions from the study.
     doubts
@@ -46,18 +84,9 @@ class Screened:
     model: str
     form: str
     source: str
-    studies: Mapping[str, Assembled]
-    useful: Mapping[str, Usefulness]
-    forecasts: Mapping[str, Forecast]
-    standings: Mapping[str, Standing]
-    observed: Mapping[str, float]
+    outcomes: Mapping[str, Outlook]
     left_out: tuple[LeftOut, ...]
     doubts: tuple[str, ...]
-
-    def predictions(self, outcome: str) -> list[tuple[str, Forecast]]:
-        """Both predictions of an outcome with their basis, the headline first."""
-        both = [(BY_GAMES, self.forecasts[outcome]), (BY_MEAN, self.useful[outcome].models_mean)]
-        return both if self.useful[outcome].answer == "yes" else both[::-1]
 
     def json(self) -> dict[str, Any]:
         """The object as JSON data."""
@@ -66,29 +95,7 @@ class Screened:
             "form": self.form,
             "source": self.source,
             "left_out": [asdict(left) for left in self.left_out],
-            "outcomes": {
-                outcome: {
-                    "better_than_mean": self.useful[outcome].answer,
-                    "headline": self.predictions(outcome)[0][0],
-                    **asdict(self.predictions(outcome)[0][1]),
-                    "with_games": asdict(self.forecasts[outcome]),
-                    "usefulness": asdict(self.useful[outcome]),
-                    "observed": self.observed.get(outcome),
-                    "standing": asdict(self.standings[outcome]),
-                    "study": {
-                        "judge": study.judge,
-                        "unit": study.unit,
-                        "models": list(study.data.models),
-                        "observations": len(study.data.outcome),
-                        "runs": study.runs,
-                        "games": list(study.data.games),
-                        "controls": list(study.data.controls),
-                        "left_out": [asdict(left) for left in study.left_out],
-                        "notes": list(study.notes),
-                    },
-                }
-                for outcome, study in self.studies.items()
-            },
+            "outcomes": {name: outlook.json() for name, outlook in self.outcomes.items()},
             "warnings": list(self.doubts),
         }
 
@@ -111,7 +118,7 @@ def screening_table(screened: Sequence[Screened]) -> Table:
             "model": result.model,
             "form": result.form,
             "outcome": outcome,
-            "better": result.useful[outcome].answer,
+            "better": outlook.useful.answer,
             "prediction": prediction,
             "headline": not rank,
             "score": forecast.mean,
@@ -120,20 +127,21 @@ def screening_table(screened: Sequence[Screened]) -> Table:
             "run": forecast.mean,
             "run_low": forecast.run_low,
             "run_high": forecast.run_high,
-            "r2": result.useful[outcome].r2 if prediction == BY_GAMES else 0.0,
-            "p": result.useful[outcome].p,
-            "p_holm": result.useful[outcome].p_holm,
-            "observed": result.observed.get(outcome),
-            "where": result.standings[outcome].where,
-            "judge": study.judge,
-            "models": len(study.data.models),
-            "observations": len(study.data.outcome),
-            "runs": study.runs,
+            "r2": outlook.useful.r2 if prediction == BY_GAMES else 0.0,
+            "p": outlook.useful.p,
+            "p_holm": outlook.useful.p_holm,
+            "observed": outlook.observed,
+            "where": outlook.standing.where,
+            "judge": outlook.study.judge,
+            "models": len(outlook.study.data.models),
+            "observations": len(outlook.study.data.outcome),
+            "runs": outlook.study.runs,
         }
         for result in screened
-        for outcome, study in result.studies.items()
-        for rank, (prediction, forecast) in enumerate(result.predictions(outcome))
+        for outcome, outlook in result.outcomes.items()
+        for rank, (prediction, forecast) in enumerate(outlook.forecasts)
     ]
+    is_observed = any(row["observed"] is not None for row in rows)
     columns = [
         *([Column("model", once=True)] if len(screened) > 1 else []),
         Column("outcome", once=True),
@@ -143,7 +151,7 @@ def screening_table(screened: Sequence[Screened]) -> Table:
         Column("score", "95 % interval", shows="interval"),
         Column("run", "95 % of single observations", shows="interval"),
         Column("r2", "R² of left-out models", ".2f"),
-        *([Column("observed")] if any(result.observed for result in screened) else []),
+        *([Column("observed")] if is_observed else []),
         *map(Column, ("judge", "models", "observations", "runs")),
     ]
     named = ", ".join(result.model for result in screened)
@@ -197,34 +205,21 @@ class Screening:
     def of(self, model: str, levels: Sequence[Level]) -> Screened:
         """Predict the outcomes of a model."""
         known = self._material.traits([model]).get(model)
-        studies, forecasts, standings, observed, tested = {}, {}, {}, {}, {}
-        doubts: list[str] = []
+        made, tested, doubts = {}, {}, []
         for outcome in self._outcomes:
-            whole = self._assembled(outcome, "")
-            inside = model in whole.data.models
-            study = self._assembled(outcome, model) if inside else whole
-            if inside:
-                rows = whole.data.model_of == whole.data.models.index(model)
-                observed[outcome] = float(whole.data.outcome[rows].mean())
-            fit, tests = self._fitted(outcome, model if inside else "")
+            whole = self._assembled(outcome, "").data
+            left = model if model in whole.models else ""
+            study = self._assembled(outcome, left)
+            fit, tests = self._fitted(outcome, left)
             new = candidate(model, levels, known, study)
-            studies[outcome] = study
+            observed = float(whole.outcome[whole.model_of == whole.models.index(model)].mean()) if left else None
+            with_games, where = forecast(fit, new, outcome, seed=self._seed), standing(study.data, new)
+            made[outcome] = partial(Outlook, study, with_games=with_games, standing=where, observed=observed)
             tested[outcome] = study.data, tests
-            forecasts[outcome] = forecast(fit, new, outcome, seed=self._seed)
-            standings[outcome] = standing(study.data, new)
             doubts += [f"{outcome}: {text}" for text in fit.warnings]
-        return Screened(
-            model,
-            self._form,
-            self._material.told,
-            studies,
-            usefulness(tested),
-            forecasts,
-            standings,
-            observed,
-            self._left_out,
-            tuple(doubts),
-        )
+        useful = usefulness(tested)
+        outlooks = {outcome: make(useful=useful[outcome]) for outcome, make in made.items()}
+        return Screened(model, self._form, self._material.told, outlooks, self._left_out, tuple(doubts))
 
     def _assemble(self, outcome: str, without: str) -> Assembled:
         levels = [level for level in self._material.levels if level.model != without]

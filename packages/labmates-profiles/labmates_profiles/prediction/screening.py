@@ -108,8 +108,11 @@ def predictive_draws(fit: PredictionFit, new: Candidate, *, seed: int = 0) -> tu
     """
     rng = np.random.default_rng([seed, 2])
     mean, variance = level_draws(fit, new)
-    expected = mean + fit.average + np.sqrt(variance + fit.own_average) * rng.standard_normal(len(mean))
-    around = np.sqrt(fit.posterior[NOISE] ** 2 + fit.own_condition - fit.own_average)
+    terms = fit.reactions.of(fit.data.conditions)
+    own_average, own_condition = fit.reacting @ terms.mean(axis=0) ** 2, fit.reacting @ (terms**2).mean(axis=0)
+    average = mean + fit.shifted(fit.data).mean(axis=1)
+    expected = average + np.sqrt(variance + own_average) * rng.standard_normal(len(mean))
+    around = np.sqrt(fit.posterior[NOISE] ** 2 + own_condition - own_average)
     return expected, expected + around * rng.standard_normal(len(mean))
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import math
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,9 +11,10 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from labmates.errors import LabmatesError, UsageError, unknown_name
 from labmates.records.run import ENDED, RunRecord
 from labmates.stats.intervals import mean
-from labmates.util.csv_rows import finite, read_rows
+from labmates.util.csv_rows import read_rows
+from labmates.util.grouping import grouped
 from labmates.workflows.protocol.experiment import condition_of
-from labmates_profiles.exported import exported_runs, is_export
+from labmates_profiles.run_files import Line, Scores, exported_runs, is_export, number, plain, require, scores_of
 
 if TYPE_CHECKING:
     from labmates.records.store import Store
@@ -40,9 +39,6 @@ USUAL: Final[Mapping[str, object]] = {
 _SIZES: Final = ("group_size", "groups")
 FILE_JUDGE: Final = "file"
 """The judge of the scores of a file without a judge."""
-Scores = Mapping[tuple[str, str], float | None]
-"""By judge and metric; None if unscored."""
-_CONDITION, _SCORES, _METRICS = "condition.", "scores.", "metrics."
 
 
 @dataclass(frozen=True)
@@ -133,24 +129,23 @@ def levels_of_runs(
     `variant` changes the standard condition.
     """
     wanted = {**USUAL, **(variant or {})}
-    by_game: dict[tuple[str, str], list[RunRecord]] = defaultdict(list)
-    left: Counter[str] = Counter()
-    for run in runs:
-        reason = _no_profile(run, wanted)
-        if reason:
-            left[reason] += 1
-        else:
-            by_game[run.models[0], run.condition["game"]].append(run)
+    reasons = [(run, _no_profile(run, wanted)) for run in runs]
+    left = Counter(reason for _, reason in reasons if reason)
     levels = []
-    for (model, game), mine in by_game.items():
-        values = [run.metrics["level"] for run in mine if "level" in run.metrics]
+    for (model, game), mine in grouped(
+        ((run.models[0], run.condition["game"]), run) for run, reason in reasons if not reason
+    ).items():
         failed = sum(run.metrics.get("failed_decision_rate", 0.0) for run in mine) / len(mine)
-        if not values:
-            left[f"no usable decision of {model} in {game}"] += len(mine)
+        if values := [run.metrics["level"] for run in mine if "level" in run.metrics]:
+            levels.append(_level(model, game, values, failed))
         else:
-            level = mean(values)
-            levels.append(Level(model, game, level.value, level.error, level.n, failed))
+            left[f"no usable decision of {model} in {game}"] += len(mine)
     return levels, [LeftOut("simulations", count, reason) for reason, count in left.items()]
+
+
+def _level(model: str, game: str, values: Sequence[float], failed: float = 0.0) -> Level:
+    level = mean(values)
+    return Level(model, game, level.value, level.error, level.n, failed)
 
 
 def is_profile_run(run: RunRecord, variant: Mapping[str, str] | None = None) -> bool:
@@ -274,40 +269,33 @@ def read_levels(path: Path, variant: Mapping[str, str] | None = None) -> tuple[l
     """
     rows = read_rows(path)
     if is_export(list(rows[0])):
-        runs = [exported.record for exported in exported_runs(rows, path)]
-        return levels_of_runs([run for run in runs if run.kind == "game"], variant)
-    return _levels(path, [{_plain(name): text for name, text in row.items()} for row in rows]), []
-
-
-def _levels(path: Path, rows: Sequence[Mapping[str, str]]) -> list[Level]:
-    _has(path, rows[0], ("model", "game"))
-    mean_name, error_name = ("level", "level_error") if "level_error" in rows[0] else ("mean", "error")
-    if mean_name in rows[0]:
-        _check_once(path, rows)
-        return [
-            Level(
-                _model(path, row),
-                row["game"],
-                _number(path, row, mean_name),
-                None if row.get(error_name) == "" else _number(path, row, error_name, least=0),
-                int(_number(path, row, "simulations", least=0)) if row.get("simulations") else 0,
-                _number(path, row, "failed_rate", least=0) if row.get("failed_rate") else 0.0,
-            )
-            for row in rows
-            # In a profile, a game without usable decisions has no mean.
-            if row[mean_name] or not row.get("failed_rate")
-        ]
-    if "level" not in rows[0]:
+        return levels_of_runs([run for run, _ in exported_runs(rows, path) if run.kind == "game"], variant)
+    lines = plain(rows, path, "model")
+    columns = lines[0][1]
+    require(columns, path, "game")
+    mean_name, error_name = ("level", "level_error") if "level_error" in columns else ("mean", "error")
+    if mean_name in columns:
+        require(columns, path, error_name)
+        # In a profile, a game without usable decisions has no mean.
+        lines = [(where, row) for where, row in lines if row[mean_name] or not row.get("failed_rate")]
+        twice = Counter((row["model"], row["game"]) for _, row in lines).most_common(1)
+        if twice and twice[0][1] > 1:
+            model, game = twice[0][0]
+            raise UsageError(f"'{path}' has two rows of the model {model} in the game {game}")
+        return [_told_level(row, where, mean_name, error_name) for where, row in lines], []
+    if "level" not in columns:
         raise UsageError(f"'{path}' needs a column level (a row per simulation), or mean and error")
-    by_game: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for row in rows:
-        if row["game"]:
-            by_game[_model(path, row), row["game"]].append(_number(path, row, "level"))
-    levels = []
-    for (model, game), values in by_game.items():
-        level = mean(values)
-        levels.append(Level(model, game, level.value, level.error, level.n))
-    return levels
+    by_game = grouped(((row["model"], row["game"]), number(row, "level", where)) for where, row in lines if row["game"])
+    return [_level(*key, values) for key, values in by_game.items()], []
+
+
+def _told_level(row: Line, where: str, mean_name: str, error_name: str) -> Level:
+    def optional(name: str) -> float:
+        return number(row, name, where, 0) if row.get(name) else 0.0
+
+    error = number(row, error_name, where, 0) if row[error_name] else None
+    value, simulations = number(row, mean_name, where), int(optional("simulations"))
+    return Level(row["model"], row["game"], value, error, simulations, optional("failed_rate"))
 
 
 def read_observations(path: Path) -> tuple[list[Observation], list[LeftOut]]:
@@ -325,65 +313,16 @@ def read_observations(path: Path) -> tuple[list[Observation], list[LeftOut]]:
     """
     rows = read_rows(path)
     if is_export(list(rows[0])):
-        return _of_teams((run.record, run.scores, {}, True) for run in exported_runs(rows, path))
-    return [_observation(path, {_plain(name): text for name, text in row.items()}) for row in rows], []
+        return _of_teams((run, scores, {}, True) for run, scores in exported_runs(rows, path))
+    return [_observation(where, row) for where, row in plain(rows, path, "model")], []
 
 
-def _observation(path: Path, row: dict[str, str]) -> Observation:
-    _has(path, row, ("model",))
-    judge = row.pop("judge", "") or FILE_JUDGE
-    scores: dict[tuple[str, str], float | None] = {}
-    condition: dict[str, Any] = {}
-    for name, text in row.items():
-        if name in ALL_OUTCOMES or name.startswith(_SCORES):
-            by, _, metric = name.removeprefix(_SCORES).rpartition(".")
-            scores[by or judge, metric] = _number(path, row, name) if text else None
-        elif name not in ("model", "seed", "team"):
-            condition[name] = text
+def _observation(where: str, row: Line) -> Observation:
+    scores = scores_of(row, where, ALL_OUTCOMES, row.get("judge") or FILE_JUDGE)
     if not scores:
-        raise UsageError(f"'{path}' has no column of an outcome: {', '.join(OUTCOMES)}")
-    model = _model(path, row) if any(value is not None for value in scores.values()) else row["model"]
-    seats = tuple(filter(None, map(str.strip, row.get("team", "").split(";")))) or (model,)
-    several = len(set(seats)) > 1
-    return Observation(
-        team_name(seats), condition, scores, {}, seed=row.get("seed") or None, seats=seats if several else ()
-    )
-
-
-def _has(path: Path, row: Mapping[str, str], needed: Sequence[str]) -> None:
-    if missing := [name for name in needed if name not in row]:
-        raise UsageError(f"'{path}' has no column {', '.join(missing)}; it has {', '.join(row)}")
-
-
-def _plain(name: str) -> str:
-    """A column's name without the prefix of an export."""
-    return name.strip().removeprefix(_CONDITION).removeprefix(_METRICS)
-
-
-def _number(path: Path, row: Mapping[str, str], name: str, *, least: float = -math.inf) -> float:
-    if name not in row:
-        raise UsageError(f"'{path}' has no column {name}; it has {', '.join(row)}")
-    text = row[name]
-    number = finite(text)
-    if number is None or number < least:
-        more = "" if least == -math.inf else f", {least:g} or more"
-        raise UsageError(f"'{path}': {name} must be a number{more}, not '{text}', in the row {_row_text(row)}")
-    return number
-
-
-def _model(path: Path, row: Mapping[str, str]) -> str:
-    if not row["model"]:
-        raise UsageError(f"'{path}': there is no model in the row {_row_text(row)}")
-    return row["model"]
-
-
-def _check_once(path: Path, rows: Iterable[Mapping[str, str]]) -> None:
-    seen = set()
-    for row in rows:
-        if (pair := (row["model"], row["game"])) in seen:
-            raise UsageError(f"'{path}' has two rows of the model {pair[0]} in the game {pair[1]}")
-        seen.add(pair)
-
-
-def _row_text(row: Mapping[str, str]) -> str:
-    return json.dumps(dict(list(row.items())[:4]), ensure_ascii=False)
+        raise UsageError(f"{where}: there is no column of an outcome: {', '.join(OUTCOMES)}")
+    named = (*ALL_OUTCOMES, "model", "judge", "seed", "team")
+    condition = {name: text for name, text in row.items() if name not in named and not name.startswith("scores.")}
+    seats = tuple(filter(None, map(str.strip, row.get("team", "").split(";")))) or (row["model"],)
+    several = seats if len(set(seats)) > 1 else ()
+    return Observation(team_name(seats), condition, scores, {}, seed=row.get("seed") or None, seats=several)

@@ -18,7 +18,7 @@ from labmates_profiles.prediction.data import PredictionData
 from labmates_profiles.prediction.design_matrix import Assembled
 from labmates_profiles.prediction.evidence import Evidence
 from labmates_profiles.prediction.fit import BETWEEN, DATA_SET, DEVIATION, INTERCEPT, NOISE, RUN, PredictionFit
-from labmates_profiles.prediction.published import PUBLISHED, printed
+from labmates_profiles.prediction.published import PUBLISHED
 from labmates_profiles.prediction.usefulness import Usefulness
 
 if TYPE_CHECKING:
@@ -74,19 +74,11 @@ class OutcomeResult:
 
     def json(self) -> dict[str, Any]:
         """The object as JSON data."""
-        data, assembled = self.assembled.data, self.assembled
         return {
-            "outcome": assembled.outcome,
+            "outcome": self.assembled.outcome,
             "better_than_mean": self.useful.answer,
             "usefulness": asdict(self.useful),
-            "judge": assembled.judge,
-            "unit": assembled.unit,
-            "observations": len(data.outcome),
-            "runs": assembled.runs,
-            "models": list(data.models),
-            "games": list(data.games),
-            "controls": list(data.controls),
-            "columns": list(data.columns),
+            **self.assembled.json(),
             "fits": {
                 form: {
                     **fit.posterior.json(self.p_holm[form]),
@@ -98,8 +90,6 @@ class OutcomeResult:
             },
             "evidence": asdict(self.evidence),
             "verdict": list(self.verdict),
-            "left_out": [asdict(left) for left in assembled.left_out],
-            "notes": list(assembled.notes),
         }
 
 
@@ -159,8 +149,8 @@ def _values(form: Form, name: str, results: Sequence[OutcomeResult]) -> dict[str
     row: dict[str, Any] = {}
     for result in results:
         outcome = result.assembled.outcome
-        if form == "paper" and name in (paper := printed(outcome)):
-            row[f"{outcome}_printed"] = paper[name]
+        if form == "paper" and name in (printed := PUBLISHED.get(outcome, {})):
+            row[f"{outcome}_printed"] = printed[name]
         summary, p_holm = result.fits[form].posterior.summaries.get(name), result.p_holm[form]
         if summary is not None:
             row |= {

@@ -23,7 +23,7 @@ import numpy as np
 from labmates.stats.intervals import quantile
 from labmates.stats.multiplicity import holm
 from labmates.stats.tables import Column, P, Table
-from labmates_profiles.prediction.data import PredictionData, summarise
+from labmates_profiles.prediction.data import PredictionData
 from labmates_profiles.prediction.design_matrix import Assembled
 from labmates_profiles.prediction.evidence import LEVEL, Evidence, adjusted_means, evidence
 from labmates_profiles.prediction.sources import SKILL
@@ -124,12 +124,11 @@ def models_mean(outcome: str, data: PredictionData) -> Forecast:
 
     Means are adjusted for the conditions of observations; intervals are limited by `bounded`.
     """
-    means, summary = adjusted_means(data), summarise(data)
-    _, left, rank = summary.within
-    noise = left / max(summary.observations - len(means) - rank, 1)
+    means, (_, left, rank) = adjusted_means(data), data.within
+    noise = left / max(len(data.outcome) - len(means) - rank, 1)
     m = len(means)
     # The means of the fitted models contain noise; with shared data sets they may differ by less than that.
-    included = noise * float((1 / summary.counts).mean())
+    included = noise * float((1 / data.counts).mean())
     expected = max(float(means.var(ddof=1)), included) * (1 + 1 / m)
     single = expected + noise - included
     t = quantile(m - 1)

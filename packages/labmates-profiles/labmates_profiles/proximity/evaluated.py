@@ -8,27 +8,21 @@ from dataclasses import replace
 import numpy as np
 
 from labmates_profiles.arrays import Array
-from labmates_profiles.bayes.blocks import Block, Evaluated, evaluate, log_prior
+from labmates_profiles.bayes.blocks import Block, Evaluated
+from labmates_profiles.bayes.blocks import evaluated as blocks_evaluated
 from labmates_profiles.proximity.cells import INTERCEPT, Cells
 from labmates_profiles.proximity.fit import DEVIATION, FAMILY_PREFIX, Fit
-from labmates_profiles.proximity.mixed import CELL, FAMILY, GAME, MODEL, RESIDUAL
+from labmates_profiles.proximity.mixed import CELL, FAMILY, RESIDUAL
 
 
 def evaluated(fit: Fit, outcome: str, *, draws: int, seed: int = 0) -> Evaluated:
     """Evaluate the first draws of a fit."""
-    rng = np.random.default_rng([seed, 4])
     fit = replace(fit, posterior=fit.posterior.first(draws))
-    cells, noise = fit.cells, fit.posterior[DEVIATION + RESIDUAL]
+    cells = fit.cells
+    named = _labels(cells), cells.model, cells.count
     blocks = [block(fit, cells, at) for at in range(len(cells.models))]
-    return Evaluated(
-        name=fit.specification,
-        outcome=outcome,
-        posterior=fit.posterior,
-        cells=_labels(cells),
-        count=cells.count,
-        **evaluate(blocks, cells.model, noise, rng),
-        log_prior=log_prior(fit.posterior, _priors(fit)),
-    )
+    noise = fit.posterior[DEVIATION + RESIDUAL]
+    return blocks_evaluated((fit.specification, outcome), fit.posterior, blocks, named, noise, _priors(fit), seed=seed)
 
 
 def block(fit: Fit, cells: Cells, at: int) -> Block:
@@ -46,35 +40,18 @@ def block(fit: Fit, cells: Cells, at: int) -> Block:
     kept = [cells.names.index(name) for name in model.cells.names]
     design = np.column_stack([np.ones(int(mine.sum())), cells.predictors[mine][:, kept]])
     fixed = posterior.columns((INTERCEPT, *model.cells.names)) @ design.T
-    terms: list[Array] = []
-    variances: list[Array] = []
-    for name in model.components:
-        deviation = _deviation(fit, name)
-        if name == FAMILY:
-            family = FAMILY_PREFIX + cells.families[int(cells.family[mine][0])]
-            if family in posterior.names:
-                fixed = fixed + posterior[family][:, None]
-                continue
-        if name == CELL:
-            continue
-        columns = (
-            np.eye(len(cells.games))[cells.block[mine] % len(cells.games)]
-            if name == GAME
-            else np.ones((len(design), 1))
-            if name in (FAMILY, MODEL)
-            else (cells.predictors[mine, cells.names.index(name)] - model.centre(name))[:, None]
-        )
-        terms.append(columns)
-        variances += [deviation**2] * columns.shape[1]
+    columns, names = model.terms(cells)
+    terms = columns[mine]
+    if FAMILY in model.components:
+        family = FAMILY_PREFIX + cells.families[int(cells.family[mine][0])]
+        if family in posterior.names:
+            fixed = fixed + posterior[family][:, None]
+        else:
+            terms, names = np.column_stack([terms, np.ones(len(terms))]), (*names, FAMILY)
     noise = (_deviation(fit, RESIDUAL) ** 2)[:, None] / cells.count[mine]
     noise = noise + (_deviation(fit, CELL) ** 2)[:, None]
-    return Block(
-        cells.mean[mine],
-        fixed,
-        np.column_stack(terms) if terms else np.empty((len(design), 0)),
-        np.column_stack(variances) if variances else np.empty((len(fixed), 0)),
-        noise,
-    )
+    variance = posterior.columns([DEVIATION + name for name in names]) ** 2
+    return Block(cells.mean[mine], fixed, terms, variance, noise)
 
 
 def without(cells: Cells, at: int) -> Cells:

@@ -19,6 +19,7 @@ from labmates_profiles.proximity.mixed import (
     GAME,
     MODEL,
     PAPER,
+    RESIDUAL,
     SLOPES,
     MixedModel,
     Priors,
@@ -154,16 +155,13 @@ def without_noise(cells: Cells, components: Sequence[str]) -> bool:
     """
     if not cells.repeats:
         return False
-    columns = [cells.design]
-    for name in components:
-        if name == FAMILY:
-            columns.append(np.eye(len(cells.families))[cells.family])
-        elif name != CELL and name != GAME:
-            by = cells.predictors[:, cells.names.index(name)] if name in SLOPES else np.ones(len(cells.model))
-            columns.append(np.eye(len(cells.models))[cells.model] * by[:, None])
-    blocks = np.unique(cells.block, return_inverse=True)[1]
-    games = [np.eye(blocks.max() + 1)[blocks]] if GAME in components else []
-    return any(_determined(cells.mean, np.hstack(terms)) for terms in (columns, columns + games))
+    model = MixedModel(cells, components)
+    columns, names = model.terms(cells)
+    fixed = [cells.design, *([np.eye(len(cells.families))[cells.family]] if FAMILY in components else [])]
+    of_models = np.eye(len(cells.models))[cells.model]
+    own = [of_models * column[:, None] for column in columns.T]
+    without_games = [each for each, name in zip(own, names, strict=True) if name != GAME]
+    return any(_determined(cells.mean, np.hstack([*fixed, *terms])) for terms in (without_games, own))
 
 
 def _determined(values: Array, columns: Array) -> bool:
@@ -192,10 +190,9 @@ def r_squared(model: MixedModel, coefficients: Array, families: Array, points: A
         fitted += families[:, cells.family]
     share = cells.count / cells.rows
     explained = ((fitted - (fitted @ share)[:, None]) ** 2) @ share
-    other = np.zeros(len(points))
-    for at, name in enumerate(model.deviations):
-        if name in SLOPES:
-            other += points[:, at] ** 2 * (share @ model.reaction(name) ** 2)
-        elif name != FAMILY:
-            other += points[:, at] ** 2
+    columns, names = model.terms(cells)
+    sizes = dict.fromkeys((RESIDUAL, CELL), 1.0) | dict.fromkeys(names, 0.0)
+    for name, column in zip(names, columns.T, strict=True):
+        sizes[name] += float(share @ column**2)
+    other = points**2 @ [sizes.get(name, 0.0) for name in model.deviations]
     return np.asarray(explained / (explained + other))

@@ -4,16 +4,15 @@ For row *r* of model *m* (family *f*) in game *g* and cell *c*::
 
     y_r  =  x_c'β + u_f + v_m + s_m'(cot_c, tom_c, size_c) + w_mg + e_c + ε_r
 
-with a normal prior on β and every other term normal around 0 with its own standard deviation. Random terms are
-integrated out in sequence: each adds a matrix of rank one within its group, so the Sherman-Morrison formula updates the
-inverse covariance, and the determinant changes by one factor. The state is the moments of predictors and outcome under
-the inverse covariance, a small matrix per group.
+with a normal prior on β and every other term normal around 0 with its own standard deviation. The random terms of a
+model are columns Z of its cells. The moments of (Z, X, y) under the variance of cells are sums of products, in which Z
+is integrated out by one Cholesky factor per model, then the family's level by the Sherman-Morrison formula, then β.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -63,10 +62,6 @@ class MixedModel:
     components: Sequence[str]
     priors: Priors = Priors()
 
-    def reaction(self, name: str) -> Array:
-        """The multiplier of a random term of `SLOPES`, shape ``(cells,)``."""
-        return np.asarray(self.cells.predictors[:, self.cells.names.index(name)] - self.centre(name))
-
     def centre(self, name: str) -> float:
         """The value of a predictor at which a model's reaction is 0 and its own level applies.
 
@@ -75,6 +70,22 @@ class MixedModel:
         if name != GROUP_SIZE:
             return 0.0
         return float(self.cells.predictors[:, self.cells.names.index(name)].mean())
+
+    def terms(self, cells: Cells) -> tuple[Array, tuple[str, ...]]:
+        """The random terms of models, a column each, shape ``(cells, terms)``, and the component of each."""
+        columns = [np.empty((len(cells.count), 0))]
+        names: list[str] = []
+        for name in self.components:
+            if name in SLOPES:
+                columns.append(cells.predictors[:, [cells.names.index(name)]] - self.centre(name))
+            elif name == MODEL:
+                columns.append(np.ones((len(cells.count), 1)))
+            elif name == GAME:
+                columns.append(np.eye(len(cells.games))[cells.block % len(cells.games)])
+            else:
+                continue
+            names += [name] * columns[-1].shape[1]
+        return np.hstack(columns), tuple(names)
 
     @property
     def deviations(self) -> tuple[str, ...]:
@@ -110,8 +121,8 @@ class MixedModel:
             Shape ``(n, 1 + components)``.
         """
         families, log_size = self._by_family(points)
-        moments, more = self._without(families, points, FAMILY)
-        return self._integrated(points, moments.sum(axis=1), log_size + more)
+        moments, more = self._without_level(families, points)
+        return self._integrated(points, moments, log_size + more)
 
     def draw(self, points: Array, rng: np.random.Generator) -> tuple[Array, Array]:
         """Coefficients and family intercepts, one draw of each for each point of standard deviations.
@@ -129,8 +140,7 @@ class MixedModel:
 
     def _draw(self, points: Array, rng: np.random.Generator) -> tuple[Array, Array]:
         families, _ = self._by_family(points)
-        moments, _ = self._without(families, points, FAMILY)
-        factor, solved = self._solved(moments.sum(axis=1))
+        factor, solved = self._solved(self._without_level(families, points)[0])
         noise = solved + rng.standard_normal(solved.shape)
         coefficients = np.linalg.solve(np.swapaxes(factor, 1, 2), noise[..., None])[..., 0]
         if FAMILY not in self.components:
@@ -142,53 +152,33 @@ class MixedModel:
         return coefficients, conditional * residual + np.sqrt(conditional) * rng.standard_normal(conditional.shape)
 
     def _variance(self, points: Array, name: str) -> Array:
-        return np.asarray(points[:, self.deviations.index(name)] ** 2)
+        """The variance of a component, shape ``(n,)``; 0 without it."""
+        return points[:, self.deviations.index(name)] ** 2 if name in self.deviations else np.zeros(len(points))
 
     def _by_family(self, points: Array) -> tuple[Array, Array]:
-        """Moments of each family without its own intercept, and the log determinant so far.
+        """Moments of each family without its own level, and the log determinant so far.
 
         Moments are of intercept, predictors and outcome: shape ``(n, families, width + 1, width + 1)``.
         """
-        moments, log_size = self._by_model(points)
-        for name in (*SLOPES, MODEL):
-            moments, more = self._without(moments, points, name)
-            log_size = log_size + more
-        ordered = np.take(moments, self._model_order, axis=1)
-        return np.asarray(np.add.reduceat(ordered, self._first_models, axis=1)), log_size
-
-    def _by_model(self, points: Array) -> tuple[Array, Array]:
-        """Moments of each model under the variance within model × game, and its log determinant."""
-        cells, n, wide = self.cells, len(points), self.width + 1
-        residual = self._variance(points, RESIDUAL)
-        extra = self._variance(points, CELL)[:, None] if CELL in self.components else 0.0
-        weights = 1 / (residual[:, None] / cells.count + extra)
-        log_size = -np.log(weights).sum(axis=1)
-        moments = np.empty((n, len(cells.models), wide, wide))
-        between = self._variance(points, GAME)[:, None] if GAME in self.components else None
-        for at, (where, products, sums) in enumerate(self._pieces):
-            mine = weights[:, where]
-            moments[:, at] = (mine @ products).reshape(n, wide, wide)
-            if between is not None:
-                blocks = (mine @ sums).reshape(n, -1, wide)
-                shrunk = between / (1 + between * blocks[:, :, 0])
-                log_size = log_size + np.log1p(between * blocks[:, :, 0]).sum(axis=1)
-                moments[:, at] -= np.swapaxes(blocks * shrunk[:, :, None], 1, 2) @ blocks
+        cells, n, k, wide = self.cells, len(points), len(self._terms[1]), self.width + 1
+        weights = 1 / (points[:, :1] ** 2 / cells.count + self._variance(points, CELL)[:, None])
+        scales = points[:, [self.deviations.index(name) for name in self._terms[1]]]
+        moments, log_size = np.zeros((n, len(cells.families), wide, wide)), -np.log(weights).sum(axis=1)
+        for family, where, products in self._pieces:
+            sums = (weights[:, where] @ products).reshape(n, k + wide, k + wide)
+            across = scales[:, :, None] * sums[:, :k, k:]
+            factor = np.linalg.cholesky(np.eye(k) + scales[:, :, None] * sums[:, :k, :k] * scales[:, None, :])
+            white = np.linalg.solve(factor, across)
+            moments[:, family] += sums[:, k:, k:] - white.transpose(0, 2, 1) @ white
+            log_size += 2 * np.log(np.diagonal(factor, axis1=1, axis2=2)).sum(axis=1)
         return moments, log_size
 
-    def _without(self, moments: Array, points: Array, name: str) -> tuple[Array, Array]:
-        """Moments of groups after integration over one of their random terms, and its log determinant."""
-        if name not in self.components:
-            return moments, np.zeros(len(points))
-        variance = self._variance(points, name)[:, None]
-        if name in SLOPES:
-            column, centre = 1 + self.cells.names.index(name), self.centre(name)
-            against = moments[:, :, column, :] - centre * moments[:, :, 0, :] if centre else moments[:, :, column, :]
-            size = 1 + variance * (against[:, :, column] - centre * against[:, :, 0])
-        else:
-            against = moments[:, :, 0, :]
-            size = 1 + variance * against[:, :, 0]
+    def _without_level(self, families: Array, points: Array) -> tuple[Array, Array]:
+        """Moments of all rows after integration over families' levels, and its log determinant."""
+        variance, against = self._variance(points, FAMILY)[:, None], families[:, :, 0, :]
+        size = 1 + variance * against[:, :, 0]
         shrunk = against * (variance / size)[:, :, None]
-        return moments - shrunk[:, :, :, None] * against[:, :, None, :], np.log(size).sum(axis=1)
+        return families.sum(axis=1) - shrunk.transpose(0, 2, 1) @ against, np.log(size).sum(axis=1)
 
     def _integrated(self, points: Array, moments: Array, log_size: Array) -> Array:
         cells, priors = self.cells, self.priors
@@ -219,34 +209,17 @@ class MixedModel:
         return mean, precision
 
     @cached_property
-    def _values(self) -> Array:
-        return np.column_stack([self.cells.design, self.cells.mean])
+    def _terms(self) -> tuple[Array, tuple[str, ...]]:
+        return self.terms(self.cells)
 
     @cached_property
-    def _pieces(self) -> list[tuple[slice, Array, Array]]:
-        """Per model: its cells, and the matrices from weights to moments and to sums per game."""
+    def _pieces(self) -> list[tuple[int, slice, Array]]:
+        """Per model: its family, its cells, and the matrix from their weights to moments."""
         pieces = []
-        wide = self.width + 1
-        for at in range(len(self.cells.models)):
-            first, last = np.searchsorted(self.cells.model, [at, at + 1])
-            mine = self._values[first:last]
-            products = (mine[:, :, None] * mine[:, None, :]).reshape(len(mine), wide**2)
-            blocks = np.unique(self.cells.block[first:last], return_inverse=True)[1]
-            member = np.eye(blocks.max() + 1)[blocks]
-            sums = (member[:, :, None] * mine[:, None, :]).reshape(len(mine), -1)
-            pieces.append((slice(first, last), products, sums))
+        cells, values = self.cells, np.column_stack([self._terms[0], self.cells.design, self.cells.mean])
+        for at in range(len(cells.models)):
+            first, last = np.searchsorted(cells.model, [at, at + 1])
+            mine = values[first:last]
+            products = (mine[:, :, None] * mine[:, None, :]).reshape(len(mine), -1)
+            pieces.append((int(cells.family[first]), slice(first, last), products))
         return pieces
-
-    @cached_property
-    def _family_of(self) -> Mapping[int, int]:
-        return dict(zip(self.cells.model.tolist(), self.cells.family.tolist(), strict=True))
-
-    @cached_property
-    def _model_order(self) -> Array:
-        """Models ordered by family."""
-        return np.array(sorted(self._family_of, key=lambda model: (self._family_of[model], model)))
-
-    @cached_property
-    def _first_models(self) -> Array:
-        families = [self._family_of[int(model)] for model in self._model_order]
-        return np.searchsorted(families, np.arange(len(self.cells.families)))

@@ -12,12 +12,12 @@ from pathlib import Path
 from statistics import fmean, geometric_mean
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
-from labmates.errors import UsageError
+from labmates.errors import UsageError, telling
 from labmates.models.roster import KnownModel, known_model, traits_of
 from labmates.records.run import ENDED, RunRecord
-from labmates.util.csv_rows import finite, read_rows
+from labmates.util.csv_rows import read_rows
 from labmates.workflows.protocol.experiment import condition_of
-from labmates_profiles.exported import exported_runs, is_export
+from labmates_profiles.run_files import Line, exported_runs, is_export, number, plain
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,12 +31,11 @@ OUTCOMES: Final = {"cooperation": "cooperation", "efficiency": "efficiency", "pr
 _DISTANCES: Final = {"cooperation": "pareto_proximity", "efficiency": "welfare_proximity"}
 """Alternative columns of measures as distances, with 0 for the best; the latter in files of earlier versions."""
 _GIVEN: Final = (*_DISTANCES, *_DISTANCES.values())
-REASONING: Final = ("none", "cot", "tom")
-FRAMING: Final = ("standard", "alternate")
 FAILED: Final = "failed_decision_rate"
 COLUMNS: Final = ("model", "game", "reasoning", "group_size", "framing", "condition")
 UNKNOWN: Final = "its family, size and thinking are not known: name it in a file for --roster"
 _DEFAULTS: Final = {"reasoning": "none", "group_size": "5", "framing": "standard", "condition": "", FAILED: "0"}
+_ALLOWED: Final = {"reasoning": ("none", "cot", "tom"), "framing": ("standard", "alternate")}
 _TRAITS: Final = ("family", "size", "thinking")
 _NOT_THE_SETTING: Final = frozenset({"model", "model_for", "framing", "prices", "game"})
 
@@ -126,27 +125,20 @@ def observations_of_csv(path: Path, more: Iterable[KnownModel] = (), team: Team 
     UsageError
         If the file is unreadable, a column is missing, or a value is invalid.
     """
-    lines = read_rows(path)
-    if is_export(list(lines[0])):
-        return observations_of_runs([run.record for run in exported_runs(lines, path)], more, team)
-    for names in (("model",), ("game",), _GIVEN):
-        if not set(names) & lines[0].keys():
-            raise UsageError(f"{path}: no column {' or '.join(names)}; it has {', '.join(lines[0])}")
-    for at, line in enumerate(lines, 2):
-        if empty := [name for name in ("model", "game") if not line[name]]:
-            raise UsageError(f"{path}, line {at}: there is no {empty[0]}")
-    known = traits_of({line["model"] for line in lines}, [model for model in more if model.family])
-    for at, line in enumerate(lines, 2):
+    read = read_rows(path)
+    if is_export(list(read[0])):
+        return observations_of_runs([run for run, _ in exported_runs(read, path)], more, team)
+    lines = plain(read, path, "model", "game")
+    if not set(_GIVEN) & read[0].keys():
+        raise UsageError(f"'{path}' has no column {' or '.join(_GIVEN)}; it has {', '.join(read[0])}")
+    known = traits_of({line["model"] for _, line in lines}, [model for model in more if model.family])
+    for where, line in lines:
         if all(line.get(name) for name in _TRAITS):
-            known[line["model"]] = _of_line(line, f"{path}, line {at}")
-    rows: list[dict[str, Any]] = []
-    left: Counter[tuple[str, str]] = Counter()
-    for at, line in enumerate(lines, 2):
-        if (traits := known.get(line["model"])) is None:
-            left[line["model"], UNKNOWN] += 1
-        else:
-            given = {**_DEFAULTS, **{name: text for name, text in line.items() if text}}
-            rows.append(_row_of_line(given, traits, f"{path}, line {at}"))
+            with telling(where, ValueError):
+                known[line["model"]] = known_model({"name": line["model"], **{name: line[name] for name in _TRAITS}})
+    left = Counter((line["model"], UNKNOWN) for _, line in lines if line["model"] not in known)
+    given = [(where, {**_DEFAULTS, **{name: text for name, text in line.items() if text}}) for where, line in lines]
+    rows = [_row_of_line(line, known[line["model"]], where) for where, line in given if line["model"] in known]
     return _observations(rows, left)
 
 
@@ -182,28 +174,13 @@ def _measures(given: Mapping[str, float]) -> dict[str, float]:
     return {**measures, "pareto_proximity": 1.0 - measures["cooperation"] if math.isnan(proximity) else proximity}
 
 
-def _row_of_line(line: Mapping[str, str], traits: KnownModel, where: str) -> dict[str, Any]:
-    for name, allowed in (("reasoning", REASONING), ("framing", FRAMING)):
+def _row_of_line(line: Line, traits: KnownModel, where: str) -> dict[str, Any]:
+    for name, allowed in _ALLOWED.items():
         if line[name] not in allowed:
             raise UsageError(f"{where}: {name} must be one of {', '.join(allowed)}, not '{line[name]}'")
     return {
         **{name: line[name] for name in ("model", "game", "reasoning", "framing", "condition")},
         **{name: getattr(traits, name) for name in _TRAITS},
-        "group_size": _number(line["group_size"], "group_size", where),
-        FAILED: _number(line[FAILED], FAILED, where),
-        **_measures({name: _number(line.get(name, "nan"), name, where, missing=True) for name in _GIVEN}),
+        **{name: number(line, name, where) for name in ("group_size", FAILED)},
+        **_measures({name: number(line, name, where) if name in line else math.nan for name in _GIVEN}),
     }
-
-
-def _of_line(line: Mapping[str, str], where: str) -> KnownModel:
-    try:
-        return known_model({"name": line["model"], **{name: line[name] for name in _TRAITS}})
-    except ValueError as error:
-        raise UsageError(f"{where}: {error}") from error
-
-
-def _number(text: str, name: str, where: str, *, missing: bool = False) -> float:
-    value = math.nan if missing and text.lower() == "nan" else finite(text)
-    if value is None:
-        raise UsageError(f"{where}: {name} must be a finite number, not '{text}'")
-    return value

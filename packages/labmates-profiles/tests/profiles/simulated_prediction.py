@@ -17,8 +17,19 @@ import numpy as np
 from labmates_profiles.arrays import Array
 from labmates_profiles.prediction.data import Places, PredictionData, Runs, standardised
 from labmates_profiles.prediction.design_matrix import CONTROLS, GAME_ORDER
-from labmates_profiles.prediction.published import COLUMNS, PUBLISHED, Coefficients
+from labmates_profiles.prediction.fit import INTERCEPT, NOISE
+from labmates_profiles.prediction.published import PUBLISHED
 
+COLUMNS: Final = (
+    "log(budget)",
+    "task: biomarker",
+    "task: ecology",
+    "task: geospatial",
+    "visibility: team",
+    "visibility: hidden",
+    "team size = 3",
+    "theory of mind",
+)
 FACTORS: Final = ("budget", *["task"] * 3, *["visibility"] * 2, "team_size", "theory of mind")
 """The factor of each column."""
 CORRELATION_OF_CONTROLS: Final = (
@@ -37,6 +48,26 @@ _SECOND = 0.12, 0.31
 """Proportions of teams of three, and of prompts with theory of mind."""
 _WITH_SIZE = (-0.3, -1.0, 0.5, -1.0, -1.0, 0.5)
 _BETWEEN_GAMES = 0.2
+
+
+@dataclass(frozen=True)
+class Coefficients:
+    """True coefficients of one outcome, in the order of `GAME_ORDER`, `CONTROLS` and `COLUMNS`."""
+
+    intercept: float
+    games: tuple[float, ...]
+    controls: tuple[float, ...]
+    columns: tuple[float, ...]
+    noise: float
+
+
+def published(outcome: str) -> Coefficients:
+    """The paper's coefficients; 0 for the visibility of the own team only, of which it gives none."""
+    means = PUBLISHED[outcome]
+    games, controls, columns = (
+        tuple(means.get(name, 0.0) for name in names) for names in (GAME_ORDER, CONTROLS, COLUMNS)
+    )
+    return Coefficients(means[INTERCEPT], games, controls, columns, means[NOISE])
 
 
 @dataclass(frozen=True)
@@ -127,7 +158,7 @@ def simulate_prediction(
         Outcomes are not limited to between 0 and 1, as in the model.
     """
     world = world or World()
-    truth = PUBLISHED[outcome]
+    truth = published(outcome)
     truth = truth if effects is None else replace(truth, games=tuple(map(float, effects)))
     truth = truth if controls is None else replace(truth, controls=tuple(map(float, controls)))
     drawn = rng.multivariate_normal(np.zeros(4), CORRELATION_OF_CONTROLS, models) if benchmarks is None else benchmarks

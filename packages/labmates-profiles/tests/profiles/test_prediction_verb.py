@@ -216,7 +216,7 @@ def test_scripted_players_of_a_store_are_analysed_and_a_new_one_is_screened(
         simulations=3,
         store=f"sqlite:///{labmates.folder}/labmates.db",
     )
-    assert f"{one.forecasts['accuracy'].mean:.3f}" in screened.out
+    assert f"{one.outcomes['accuracy'].with_games.mean:.3f}" in screened.out
     assert "verified" in screened.out
     broken = labmates(
         "screen", "scripted:garbage", *GAMES, "--no-benchmarks", "--outcome", "accuracy", "--simulations", "2"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import multivariate_normal
 
@@ -68,10 +69,10 @@ def test_a_form_that_lacks_what_models_differ_in_predicts_models_worse(
     assert (p_values(robust) < 0.05).mean() < 0.07
     assert "contradict the model" in verdict(paper)
     assert "No single outcome contradicts the model" in verdict(robust)
-    found = []
+    found: dict[str, pd.DataFrame] = {}
     for name in fits:
         blocks = (proximity.block(fit(proximity.without(cells, at), name, draws=DRAWS), cells, at) for at in range(4))
-        found.append(left_out(name, cells.models[:4], blocks))
+        found[name] = left_out(cells.models[:4], blocks)
     best, other = comparison_table("cooperation", found).rows
     assert (best["form"], other["form"]) == ("robust", "paper")
     assert other["difference"] < -50

@@ -236,7 +236,7 @@ def test_files_are_read_in_both_forms_and_in_that_of_an_export(tmp_path: Path) -
         ("", "has no rows"),
         ("model,mean\na,1\n", "no column game; it has model, mean"),
         ("model,game\na,b\n", "needs a column level"),
-        ("model,game,level\na,b,much\n", "level must be a number, not 'much'"),
+        ("model,game,level\na,b,much\n", "level must be a finite number, not 'much'"),
         ("model,game,mean\na,b,1\n", "no column error; it has model, game, mean"),
     ):
         file.write_text(text, "utf-8")
@@ -257,14 +257,14 @@ LAB = "model,accuracy\na,0.5\n"
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (LEVELS + "a,o-ring,NaN\n", "level must be a number, not 'NaN'"),
-        (LEVELS + "a,o-ring,1e999\n", "level must be a number, not '1e999'"),
+        (LEVELS + "a,o-ring,NaN\n", "level must be a finite number, not 'NaN'"),
+        (LEVELS + "a,o-ring,1e999\n", "level must be a finite number, not '1e999'"),
         (LEVELS + "a,o-ring,3,5\n", "row 3 has more cells than there are columns"),
         (LEVELS + ",o-ring,3\n", "there is no model"),
         (LEVELS.replace("level", "level,level", 1), "the column level twice"),
         (MEANS + "a,o-ring,3,0.5,20\n", "two rows of the model a in the game o-ring"),
-        (MEANS + "b,o-ring,3,-1,20\n", "error must be a number, 0 or more, not '-1'"),
-        (MEANS + "b,o-ring,3,1,inf\n", "simulations must be a number, 0 or more, not 'inf'"),
+        (MEANS + "b,o-ring,3,-1,20\n", "error must be a finite number, 0 or more, not '-1'"),
+        (MEANS + "b,o-ring,3,1,inf\n", "simulations must be a finite number, 0 or more, not 'inf'"),
     ],
 )
 def test_a_file_of_profiles_that_would_give_wrong_numbers_is_told(tmp_path: Path, text: str, said: str) -> None:
@@ -275,7 +275,11 @@ def test_a_file_of_profiles_that_would_give_wrong_numbers_is_told(tmp_path: Path
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [(LAB + "b,inf\n", "accuracy must be a number"), (LAB + ",0.5\n", "no model"), (LAB + "b,1,2\n", "more cells")],
+    [
+        (LAB + "b,inf\n", "accuracy must be a finite number"),
+        (LAB + ",0.5\n", "no model"),
+        (LAB + "b,1,2\n", "more cells"),
+    ],
 )
 def test_a_file_of_lab_runs_that_would_give_wrong_numbers_is_told(tmp_path: Path, text: str, said: str) -> None:
     (tmp_path / "lab.csv").write_text(text)

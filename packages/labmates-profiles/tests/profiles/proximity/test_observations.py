@@ -213,7 +213,7 @@ def test_cells_are_of_models_games_and_conditions(tmp_path: Path) -> None:
 
 
 def test_failing_cells_and_missing_outcomes_are_left_out_and_named(tmp_path: Path) -> None:
-    text = _many() + "model-5,o-ring,none,5,standard,0.5,0.2\nmodel-6,o-ring,none,5,standard,0,nan\n"
+    text = _many() + "model-5,o-ring,none,5,standard,0.5,0.2\nmodel-6,o-ring,none,5,standard,0,\n"
 
     found = prepare(observations_of_csv(_csv(tmp_path, text), SMALL))
 

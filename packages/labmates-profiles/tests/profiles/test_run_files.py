@@ -11,7 +11,7 @@ from labmates.records.events import ScoreEvent
 from labmates.records.store import Store
 from labmates.studies.export import export_rows
 from labmates.util.csv_rows import read_rows
-from labmates_profiles.exported import exported_runs, is_export
+from labmates_profiles.run_files import exported_runs, is_export
 from tests.studies.ended import ended_run
 
 ROW = {
@@ -35,9 +35,8 @@ def test_runs_are_as_they_were_with_the_newest_scores(store: Store, tmp_path: Pa
         ended_run(store, "a paper", seed=seed, status="exhausted", more=scores, theory_of_mind=True, budget="2.50")
     export_rows(store, tmp_path / "runs.csv", store.runs())
     read = exported_runs(read_rows(tmp_path / "runs.csv"), "runs.csv")
-    found = sorted(read, key=lambda one: one.record.seed)
-    for one, run in zip(found, sorted(store.runs(), key=lambda run: run.seed), strict=True):
-        told = one.record
+    found = sorted(read, key=lambda one: one[0].seed)
+    for (told, given), run in zip(found, sorted(store.runs(), key=lambda run: run.seed), strict=True):
         for name in ("id", "kind", "key", "seed", "status", "models", "metrics", "study", "error"):
             assert getattr(told, name) == getattr(run, name), name
         assert told.condition["theory_of_mind"] is True
@@ -45,7 +44,7 @@ def test_runs_are_as_they_were_with_the_newest_scores(store: Store, tmp_path: Pa
         assert float(told.condition["budget"]) == 2.5
         assert told.condition["model_for"] == {}
         assert set(told.condition) == {name for name, value in run.condition.items() if value is not None}
-        assert one.scores == store.score_values([run.id])[run.id]
+        assert given == store.score_values([run.id])[run.id]
 
 
 def test_a_file_of_which_columns_were_cut_is_no_export() -> None:
@@ -69,7 +68,7 @@ def test_what_is_wrong_with_a_row_is_said(changes: dict[str, str], said: str) ->
 
 def test_parameters_are_values_again_where_names_of_columns_contradict_each_other() -> None:
     odd = {"condition.a": "1", "condition.a.b": "no", "condition.c": "TRUE", "condition.d": "", "condition.e": "0.5"}
-    [one] = exported_runs([{**ROW, **odd}], "f")
-    assert one.record.condition == {"a": {"b": "no"}, "c": True, "e": 0.5}
-    assert one.record.models == ["x", "y"]
-    assert one.record.metrics == {"level": 2.5}
+    [(one, _)] = exported_runs([{**ROW, **odd}], "f")
+    assert one.condition == {"a": {"b": "no"}, "c": True, "e": 0.5}
+    assert one.models == ["x", "y"]
+    assert one.metrics == {"level": 2.5}
