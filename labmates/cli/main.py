@@ -36,7 +36,7 @@ OWN = {
     "analyze": ("labmates.cli.analyses:analyze", "Analyse the runs in a store."),
     "report": ("labmates.cli.report:report", "Write a study's results as one self-contained HTML page."),
     "export": ("labmates.cli.export:export", "Write a study or runs: as a table, or for another program."),
-    "tasks": ("labmates.cli.catalogue.tasks:TASKS_COMMAND", "List the tasks, show one, or score a report."),
+    "tasks": ("labmates.cli.catalogue.tasks:TASKS_COMMAND", "List the tasks, or show one."),
     "judges": (
         "labmates.cli.catalogue.judges:JUDGES_COMMAND",
         "List the judges of reports, or show one.",

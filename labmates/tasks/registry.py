@@ -8,16 +8,14 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from labmates.errors import LabmatesError, UsageError, unknown_name
+from labmates.errors import UsageError, unknown_name
 from labmates.registry import Registry
 from labmates.tasks.base import Task
-from labmates.util.plugin_faults import exception_text
 
 TASKS: Registry[type[Task[Any, Any]]] = Registry("task", "labmates.tasks")
 
@@ -83,19 +81,6 @@ def load_task(reference: str) -> Task[Any, Any]:
     if ":" not in reference:
         return get_task(reference)
     return make_task(find_class(reference, TASKS.what, lambda value: issubclass(value, Task)))
-
-
-@contextmanager
-def using_task(reference: str) -> Iterator[Task[Any, Any]]:
-    """Use a task by its reference; exceptions of its code become usage errors that name it."""
-    try:
-        yield load_task(resolve_reference(reference))
-    except LabmatesError:
-        raise
-    except (Exception, SystemExit) as error:  # a plug-in may raise anything
-        raise UsageError(
-            f"the task '{reference}' {exception_text(error)}; for details: labmates tasks check"
-        ) from error
 
 
 def find_class(reference: str, what: str, is_one: Callable[[type], bool]) -> Any:

@@ -29,7 +29,7 @@ def offered(labmates: Labmates, words: list[str], **environment: str) -> list[st
         ("run game --model scripted : fair", "fair-share"),
         ("run science --judge ver", "verified"),
         ("games show o", "o-ring"),
-        ("organisations draw blac", "blackboard"),
+        ("organisations show blac", "blackboard"),
         ("study run games-sm", "games-small"),
         ("runs --kind scien", "science"),
     ],

@@ -21,8 +21,8 @@ from labmates.models.hub import ModelHub
 from labmates.models.options import ModelOptions
 from labmates.tasks.base import Dataset
 from labmates.tasks.registry import get_task
-from labmates.tasks.report import oracle_report
 from labmates.workflows.calls.assessing import NO_REPLY, JudgeCall, JudgeCaller
+from labmates_author.tasks.report import oracle_report
 from tests.support.openai_server import Answer, Behaviour, OpenAIServer
 
 QUICK = Backoff(first=0.001, longest=0.005, longest_asked=0.01)

@@ -7,7 +7,7 @@ import pytest
 from labmates.judges.contradictions import contradictions
 from labmates.judges.verified import VerifiedJudge
 from labmates.tasks.registry import get_task
-from labmates.tasks.report import oracle_report
+from labmates_author.tasks.report import oracle_report
 from tests.judges.edits import EDITS, edited
 from tests.judges.recorded_papers import REAL, TRICK, made, real
 

@@ -12,7 +12,7 @@ import pytest
 from labmates.judges.findings_rules import Finder, is_same, items_of, record_keys
 from labmates.judges.rows import rows_of
 from labmates.tasks.registry import TASKS, get_task
-from labmates.tasks.report import oracle_report
+from labmates_author.tasks.report import oracle_report
 
 
 @cache

@@ -16,7 +16,7 @@ from labmates.judges.heuristic import HeuristicJudge, quality_parts
 from labmates.judges.registry import JUDGES, get_judge
 from labmates.tasks.base import Dataset, Difficulty
 from labmates.tasks.registry import get_task
-from labmates.tasks.report import oracle_report
+from labmates_author.tasks.report import oracle_report
 from tests.judges.recorded_papers import real
 
 INJECTED = (

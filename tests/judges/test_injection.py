@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from labmates.judges.injection import MOST_CHARS, find_injections, screen
 from labmates.judges.prose import read_prose, words
 from labmates.tasks.registry import get_task
-from labmates.tasks.report import oracle_report
+from labmates_author.tasks.report import oracle_report
 from tests.support.sentences import sentence_sets
 
 ORDERS, FRESH_ORDERS, ORDINARY, FRESH_ORDINARY = sentence_sets().values()

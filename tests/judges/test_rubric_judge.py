@@ -13,9 +13,9 @@ from labmates.judges.interview import REASONING_TOKENS
 from labmates.judges.rubric import VERSION, RubricJudge
 from labmates.records.bodies import Bodies
 from labmates.tasks.registry import get_task
-from labmates.tasks.report import oracle_report
 from labmates.workflows.science.lab.condition import ScienceCondition
 from labmates.workflows.science.run import report_of as report_of_run
+from labmates_author.tasks.report import oracle_report
 from tests.judges.conftest import MODEL, Judged, answer, interviewing, plant, report_of
 from tests.support.openai_server import Answer, Json, OpenAIServer, fault
 

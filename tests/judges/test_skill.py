@@ -11,7 +11,7 @@ from labmates.judges.base import Report, Score
 from labmates.judges.verified import VerifiedJudge
 from labmates.tasks.base import accuracy
 from labmates.tasks.registry import get_task
-from labmates.tasks.report import oracle_report, prior_report
+from labmates_author.tasks.report import oracle_report, prior_report
 from tests.support.line_task import LineFindings, LineTask
 
 TASK = get_task("anomaly")

@@ -15,7 +15,7 @@ from labmates.judges.base import Report, Score, Trace
 from labmates.judges.verified import VerifiedJudge
 from labmates.tasks.base import Dataset, Difficulty
 from labmates.tasks.registry import get_task
-from labmates.tasks.report import oracle_report
+from labmates_author.tasks.report import oracle_report
 
 
 @cache

@@ -14,9 +14,9 @@ from labmates.records.store import Store
 from labmates.studies.runs import new_runs
 from labmates.studies.settings import RunSettings
 from labmates.tasks.registry import get_task
-from labmates.tasks.report import oracle_report
 from labmates.util.seeds import derive
 from labmates.workflows.science.lab.condition import ScienceCondition
+from labmates_author.tasks.report import oracle_report
 
 
 @cache

@@ -15,8 +15,8 @@ from labmates.tasks.base import DIFFICULTIES, Difficulty
 from labmates.tasks.fences import split_blocks
 from labmates.tasks.findings import MOST_CHARS, ReadFindings, check_findings, read_findings
 from labmates.tasks.registry import get_task
-from labmates.tasks.report import oracle_report
 from labmates.tasks.schema import findings_schema_text, type_text
+from labmates_author.tasks.report import oracle_report
 
 
 class Item(BaseModel):

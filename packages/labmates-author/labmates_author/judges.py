@@ -14,8 +14,8 @@ from labmates.judges.registry import JUDGES, load_judge
 from labmates.registry import time_limit
 from labmates.tasks.base import Difficulty, Task
 from labmates.tasks.registry import resolve_reference
-from labmates.tasks.report import oracle_report
 from labmates.util.seeds import derive
+from labmates_author.tasks.report import oracle_report
 from labmates_author.trial import Mild, Trial
 
 RULES: Final = {

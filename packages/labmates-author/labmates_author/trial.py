@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal, ParamSpec
 
+import labmates.registry
 from labmates.errors import LabmatesError
 from labmates.registry import time_limit
-from labmates.util.plugin_faults import exception_text
 
 P = ParamSpec("P")
 Severity = Literal["error", "warning"]
+MOST_TOLD = 300
+"""Most characters of an exception's text."""
 
 
 @dataclass(frozen=True)
@@ -127,3 +131,14 @@ def faults(what: str, find: Callable[P, Iterable[str]], *args: P.args, **kwargs:
         yield from find(*args, **kwargs)
     except Exception as error:  # a plug-in may raise anything
         yield f"{what} failed: {type(error).__name__}: {error}"
+
+
+def exception_text(error: BaseException) -> str:
+    """The exception, and the last line of the plug-in's code in its traceback."""
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = (*(f"{Path(file).parent}/" for file in (labmates.registry.__file__, __file__)), "<frozen ")
+    theirs = next((Path(frame.filename).parent for frame in frames if not frame.filename.startswith(ours)), None)
+    last = next((frame for frame in reversed(frames) if Path(frame.filename).parent == theirs), frames[-1])
+    text = " ".join(str(error).split())[:MOST_TOLD]
+    how = "hangs: " if isinstance(error, TimeoutError) else ""
+    return f"{how}raised {type(error).__name__}: {text} ({Path(last.filename).name}, line {last.lineno})"

@@ -13,10 +13,10 @@ from labmates.judges.registry import JUDGES, MODEL_JUDGES
 from labmates.models.names import PROVIDERS, SCRIPTED
 from labmates.stats.tables import Column, Table
 from labmates.tasks.base import Difficulty
-from labmates.tasks.registry import using_task
 from labmates.workflows.protocol.analysis import Params, Result
 from labmates.workflows.protocol.command import Command
 from labmates_author.commands.shown import NewParams, verdict, written
+from labmates_author.commands.using import using_task
 from labmates_author.scaffold import new_package
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from labmates.tasks.analysis import run_cells
 from labmates.tasks.base import Check, Credit, Task, accuracy
 from labmates.tasks.fences import split_blocks
 from labmates.tasks.findings import check_findings, read_findings
-from labmates.tasks.report import findings_report, oracle_report
 from labmates_author.tasks.cases import Case
+from labmates_author.tasks.report import findings_report, oracle_report
 from labmates_author.trial import Mild
 
 ORACLE_LEAST = 0.95

@@ -25,6 +25,12 @@ def test_a_copy_of_an_organisation_is_one_that_can_be_changed(labmates: Labmates
     assert re.search("^name: ours$", shown, re.MULTILINE)
 
 
+def test_an_organisation_is_drawn(labmates: Labmates) -> None:
+    drawn = labmates("organisations", "draw", "hybrid").out
+    assert 'phase_2["2. group: plan, work (others), talk, write"]' in drawn
+    assert 'seat_member["member ×3"]' in drawn
+
+
 def test_an_organisation_is_checked_by_its_name(labmates: Labmates) -> None:
     unknown = labmates("organisations", "check", "hybird")
     assert unknown.code == 2

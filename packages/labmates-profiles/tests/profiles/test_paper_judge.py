@@ -10,7 +10,7 @@ import pytest
 from labmates.judges.base import Report
 from labmates.judges.panel import Panel, make_panel, open_judge
 from labmates.judges.rubric import RubricJudge
-from labmates.tasks.report import oracle_report
+from labmates_author.tasks.report import oracle_report
 from labmates_profiles.paper_judge import PaperJudge, PaperRating
 from tests.judges.conftest import MODEL, answer, interviewing, key, plant, report_of
 from tests.support.command_line import Labmates
