@@ -144,11 +144,10 @@ class JournalLine:
     note: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Reservation:
     """Money held for one call, in micro-dollars, and the share that pays it."""
 
-    number: int
     call: str
     member: str
     amount: int
@@ -183,9 +182,8 @@ class Ledger:
         self._journal: list[JournalLine] = [JournalLine("deposit", amount=total)]
         self._longest = longest
         self.available = total
-        self._held: dict[int, Reservation] = {}
+        self._held: set[Reservation] = set()
         self.spent = 0
-        self._number = 0
         self._waiters: list[Callable[[], None]] = []
 
     @property
@@ -222,9 +220,8 @@ class Ledger:
             if share is not None and amount > share.left:
                 self.refuse(member, call)
                 raise InsufficientFundsError(f"the share has {share.left} micro-dollars left, not {amount}")
-            self._number += 1
-            reservation = Reservation(self._number, call, member, amount, share)
-            self._held[reservation.number] = reservation
+            reservation = Reservation(call, member, amount, share)
+            self._held.add(reservation)
             if share is not None:
                 share.take(amount)
             self._write(JournalLine("hold", member, call, -amount))
@@ -271,8 +268,9 @@ class Ledger:
             self._waiters.append(waiter)
 
     def _release(self, reservation: Reservation, note: str = "") -> None:
-        if self._held.pop(reservation.number, None) is None:
-            raise ValueError(f"reservation {reservation.number} was settled or released before")
+        if reservation not in self._held:
+            raise ValueError(f"the reservation of {reservation.call} was settled or released before")
+        self._held.remove(reservation)
         if reservation.share is not None:
             reservation.share.take(-reservation.amount)
         self._write(JournalLine("release", reservation.member, reservation.call, reservation.amount, note=note))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, distributions, version
 from platform import machine, python_version, system
 from typing import Any, Final
 
@@ -50,8 +50,8 @@ def libraries() -> dict[str, str]:
 
 def packages() -> dict[str, str]:
     """The versions of the installed packages of labmates, and of those that agents' code finds on this machine."""
-    names = ["labmates", *(f"labmates-{name}" for name in ("doors", "fast", "gym", "populations", "profiles"))]
-    return dict(_versions([*names, "matplotlib", "scikit-learn", "statsmodels", "langchain-core", "langgraph"]))
+    ours = sorted({each.name for each in distributions() if each.name.split("-")[0] == "labmates"})
+    return dict(_versions([*ours, "matplotlib", "scikit-learn", "statsmodels", "langchain-core", "langgraph"]))
 
 
 def table_fault(before: Sequence[Row], after: Sequence[Row], *, exactly: bool) -> str | None:
