@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 from langchain_core.messages import HumanMessage, ToolMessage
@@ -16,7 +16,6 @@ from labmates.errors import UsageError
 from labmates.models.attached import attached_to
 from labmates.models.check import check_models
 from labmates.models.endpoints import Endpoint, endpoint_of
-from labmates.models.entries import DEFAULT_ACCESS
 from labmates.models.errors import ModelCallError
 from labmates.models.hub import ModelHub
 from labmates.models.names import ModelName, has_own_chat, is_outside, parse_model
@@ -68,11 +67,11 @@ async def probe(name: str, options: ModelOptions) -> AsyncIterator[Probe]:
         yield _usage(reply)
         reasons = bool(reply.reasoning or reply.usage.reasoning_tokens)
         yield Probe("reasoning", reasons, f"{reply.usage.reasoning_tokens} tokens" if reasons else "none seen")
-        called = await _called(hub, name)
-        yield _tools(called) if isinstance(called, Reply) else Probe("tools", False, str(called))
-        if isinstance(called, Reply) and called.tool_calls:
-            yield await _probed("loop", _loop(hub, name, called, asks_for_thoughts(model) or reasons))
-        yield await _json(model, options)
+        called: list[Reply] = []
+        yield await _probed("tools", _tools(hub, name, called))
+        if called:
+            yield await _probed("loop", _loop(hub, name, called[0], asks_for_thoughts(model) or reasons))
+        yield await _probed("json", _json(hub, model))
         yield await _probed("cache", _cache(hub, name))
     yield await _context(model, options)
 
@@ -97,20 +96,15 @@ def _usage(reply: Reply) -> Probe:
     return Probe("usage", True, f"{usage.input_tokens} + {usage.output_tokens} tokens{cost}")
 
 
-async def _called(hub: ModelHub, name: str) -> Reply | ModelCallError:
-    try:
-        return await _ask(hub, name, _ORDER, tools=[_TOOL])
-    except ModelCallError as error:
-        return error
-
-
-def _tools(reply: Reply) -> Probe:
+async def _tools(hub: ModelHub, name: str, called: list[Reply]) -> tuple[bool, str]:
+    """Whether the model calls a tool as asked; a reply with a call goes into `called`."""
+    reply = await _ask(hub, name, _ORDER, tools=[_TOOL])
     if not reply.tool_calls:
-        text = f"no tool call; it answered {reply.text[:60]!r} (teams of the lab need tools)"
-        return Probe("tools", False, text)
+        return False, f"no tool call; it answered {reply.text[:60]!r} (teams of the lab need tools)"
+    called.append(reply)
     call = reply.tool_calls[0]
     right = call.name == "note_number" and call.arguments == {"number": 7}
-    return Probe("tools", right, "; ".join([f"{call.name}({json.dumps(call.arguments)[:60]})", *reply.notes]))
+    return right, "; ".join([f"{call.name}({json.dumps(call.arguments)[:60]})", *reply.notes])
 
 
 async def _loop(hub: ModelHub, name: str, called: Reply, thinks: bool) -> tuple[bool, str]:
@@ -139,19 +133,11 @@ def asks_for_thoughts(model: ModelName) -> bool:
     return bool(effort or settings.thinking_budget or more.get("enable_thinking"))
 
 
-async def _json(model: ModelName, options: ModelOptions) -> Probe:
+async def _json(hub: ModelHub, model: ModelName) -> tuple[bool | None, str]:
     if not has_own_chat(model.provider):
-        return Probe("json", None, f"not tested: {model.provider} has no response_format here")
-    settings = model.settings.model_copy(update={"response_format": {"type": "json_object"}})
-    name = str(replace(model, settings=settings))
-    access = options.entries.get(str(model), DEFAULT_ACCESS)
-    changes = {"max_retries": 0, "entries": {**options.entries, name: access}}
-    async with ModelHub(options.model_copy(update=changes)) as hub:
-        return await _probed("json", _object(hub, name))
-
-
-async def _object(hub: ModelHub, name: str) -> tuple[bool, str]:
-    reply = await _ask(hub, name, "List three colours as a JSON object, by number.")
+        return None, f"not tested: {model.provider} has no response_format here"
+    prompt = "List three colours as a JSON object, by number."
+    reply = await _ask(hub, str(model), prompt, response_format={"type": "json_object"})
     try:
         right = isinstance(json.loads(reply.text), dict)
     except ValueError:
