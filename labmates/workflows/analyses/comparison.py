@@ -214,18 +214,18 @@ def comparison(runs: Runs, params: CompareParams, among: int = 1) -> Comparison:
     outcomes = _outcomes(experiment, everything, params)
     whole = [match for match in paired if match.pairs(outcomes[0].name)]
     of_factors = grouped((id(match.factor), match) for match in whole).values()
-    paired = [match for some in of_factors for match in balanced(some, outcomes[0].name) if match.cells]
+    both = [both for some in of_factors for both in zip(balanced(some, outcomes[0].name), some, strict=True)]
+    both = [(match, with_lost) for match, with_lost in both if match.cells]
+    paired = [match for match, _ in both]
     if len(paired) > 1 and not params.all:
         outcomes = [outcome for outcome in outcomes if outcome.role != "secondary"]
     number = len(paired) * among
-    with_lost = {(match.factor.name, match.first.name, match.second.name): match for match in whole}
     results = [
         result
-        for match in paired
+        for match, with_lost in both
         for outcome in outcomes
-        if (result := _compared(match, outcome, params, level_of(number), number))
+        if (result := _compared(match, with_lost, outcome, params, level_of(number), number))
     ]
-    results = [_bounded(result, with_lost, params, level_of(number)) for result in results]
     adjusted = _adjusted(results)
     results = [result for factor in factors for result in _directed(factor, adjusted)]
     made = Comparison(records, forks, factors, paired, results, number, experiment.usable, params)
@@ -339,7 +339,10 @@ def _margin(domain: Domain) -> float:
     return _DEFAULT_MARGIN * width if math.isfinite(width) else 0.0
 
 
-def _compared(match: Matched, outcome: Outcome, params: CompareParams, level: float, number: int) -> Compared | None:
+def _compared(
+    match: Matched, with_lost: Matched, outcome: Outcome, params: CompareParams, level: float, number: int
+) -> Compared | None:
+    """The result of an outcome; of the primary one also with the interval that assumes only the range."""
     paired = match.pairs(outcome.name)
     if paired is None:
         return None
@@ -351,19 +354,12 @@ def _compared(match: Matched, outcome: Outcome, params: CompareParams, level: fl
     domain = _domain(outcome.name, [each.run for side in (match.first, match.second) for each in side.observed])
     shown = difference(pairs, domain.difference(), _over(params), level if is_primary else LEVEL)
     p = None if shown.p is None or outcome.role == "cost" else min(1.0, shown.p * (number if is_primary else 1))
-    return Compared(match, outcome, pairs, means, replace(shown, p=p))
-
-
-def _bounded(
-    result: Compared, with_lost: Mapping[tuple[str, str, str], Matched], params: CompareParams, level: float
-) -> Compared:
-    """The result of the primary outcome with the interval that assumes only the range."""
-    low, high = result.outcome.domain.low, result.outcome.domain.high
-    if result.outcome.role != "primary" or params.over or math.isinf(high - low):
+    result = Compared(match, outcome, pairs, means, replace(shown, p=p))
+    low, high = outcome.domain.low, outcome.domain.high
+    if not is_primary or params.over or math.isinf(high - low):
         return result
-    match = with_lost[result.matched.factor.name, *result.names]
-    least, most = (match.pairs(result.outcome.name, lost) or ((), ()) for lost in ((low, high), (high, low)))
-    return replace(result, possible=possible(least[0], most[0], result.outcome.domain.difference(), level))
+    least, most = (with_lost.pairs(outcome.name, lost) or ((), ()) for lost in ((low, high), (high, low)))
+    return replace(result, possible=possible(least[0], most[0], outcome.domain.difference(), level))
 
 
 def _over(params: CompareParams) -> tuple[str, ...]:
