@@ -96,12 +96,17 @@ class Registry(Generic[T]):
         self._loaded[name] = entry
         self._replaced.add(name)
 
-    def refuse_missing(self, name: str) -> None:
-        """Raise a `UsageError` if a package of this project has the entry and is not installed."""
+    def refuse_missing(self, name: str, *, shown: str = "") -> None:
+        """Raise a `UsageError` if a package of this project has the entry and is not installed.
+
+        The error calls the entry `shown`, by default its name.
+        """
         for listed, package in satellites().get(self.group, {}).items() if name not in self else ():
             is_group = listed.startswith(f"{name}/") or (listed.endswith("/") and name.startswith(listed))
             if (name == listed or is_group) and listed not in self:
-                raise UsageError(f"the {self.what} '{name}' is in the package {package}: pip install {package}")
+                raise UsageError(
+                    f"the {self.what} '{shown or name}' is in the package {package}: pip install {package}"
+                )
 
     def missing(self) -> frozenset[str]:
         """Packages of this project that bring entries and are not installed."""

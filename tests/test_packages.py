@@ -90,6 +90,8 @@ def test_the_core_alone_says_which_package_to_install(wheels: Path, libraries: P
                 done = told(command, *before, *name.split("/"))
                 assert done.returncode == 2
                 assert f"pip install {source.name}" in done.stderr
+                if group == "labmates.verbs":
+                    assert f"the verb '{name.replace('/', ' ')}' is in" in done.stderr
         for ending in declared(source, "labmates.exports"):
             assert f"pip install {source.name}" in told(command, "export", "--out", f"runs.{ending}").stderr
         for cluster in declared(source, "labmates.executors"):

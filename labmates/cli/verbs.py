@@ -75,7 +75,7 @@ def verb_within(path: str) -> click.Command | None:
     UsageError
         If it is in a package that is not installed.
     """
-    VERBS.refuse_missing(path)
+    VERBS.refuse_missing(path, shown=path.replace("/", " "))
     return verb_command(path.rpartition("/")[2], VERBS.get(path)) if path in VERBS else None
 
 
