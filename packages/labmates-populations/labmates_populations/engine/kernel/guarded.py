@@ -1,7 +1,7 @@
 """The names of a strategy whose players share a process: nothing of what they reach can hold a note for another player.
 
 Each player executes its strategy's code anew, in globals of its own. Modules are replaced by what `EXPOSED` lists of
-them; random numbers come from the player's own streams; and `rewriting.guards` sends whatever else could lead to shared
+them; random numbers come from the player's own streams; and `guards` sends whatever else could lead to shared
 objects through the functions below, which refuse it.
 """
 
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import builtins
 import collections
-import random
 import types
 from collections.abc import Mapping
 from functools import cache, partial
@@ -37,7 +36,7 @@ from labmates_populations.engine.kernel.exposed import (
     still,
     words,
 )
-from labmates_populations.engine.kernel.names import interfaces, module_of, number_of
+from labmates_populations.engine.kernel.names import chance_of, interfaces, made_chance, module_of, number_of
 
 GUARDS = ("guarded_own", "guarded_look", "guarded_kind", "guarded_call")
 """The names of the functions that rewritten code calls: `own`, `look`, `kind` and `call`."""
@@ -110,23 +109,6 @@ _KINDS = frozenset({
     interface.Action, interface.PlayerHistory, interface.ActionHistory, interface.PaperHistory, interface.GameState,
     interface.CommonPoolState, *interface.DESCRIPTIONS.values(),
 })  # fmt: skip
-
-
-class _Chance(random.Random):
-    """A player's generator, or one that it has made, which is never seeded by the operating system."""
-
-    parent: random.Random | None = None
-
-    def seed(self, a: Any = None, version: int = 2) -> None:
-        """Seed it; without a seed by the player's own random numbers."""
-        super().seed(self.parent.getrandbits(64) if a is None and self.parent is not None else a, version)
-
-
-def _made_generator(parent: random.Random, seed: Any = None) -> random.Random:
-    made = _Chance(0)
-    made.parent = parent
-    made.seed(seed)
-    return made
 
 
 def _state(seed: Any) -> np.random.RandomState:
@@ -208,9 +190,8 @@ def guarded_names(seed: int, group: int, seat: int, *, paper: bool) -> dict[str,
             elif name == "numpy.random":
                 made = _NumpyChance(derive(seed, group, seat, "numpy"))
             else:
-                stream = _Chance(derive(seed, group, seat))  # as of a compiled strategy
-                stream.parent = stream
-                made = module_of(OWN, some(stream, CHANCES) | {"Random": still(partial(_made_generator, stream))})
+                stream = chance_of(seed, group, seat)
+                made = module_of(OWN, some(stream, CHANCES) | {"Random": still(partial(made_chance, stream))})
             chances[name] = made
         return chances[name]
 

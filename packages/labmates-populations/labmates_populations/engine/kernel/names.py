@@ -1,4 +1,4 @@
-"""The names available to strategies: the compiled subset, and the modules that any strategy may import."""
+"""The names available to strategies: those of harmless ones, and the modules that any strategy may import."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ import types
 import zlib
 from collections.abc import Callable, Mapping
 from enum import Enum
+from functools import cache
 from typing import Any
 
 import numpy as np
 
+from labmates.util.seeds import derive
 from labmates_populations.engine.kernel import interface
 
 _LIBRARY = ("math", "random", "numpy", "numpy.random", "numpy.linalg", "numpy.lib.stride_tricks", "numpy.typing",
@@ -64,11 +66,6 @@ def _hashed(item: Any) -> Any:
     return item
 
 
-def _seeded(chance: random.Random, seed: Any = None) -> None:
-    """Seed a player's random numbers; without a seed, by the numbers that it had."""
-    chance.seed(chance.getrandbits(64) if seed is None else seed)
-
-
 def _set(items: Any = ()) -> set[Any]:
     known = items if type(items) in (dict, set) else [*items]
     for item in known:
@@ -80,8 +77,8 @@ def _added(thing: Any, item: Any) -> Any:
     return thing.add(_hashed(item))
 
 
-def _updated(thing: Any, *others: Any) -> Any:
-    return thing.update(*(map(_hashed, other) if type(thing) is set else other for other in others))
+def _updated(thing: Any, *others: Any, **named: Any) -> Any:
+    return thing.update(*(map(_hashed, other) if type(thing) is set else other for other in others), **named)
 
 
 _EXACT = (np.dtype(np.int64), np.dtype(np.float64), np.dtype(np.bool_))
@@ -111,26 +108,21 @@ CALLS: dict[str, Callable[..., Any]] = {
     "hash": lambda item: hash(_hashed(item)),
     "set": _set,
 }  # fmt: skip
-"""Functions available to a compiled strategy, by full name."""
-_REWRITTEN: dict[str, Callable[..., Any]] = {
-    "action_of": lambda value: interface.Action(value),
+"""Functions available to a harmless strategy, by full name."""
+OF_SETS = {"add": "added", "update": "updated"}
+"""Functions in place of the methods of sets that add to them."""
+_REPLACEMENTS: dict[str, Callable[..., Any]] = {
     "added": _added,
-    "current_history": interface.PlayerHistory,
-    "paper_history": interface.PaperHistory,
-    "enumeration": lambda name, members: Enum(name, members),
     "modulo": _modulo,
     "power": _power,
-    "seeded": _seeded,
     "updated": _updated,
 }
-"""Replacements for operators, methods and classes of a strategy; it can't call these by name."""
+"""Replacements for operators and methods; a strategy can't name them."""
 TYPES: dict[str, Any] = {
     **{name: getattr(builtins, name) for name in ("bool", "dict", "float", "int", "list", "str", "tuple")},
     **_all_of(np, "bool_ float32 float64 floating generic int32 int64 int_ integer ndarray number"),
-    "Action": interface.Action,
-    "PlayerHistory": (interface.PlayerHistory, interface.PaperHistory),
 }
-"""Types available to a compiled strategy in type checks."""
+"""Types available to a harmless strategy in type checks, beside its actions and histories."""
 NUMBERS = frozenset({"bool", "float", "int"} | {f"numpy.{name}" for name in (
     "bool_", "float32", "float64", "int32", "int64", "int_")})  # fmt: skip
 """Types available to it for conversions."""
@@ -140,32 +132,94 @@ CONSTANTS: dict[str, Any] = {
     **_all_of(math, "e inf nan pi tau"),
     **_all_of(np, "e inf nan pi"),
 }
-"""Constants available to a compiled strategy."""
+"""Constants available to a harmless strategy."""
 DRAWS = frozenset({
     "betavariate", "choice", "choices", "expovariate", "gammavariate", "gauss", "getrandbits", "lognormvariate",
     "normalvariate", "paretovariate", "randint", "random", "randrange", "sample", "shuffle", "triangular", "uniform",
     "vonmisesvariate", "weibullvariate",
 })  # fmt: skip
-"""Functions of ``random`` available to a compiled strategy: they draw from the player's own stream."""
-_ERRORS = ("ArithmeticError", "AssertionError", "AttributeError", "Exception", "IndexError", "KeyError", "LookupError",
-           "NotImplementedError", "OverflowError", "RuntimeError", "TypeError", "ValueError",
-           "ZeroDivisionError")  # fmt: skip
+"""Functions of ``random`` available to a harmless strategy: they draw from the player's own stream."""
+ERRORS: dict[str, Any] = {
+    **{name: getattr(builtins, name) for name in (
+        "ArithmeticError", "AssertionError", "AttributeError", "Exception", "IndexError", "KeyError", "LookupError",
+        "NotImplementedError", "OverflowError", "RuntimeError", "TypeError", "ValueError", "ZeroDivisionError",
+    )},
+    "BaseException": Exception,
+}  # fmt: skip
+"""Errors that a harmless strategy may raise and catch; that of a limit of time is none of them."""
 
 
-class _Base:
-    """The base of compiled strategies."""
+class Chance(random.Random):
+    """A player's generator, or one that it has made, which is never seeded by the operating system."""
 
-    def __init__(self, game_description: Any) -> None:
-        self.v_game_description = game_description
+    parent: random.Random | None = None
+
+    def seed(self, a: Any = None, version: int = 2) -> None:
+        """Seed it; without a seed by the player's own random numbers."""
+        super().seed(self.parent.getrandbits(64) if a is None and self.parent is not None else a, version)
 
 
-def compiled_names() -> dict[str, Any]:
-    """The global names for the execution of a compiled class."""
-    known = {name.replace(".", "_"): value for name, value in {**CALLS, **TYPES, **CONSTANTS}.items()}
-    errors = {name: getattr(builtins, name) for name in _ERRORS}
-    looks = {"getattr": getattr, "hasattr": hasattr, "isinstance": isinstance}
-    inside = {"__build_class__": builtins.__build_class__, "__name__": "strategy"}
-    return {"__builtins__": inside, "BaseStrategy": _Base, **known, **_REWRITTEN, **errors, **looks}
+def chance_of(seed: int, group: int, seat: int) -> Chance:
+    """The stream of random numbers of a player."""
+    stream = Chance(derive(seed, group, seat))
+    stream.parent = stream
+    return stream
+
+
+def made_chance(parent: random.Random | None, seed: Any = None) -> Chance:
+    """A generator that a player makes."""
+    made = Chance(0)
+    made.parent = parent
+    made.seed(seed)
+    return made
+
+
+class _Drawing:
+    """The stream of the harmless player that decides."""
+
+    stream: random.Random | None = None
+
+
+def drawing(stream: Chance | None, decide: Callable[..., Any], *arguments: Any) -> Any:
+    """What a harmless player does with its stream of random numbers."""
+    _Drawing.stream = stream
+    return decide(*arguments)
+
+
+def _draws(name: str) -> Callable[..., Any]:
+    return lambda *arguments, **options: getattr(_Drawing.stream, name)(*arguments, **options)
+
+
+def table_name(name: str) -> str:
+    """The name, in the globals of harmless strategies, of what has this full name: their code can't have such names."""
+    return f"__{name.replace('.', '_')}__"
+
+
+@cache
+def harmless_names() -> dict[str, Any]:
+    """The globals that harmless strategies share: builtins, replacements, modules, and all that is in these."""
+    builtin = ("getattr", "hasattr", "isinstance", "property", "staticmethod", "super", "type")
+    drawn = {f"random.{name}": _draws(name) for name in (*DRAWS, "seed")}
+    drawn["random.Random"] = lambda seed=None: made_chance(_Drawing.stream, seed)
+    found = {**CALLS, **TYPES, **CONSTANTS, **drawn, "enum.Enum": Enum}
+    modules: dict[str, dict[str, Any]] = {}
+    for name, value in found.items():
+        module, _, short = name.rpartition(".")
+        modules.setdefault(module, {})[short] = value
+    inside = modules.pop("")
+    found |= {name: module_of(name, names) for name, names in modules.items()}
+    found["actions"] = module_of("actions", {"C": interface.C, "D": interface.D})
+    ours = {"Action": interface.Action, "BaseStrategy": interface.BaseStrategy, "C": interface.C, "D": interface.D,
+            "PlayerHistory": interface.PlayerHistory, "PaperHistory": interface.PaperHistory}  # fmt: skip
+    return {
+        "__builtins__": {"__build_class__": builtins.__build_class__},
+        "__name__": "strategy",
+        "id": lambda thing: number_of(type(thing).__name__),
+        **{name: getattr(builtins, name) for name in builtin},
+        **{name: inside[name] for name in inside.keys() - ours.keys()},
+        **ERRORS,
+        **{table_name(name): value for name, value in {**found, **ours, **_REPLACEMENTS}.items()},
+    }
 
 
 def number_of(name: str) -> int:

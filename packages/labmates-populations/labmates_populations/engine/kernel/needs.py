@@ -10,9 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import TypeGuard
 
 from labmates.util.grouping import grouped
-from labmates_populations.engine.kernel.rewriting.constants import assignments
-
-IMPORTS = (ast.Import, ast.ImportFrom)
+from labmates_populations.engine.kernel.syntax import IMPORTS, assignments, nodes_in
 
 
 class Needs:
@@ -89,7 +87,7 @@ def _executed(statement: ast.stmt) -> Iterator[ast.AST]:
 
 
 def _named(node: ast.AST) -> Iterator[str]:
-    for child in ast.walk(node):
+    for child in nodes_in(node):
         if isinstance(child, ast.Name):
             yield child.id
         elif isinstance(child, ast.Attribute):

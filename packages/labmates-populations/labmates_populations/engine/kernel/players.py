@@ -12,19 +12,18 @@ import marshal
 import math
 import mmap
 import os
-import random
 import socket
 import time
 from collections import Counter
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import replace
-from types import CodeType
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from labmates.util.seeds import derive
 from labmates_populations.engine.kernel.confine import confine
 from labmates_populations.engine.kernel.guarded import guarded_names
 from labmates_populations.engine.kernel.interface import (
@@ -41,7 +40,7 @@ from labmates_populations.engine.kernel.interface import (
     SeenPaperHistory,
 )
 from labmates_populations.engine.kernel.limits import MARKS, MOST_SPENT, PLACE, DecisionTimeout, Watch
-from labmates_populations.engine.kernel.names import compiled_names
+from labmates_populations.engine.kernel.names import chance_of, drawing, harmless_names
 from labmates_populations.engine.kernel.ways import COMPILED
 from labmates_populations.engine.kernel.wire import ClosedError, Reader, receive, send
 from labmates_populations.repeated import REPEATED, RepeatedGame
@@ -104,9 +103,6 @@ def serve(connection: socket.socket, settings: dict[str, Any], marks: int) -> No
                 gc.collect()
 
 
-_NAMES = compiled_names()
-
-
 class Strategy:
     """A playable strategy.
 
@@ -115,33 +111,43 @@ class Strategy:
     told
         `paper`, `random`, `arguments`, `name`, and its `way`.
     code
-        The code before the class, and of the class.
+        See `source.Source`.
     """
 
     def __init__(self, told: dict[str, Any], code: bytes) -> None:
         self.paper: bool = told["paper"]
         self.arguments: int = told["arguments"]
         self._told = told
-        self._codes: tuple[CodeType, ...] = marshal.loads(code)  # noqa: S302 - from the process that reads files, which runs none
+        self._code, *self._facts = marshal.loads(code)  # noqa: S302 - from the process that reads files, which runs none
         self._class: Any = None
 
-    def player(self, description: GameDescription, seed: int, group: int, seat: int) -> Any:
-        """A new player. Exceptions of the strategy's code are propagated."""
+    def decisions(self, description: GameDescription, seed: int, group: int, seat: int) -> Any:
+        """What a new player is called by for its decisions. Exceptions of the strategy's code are propagated."""
         if self._told["way"] == COMPILED:
-            if self._class is None:
-                made: dict[str, Any] = {}
-                # The code can't change the names, so all share one table, which stays in the processor's cache.
-                exec(self._codes[0], _NAMES, made)  # noqa: S102 - what this package is for; see `confine`
-                self._class = made["Strategy"]
-            player = self._class.__new__(self._class)
-            if self._told["random"]:
-                player.chance = random.Random(derive(seed, group, seat))
-            player.__init__(description)
-            return player
+            stream = chance_of(seed, group, seat) if self._told["random"] else None
+            player = drawing(stream, self._harmless, description)
+            return player.__call__ if stream is None else partial(drawing, stream, player.__call__)
         names = guarded_names(seed, group, seat, paper=self.paper)
-        for code in self._codes:
-            exec(code, names)  # noqa: S102
-        return names[self._told["name"]](description)
+        exec(self._code, names)  # noqa: S102 - what this package is for; see `confine`
+        player = names[self._told["name"]](description)
+        if not callable(player):
+            raise TypeError("a player can't be called")
+        return player.__call__
+
+    def _harmless(self, description: GameDescription) -> Any:
+        """A new player of a harmless strategy, with constants of its own that it may change."""
+        copied, is_named = self._facts
+        if self._class is None:
+            shared = harmless_names()  # one table for all stays in the processor's cache
+            names = {**shared} if is_named else shared
+            made = names if is_named else {}
+            exec(self._code, names, made)  # noqa: S102
+            self._class = made[self._told["name"]]
+        player = self._class.__new__(self._class)
+        for name in copied:
+            setattr(player, name, deepcopy(getattr(self._class, name)))
+        player.__init__(description)
+        return player
 
 
 class Players:
@@ -241,15 +247,13 @@ class Players:
         if self._players[place] is None:
             try:
                 number_of_group, seed = int(self._numbers[group]), self._head["seed"]
-                player = strategy.player(self._described(number_of_group, seat), seed, number_of_group, seat)
-                if not callable(player):
-                    raise TypeError("a player can't be called")
+                decide = strategy.decisions(self._described(number_of_group, seat), seed, number_of_group, seat)
             except BaseException as error:
                 raise _UnmadeError from error
             record = self._seen.record(place, paper=strategy.paper)
             seen = SeenHistory if self._game.is_binary else ActionHistory
             history = _PaperSeen if strategy.paper else seen
-            self._players[place] = self._asking(player, strategy), history, record
+            self._players[place] = self._asking(decide, strategy), history, record
         decide, history, record = self._players[place]
         self._watch.decisions += 1
         for earlier in range(max(0, self._decided[place]), t):
@@ -268,8 +272,7 @@ class Players:
         unread = ("",) * (self._game.n_players - len(texts))
         return replace(self._description, own_source=texts[seat], opponent_sources=(*others, *unread))
 
-    def _asking(self, player: Any, strategy: Strategy) -> Callable[..., Any]:
-        decide: Callable[..., Any] = player.__call__
+    def _asking(self, decide: Callable[..., Any], strategy: Strategy) -> Callable[..., Any]:
         if strategy.paper:
             return _in_paper_form(decide)
         if self._stocked and strategy.arguments == 1:

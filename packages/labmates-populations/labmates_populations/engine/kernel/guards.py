@@ -13,7 +13,7 @@ from typing import Any
 
 from labmates_populations.engine.kernel.exposed import AMBIGUOUS, EXPOSED, MEMORY, RANDOM, SAFE, words
 from labmates_populations.engine.kernel.guarded import GUARDS
-from labmates_populations.engine.kernel.rewriting.nodes import UnfitError
+from labmates_populations.engine.kernel.syntax import UnfitError
 
 _OWN, _LOOK, _KIND, _CALL = GUARDS
 _METHODS = frozenset(

@@ -1,4 +1,4 @@
-"""Which classes fit the subset that is compiled, and that they do there what they do alone."""
+"""Which classes are shown to be harmless by their text, and that they do together what they do alone."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from labmates_populations.engine.kernel.compiler import FileNames, compile_class, file_names
-from labmates_populations.engine.kernel.names import CALLS, CONSTANTS, TYPES, compiled_names
-from labmates_populations.engine.kernel.rewriting.nodes import UnfitError
+from labmates_populations.engine.kernel.harmless import harmless
+from labmates_populations.engine.kernel.names import CALLS, CONSTANTS, DRAWS, TYPES, harmless_names, table_name
 from labmates_populations.engine.kernel.source import read_source
+from labmates_populations.engine.kernel.syntax import UnfitError
 from labmates_populations.engine.workers import Batch, Workers
 from labmates_populations.repeated import make_repeated
 from tests.populations.engine.attacks import ATTACKS, attack
@@ -30,15 +30,12 @@ UNFIT = {
     "an array over memory": "np.ndarray((1,), dtype=object, buffer=np.zeros(1))\nreturn C",
     "an array of objects": "np.zeros(1, dtype=object)\nreturn C",
     "arrays through map": "list(map(np.ndarray, [(1,)]))\nreturn C",
-    "a function as a value": "f = len\nreturn C",
-    "a called value": "f = [1]\nf[0]()\nreturn C",
     "itself as a value": "x = [self]\nreturn C",
     "its method as a value": "x = self.__call__\nreturn C",
     "a class": "class A: pass\nreturn C",
     "an import": "import math\nreturn C",
     "a set": "x = {self.n, 1}\nreturn C",
     "an address": "return C if id(history) % 2 else D",
-    "a generator": "x = (i for i in range(3))\nreturn C",
     "a handler of everything at the end": "while True:\n    try:\n        pass\n    finally:\n        continue",
     "an attribute of a module": "np.mean.n = 1\nreturn C",
     "an attribute of an action": "C.n = 1\nreturn C",
@@ -55,14 +52,20 @@ UNFIT = {
     "an array of texts": "np.array([history]).astype(str)\nreturn C",
     "an array that is written": "np.add(1, 2, np.zeros(1))\nreturn C",
     "a sum of objects": "history.my_actions.sum(0, 'O')\nreturn C",
-    "a history without payoffs": "PlayerHistory(history.my_actions, history.my_actions)\nreturn C",
     "a name of the interpreter": "return C if __name__ else D",
     "a function of the rewritten code": "return C if power(2, 3) else D",
     "a set of itself": "x = set()\nx.add(self)\nreturn C",
-    "a generator of random numbers that is read": "self.r = random.Random()\nreturn C if self.r.random() < 0.5 else D",
     "an attribute of a function with a name": "f = lambda: 0\nf.n = 1\nreturn C",
-    "a function with a name as a value": "f = lambda: 0\nself.f = f\nreturn C",
     "its class": "x = self.__class__\nreturn C",
+    "a function of numpy as a value": "f = np.zeros\nreturn C",
+    "a function of numpy by another name": "f = max\nmax = np.zeros\nreturn C",
+    "what is imported and something else": "np = C\nreturn C",
+    "the list of the class behind its own": "del self.OFTEN\nself.OFTEN.append(1)\nreturn C",
+    "its class by a variable": "Strategy_SELFISH_1 = 1\nreturn C",
+    "an action of more than a number": "Action('A', ['a', 'b'])\nreturn C",
+    "a handler of everything": "try:\n    pass\nexcept:\n    pass\nreturn C",
+    "a method of arrays as a value": "f = history.my_actions.astype\nreturn C",
+    "an attribute of its function": "x = self.__call__.__globals__\nreturn C",
 }
 FIT = {
     "its own attributes": "self.n = getattr(self, 'n', 0) + 1\nreturn C if self.n % 2 else D",
@@ -109,6 +112,22 @@ FIT = {
     "places of an array": "return C if len(np.flatnonzero(history.opponent_cooperators > 1)) % 2 else D",
     "a generator of random numbers that nothing reads": "self.r = random.Random()\n"
     "return C if random.random() < 0.5 else D",
+    "a generator of random numbers that is read": "self.r = random.Random()\nreturn C if self.r.random() < 0.5 else D",
+    "a generator of random numbers with a seed": "r = random.Random(7)\nx = [1, 2, 3]\nr.shuffle(x)\n"
+    "return C if x[history.round_number % 3] > 1 else D",
+    "functions as values": "f = [len, lambda x: sum(x)]\nself.f = f\n"
+    "return C if self.f[history.round_number % 2](history.my_actions.tolist()) % 2 else D",
+    "its method as a value": "f = self.some\nreturn C if f(history.round_number) else D",
+    "a value that can't be called": "f = [1]\nf[0]()\nreturn C",
+    "a generator that is kept": "x = (i for i in range(3))\nnext(x)\nreturn C if next(x) == 1 else D",
+    "a history without payoffs": "PlayerHistory(history.my_actions, history.my_actions)\nreturn C",
+    "a key of a dict": "d = {0: history.round_number, 1: 2}\nreturn C if max(d, key=d.get) else D",
+    "items by their names": "d = {}\nd.update(start=1, n=2)\nreturn C if d == {'start': 1, 'n': 2} else D",
+    "one of some cases": "match history.round_number:\n    case 0 | 2:\n        return C\n"
+    "    case _:\n        return D",
+    "an error by any name": "try:\n    [][1]\nexcept BaseException as error:\n    return C\nreturn D",
+    "constants of the class": "self.OFTEN.append(len(self.OFTEN))\nself.TABLE['a'] += 1\n"
+    "return C if sum(self.OFTEN) % 3 and self.TABLE['a'] > 2 and type(self).LEAST == self.LEAST else D",
     "a hash": "return C if hash((history.round_number, 2.5, 'a')) % 2 else D",
     "a seed": "random.seed(history.round_number)\nreturn C if random.random() < 0.5 else D",
     "a seed of what was drawn": "random.seed()\nreturn C if random.random() < 0.5 else D",
@@ -117,8 +136,21 @@ FIT = {
 }
 
 
+ALONE = "f'{1}'\n"
+"""What does not fit."""
+MORE = """
+    LEAST = (1, -math.inf)
+    OFTEN = [1]
+    TABLE = {"a": 1, "b": [2]}
+
+    def some(self, number):
+        return number % 2
+"""
+"""What follows each body."""
+
+
 def _compiled(body: str) -> bool:
-    [source] = read_source(HEAD + strategy(body), "test.py")
+    [source] = read_source(HEAD + strategy(body) + MORE, "test.py")
     return source.compiled
 
 
@@ -152,20 +184,33 @@ def test_usual_code_fits(body: str) -> None:
 
 def test_no_attack_that_needs_an_object_fits() -> None:
     sources = read_source(HEAD + "".join(attack(n, body) for n, body in enumerate(ATTACKS.values())), "test.py")
-    own = "state: a list of the class"  # each player has its own copy of it
-    fits = [name for name, source in zip(ATTACKS, sources, strict=True) if source.compiled and name != own]
+    own = {"state: a list of the class", "chance: a generator without a seed"}  # each player has its own
+    fits = [name for name, source in zip(ATTACKS, sources, strict=True) if source.compiled and name not in own]
     assert not [name for name in fits if name.startswith(("escape:", "state:", "chance: seeds numpy", "chance: a "))]
     assert any(name.startswith("exhaustion:") for name in fits)
 
 
-def test_compiled_code_names_nothing_but_what_is_listed() -> None:
-    tree = ast.parse(HEAD + strategy("return C if np.mean(history.my_actions) > math.pi else D", init="self.x = 1"))
-    node = next(one for one in tree.body if isinstance(one, ast.ClassDef))
-    compile_class(node, file_names(one for one in tree.body if one is not node))
-    names = {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
-    known = {name.replace(".", "_") for name in (*CALLS, *TYPES, *CONSTANTS)} | {"BaseStrategy"}
-    assert {name for name in names if not name.startswith("v_")} <= known
-    assert known <= compiled_names().keys()
+def test_compiled_code_sees_nothing_but_what_is_listed() -> None:
+    names = harmless_names()
+    assert names["__builtins__"].keys() == {"__build_class__"}
+    assert not {"open", "__import__", "vars", "dir", "object", "iter", "str.format"} & names.keys()
+    listed = {*CALLS, *TYPES, *CONSTANTS, "enum.Enum", *(f"random.{name}" for name in (*DRAWS, "seed", "Random"))}
+    for module in ("numpy", "math", "random", "enum"):
+        found = {f"{module}.{name}" for name in vars(names[table_name(module)]) if not name.startswith("__")}
+        assert found <= listed
+        assert all(table_name(name) in names for name in found)
+
+
+@pytest.mark.parametrize("name", ["modulo", "power", "numpy", "added"])
+def test_a_variable_does_not_take_the_place_of_what_is_replaced(name: str) -> None:
+    body = f"{name} = lambda *x: 0\nx = set()\nx.add(2)\n"
+    body += "return C if len(x) + 5 % 3 + 2 ** len(x) + np.sum([1]) == 6 else D"
+    with Workers(processes=1) as workers:
+        [found] = workers.load("test.py", HEAD + strategy(body))
+        assert _compiled(body)
+        [result] = workers.play([Batch(make_repeated("public-goods", 3, 2), np.full((1, 3), found.index), seed=0)])
+    assert not result.errors
+    assert result.actions.all()
 
 
 @pytest.mark.parametrize("body", ["x = ['%s', None]\nreturn C if x[0] % 1 else D",
@@ -195,7 +240,7 @@ def test_a_set_and_a_hash_hold_nothing_that_is_ordered_by_addresses() -> None:
         )
 
 
-@pytest.mark.parametrize("before", ["", "(lambda: 0)\n"], ids=["compiled", "alone"])
+@pytest.mark.parametrize("before", ["", ALONE], ids=["compiled", "alone"])
 def test_the_number_of_a_player_is_that_of_its_class(before: str) -> None:
     number = zlib.crc32(b"Strategy_SELFISH_7")
     body = f"{before}return C if id(self) == {number} and hash(id(self)) == {number} else D"
@@ -220,16 +265,31 @@ def test_the_mean_is_numpys_own_to_the_bit(kind: str) -> None:
     ("head", "reason"),
     [
         ("class A(dict):", "base of its own"),
-        ("class A:\n    __slots__ = ()", "line 2: a class holds more than functions and constants"),
-        ("class A:\n    def f(self, /, x): x.n = 1", "line 2: a method of this kind can't be compiled"),
-        ("class A:\n    @classmethod\n    def f(cls): pass", "line 3: a method of this kind can't be compiled"),
+        ("class A:\n    __slots__ = ()", "line 2: a constant __slots__"),
+        ("class C:\n    x = 1", "C has two meanings"),
+        ("class sum:\n    x = 1", "sum has two meanings"),
+        ("class A:\n    f = [1]\n    def f(self): pass", "line 2: a constant f"),
+        ("class A:\n    x = [f]", "line 2: a class holds more than functions and constants"),
+        ("class A:\n    @classmethod\n    def f(cls): pass", "another thing is called"),
+        ("class A:\n    @cache\n    def f(self): pass", "line 3: a method of this kind can't be compiled"),
+        ("class A:\n    def __eq__(self, other): return True", "line 2: a method of this kind can't be compiled"),
     ],
 )
 def test_a_class_that_may_be_more_than_a_strategy_does_not_fit(head: str, reason: str) -> None:
     [node] = ast.parse(f"{head}\n    def __call__(self, history):\n        return 1").body
     assert isinstance(node, ast.ClassDef)
     with pytest.raises(UnfitError, match=reason):
-        compile_class(node, FileNames({}, {}))
+        harmless(ast.parse("from labmates.strategies import C").body, node, paper=False)
+
+
+@pytest.mark.parametrize("line", ["X = []", "X = f()", "__builtins__ = 1", "del C", "def f(): pass", "np = 1"])
+def test_a_file_of_more_than_imports_and_constants_does_not_fit(line: str) -> None:
+    *before, node = ast.parse(
+        f"import numpy as np\n{line}\nclass A:\n    def __call__(self, history):\n        return f"
+    ).body
+    assert isinstance(node, ast.ClassDef)
+    with pytest.raises(UnfitError):
+        harmless(before, node, paper=False)
 
 
 def test_static_methods_do_what_they_do_in_a_process_of_their_own() -> None:
@@ -268,7 +328,7 @@ def test_an_enumeration_that_is_more_or_is_a_value_does_not_fit(more: str, body:
 
 def _assert_same_alone(body: str, methods: str) -> None:
     """Play a strategy, whose moves do not depend on others, compiled and alone."""
-    alone = f"(lambda: 0)\n{body}"
+    alone = f"{ALONE}{body}"
     text = HEAD + "".join(strategy(one, name=f"Strategy_SELFISH_{n}") + methods for n, one in enumerate((body, alone)))
     assert [source.compiled for source in read_source(text, "test.py")] == [True, False]
     with Workers(processes=1) as workers:
@@ -281,10 +341,10 @@ def _assert_same_alone(body: str, methods: str) -> None:
 
 
 def test_compiled_strategies_do_what_they_do_in_a_process_of_their_own() -> None:
-    _assert_same_in_both([*((body, "") for body in FIT.values()), *random_bodies(4, seed=1)])
+    _assert_same_in_both([*((body, MORE) for body in FIT.values()), *random_bodies(4, seed=1)])
 
 
-@pytest.mark.slow("packages/labmates-populations/tests/populations/engine/test_compiler.py")
+@pytest.mark.slow("packages/labmates-populations/tests/populations/engine/test_harmless.py")
 def test_sixty_random_programs_do_what_they_do_in_a_process_of_their_own() -> None:
     _assert_same_in_both(random_bodies(60, seed=1))
 
@@ -293,7 +353,7 @@ def _assert_same_in_both(bodies: Sequence[tuple[str, str]]) -> None:
     """Play strategies compiled and in processes, with the same opponents and random numbers."""
     game = make_repeated("collective-risk", 4, 6)
     others = np.random.default_rng(0).random((3, game.n_rounds, 3)) < 0.5
-    alone = [(f"(lambda: 0)\n{body}", methods) for body, methods in bodies]
+    alone = [(f"{ALONE}{body}", methods) for body, methods in bodies]
     text = HEAD + "".join(
         strategy(body, name=f"Strategy_SELFISH_{number}", init="self.k = 1\nself.kept = [1]") + methods
         for number, (body, methods) in enumerate([*bodies, *alone])
