@@ -15,24 +15,26 @@ import logging
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from labmates_populations.engine.attitudes import falls_back_to_cooperation
+from labmates_populations.condition import EvolutionCondition
+from labmates_populations.engine.evolution import Evolution
 from labmates_populations.engine.kernel.ways import told
-from labmates_populations.engine.library import read_text, strategy_files
-from labmates_populations.engine.workers import Batch, Result, Workers, chunks, total_costs
-from labmates_populations.repeated import RepeatedGame, make_repeated
+from labmates_populations.engine.library import Population, files_for, load_population
+from labmates_populations.engine.workers import Batch, Result, Workers, total_costs
+from labmates_populations.repeated import RepeatedGame
 
 PUBLISHED = ("public-goods", "collective-risk", "common-pool")
 """The games of the published program."""
-_POPULATION, _GAMES, _ELITE, _MUTATION, _GENERATIONS, _GROUPS_SEATS = 512, 4, 64, 0.1, 21, 256
+_GENERATIONS, _GROUPS_SEATS = 21, 256
 
 
 def main(checkout: Path) -> None:
@@ -45,96 +47,75 @@ def main(checkout: Path) -> None:
 
 
 def _evolution(library: Path, name: str, size: int) -> None:
-    game, chance = make_repeated(name, size), np.random.default_rng(1)
+    condition = EvolutionCondition.model_validate({"game": name, "group_size": size, "strategies": str(library)})
+    game, ours = condition.make_game(), list[Result]()
+    theirs_seconds = theirs_decisions = 0.0
     with Workers(processes=1) as workers:
-        theirs = _load(workers, library, name)
-        workers.play([Batch(game, np.zeros((1, size), np.int64), 0)])  # starts the processes
-        # Of a class that is defined twice, as some are, only the last one is a strategy.
-        played = [one for one in workers.loaded if not one.problems]
-        numbers = np.array([one.index for one in played])
-        made_by = [f"{theirs[one.index].__module__} {one.attitude}" for one in played]
-        genes = np.unique(made_by, return_inverse=True)[1]
-        cooperate = frozenset(one.index for one in workers.loaded if falls_back_to_cooperation(one.attitude))
-        sure = [one.index for one in played if not one.random]
-        groups = chance.choice(sure, (max(1, _GROUPS_SEATS // size), size))
-        [result] = workers.play([Batch(game, groups, 0, cooperate=cooperate)])
-        moves = [_play(game, [theirs[one] for one in row], [one in cooperate for one in row]) for row in groups]
+
+        def play(batches: Sequence[Batch]) -> list[Result]:
+            results = workers.play(batches)
+            ours.extend(results)
+            return results
+
+        population = load_population(workers, library, name)
+        theirs = _classes(library, name, population)
+        workers.play([Batch(game, np.full((1, size), next(iter(theirs))), 0)])  # starts the processes
+        sure = [number for number in theirs if not workers.loaded[number].random]
+        groups = np.random.default_rng(1).choice(sure, (max(1, _GROUPS_SEATS // size), size))
+        [result] = workers.play([Batch(game, groups, 0, cooperate=population.cooperate)])
+        moves = [_play(game, row, theirs, population) for row in groups.tolist()]
         equal = sum(np.array_equal(one, own) for one, own in zip(moves, result.actions, strict=True))
-        agents = chance.integers(0, len(played), _POPULATION)
-        ours: list[Result] = []
-        theirs_seconds = 0.0
-        theirs_decisions = 0
-        for generation in range(_GENERATIONS):
-            seats = np.concatenate([chance.permutation(_POPULATION) for _ in range(_GAMES)]).reshape(-1, size)
-            groups = numbers[agents][seats]
-            results = workers.play(list(chunks(Batch(game, groups, generation, cooperate=cooperate))))
-            actions = np.concatenate([result.actions for result in results])
-            ours += results
-            part = groups[: max(1, _GROUPS_SEATS // size)]
+        evolution = Evolution(condition, population, play, seed=1)
+        for generation in islice(evolution.generations((0, evolution.first(), frozenset())), _GENERATIONS):
+            _, batch = evolution.games(generation.number, generation.agents, generation.broken)
+            part = batch.groups[: max(1, _GROUPS_SEATS // size)]
             began = time.process_time()
-            for row in part:
-                _play(game, [theirs[one] for one in row], [one in cooperate for one in row])
+            for row in part.tolist():
+                _play(game, row, theirs, population)
             theirs_seconds += time.process_time() - began
             theirs_decisions += part.size * game.n_rounds
-            agents = _next(game, agents, genes, seats, actions, chance)
     own = 1e6 * sum(result.seconds for result in ours) / sum(result.actions.size for result in ours)
     other, costs = 1e6 * theirs_seconds / theirs_decisions, total_costs(ours)
     print(f"{name}, groups of {size}: {own:.2f} µs a decision, published program {other:.2f}: "
           f"{other / own:.1f} times as fast; {equal} of {len(moves)} games without chance equal")  # fmt: skip
-    print("  strategies", told(Counter(one.way for one in played)))
+    print("  strategies", told(Counter(population.ways.values())))
     print("  decisions", told({way: cost.decisions for way, cost in costs.items()},
                               {way: cost.microseconds for way, cost in costs.items()}), flush=True)  # fmt: skip
 
 
-def _load(workers: Workers, library: Path, game: str) -> list[type[Any]]:
-    """The strategies of a game in both programs, in the same order."""
-    classes: list[type[Any]] = []
-    for file in (one for one in strategy_files(library) if one.game == game):
-        spec = spec_from_file_location(f"{game}_{file.model}".replace("-", "_").replace(".", "_"), file.path)
+def _classes(library: Path, game: str, population: Population) -> dict[int, type[Any]]:
+    """The class of each strategy in the published program."""
+    modules: dict[str, Any] = {}
+    for file in files_for(library, game):
+        name = f"{game}_{file.model}".replace("-", "_").replace(".", "_")
+        spec = spec_from_file_location(name, file.path)
         assert spec is not None
         assert spec.loader is not None
-        module = module_from_spec(spec)
-        spec.loader.exec_module(module)
-        classes += [getattr(module, one.name) for one in workers.load(file.path.name, read_text(file.path))]
-    return classes
+        modules[file.model] = module_from_spec(spec)
+        spec.loader.exec_module(modules[file.model])
+    named = {number: name.rsplit(":", 1) for number, name in population.names.items()}
+    return {number: getattr(modules[model], strategy) for number, (model, strategy) in named.items()}
 
 
-def _play(game: RepeatedGame, classes: Sequence[type[Any]], cooperate: Sequence[bool]) -> NDArray[np.bool_]:
+def _play(
+    game: RepeatedGame, group: Sequence[int], made_by: Mapping[int, type[Any]], population: Population
+) -> NDArray[np.bool_]:
     """The moves of a game in the published program, ``(rounds, players)``."""
     games, players, common = (import_module(f"emergent_llm.{name}") for name in ("games", "players", "common"))
     kind = "".join(part.title() for part in game.name.split("-"))
     description = getattr(games, f"{kind}Description")(game.n_players, game.n_rounds, **game.parameters)
-    attitudes = [common.COLLECTIVE if one else common.COLLECTIVE.flip() for one in cooperate]
+    attitudes = [common.COLLECTIVE if one in population.cooperate else common.COLLECTIVE.flip() for one in group]
     made = [
-        players.LLMPlayer(str(seat), common.Gene("model", attitude), description, strategy, max_errors=game.n_rounds)
-        for seat, (strategy, attitude) in enumerate(zip(classes, attitudes, strict=True))
+        players.LLMPlayer(
+            str(seat), common.Gene("model", attitude), description, made_by[one], max_errors=game.n_rounds
+        )
+        for seat, (one, attitude) in enumerate(zip(group, attitudes, strict=True))
     ]
     played = description.game_type()(made, description)
     for _ in range(game.n_rounds):
         played._play_round(made)
     moves: NDArray[np.bool_] = played.history.actions
     return moves
-
-
-def _next(
-    game: RepeatedGame,
-    agents: NDArray[np.int64],
-    genes: NDArray[np.int64],
-    seats: NDArray[np.int64],
-    actions: NDArray[np.bool_],
-    chance: np.random.Generator,
-) -> NDArray[np.int64]:
-    earned = game.play(actions).mean(axis=1).reshape(-1)
-    payoffs = np.bincount(seats.reshape(-1), weights=earned, minlength=len(agents))
-    drawn = genes[agents][chance.choice(len(agents), len(agents), p=payoffs / payoffs.sum())]
-    mutants = chance.random(len(agents)) < _MUTATION
-    drawn[mutants] = chance.integers(0, genes.max() + 1, mutants.sum())
-    sizes = np.bincount(genes)
-    places = (np.cumsum(sizes) - sizes)[drawn] + chance.integers(0, sizes[drawn])
-    new: NDArray[np.int64] = np.argsort(genes, kind="stable")[places]
-    elite = np.argsort(-payoffs)[:_ELITE]
-    new[elite] = agents[elite]
-    return new
 
 
 if __name__ == "__main__":

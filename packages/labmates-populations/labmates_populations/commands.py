@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
 from pydantic import Field
 
@@ -34,7 +33,8 @@ if TYPE_CHECKING:
     from labmates.records.run import RunRecord
     from labmates.workflows.protocol.command import Lab
     from labmates_populations.engine.checks import Checked
-    from labmates_populations.engine.workers import Reading, Workers
+    from labmates_populations.engine.library import Begun, StrategyFile
+    from labmates_populations.engine.workers import Workers
 
 _GAME = Field(None, description="Game, if it is not the folder's name.")
 _SHOWN_ROWS = 8
@@ -146,7 +146,6 @@ def estimate(lab: Lab, params: EstimateParams) -> Iterator[Result]:
     from labmates_populations.duration import measure
     from labmates_populations.engine.crew import open_crew
     from labmates_populations.engine.evolution import Evolution
-    from labmates_populations.evolution import rules_of
 
     condition = EvolutionCondition.model_validate(lab.condition(EvolutionCondition.kind, {}).model_dump())
     assert condition.digest is not None
@@ -154,8 +153,7 @@ def estimate(lab: Lab, params: EstimateParams) -> Iterator[Result]:
     settings = SessionSettings(params.processes, params.sandbox, params.executor)
     with open_crew(settings) as crew:
         strategies = crew.open((condition.strategies, condition.game, *condition.chosen), condition.digest)
-        rules = rules_of(condition, params.seed)
-        evolution = Evolution(rules, strategies.population, strategies.play, seed=params.seed)
+        evolution = Evolution(condition, strategies.population, strategies.play, seed=params.seed)
         duration = measure(evolution, condition, params.seconds)
     row = duration.row()
     population = strategies.population
@@ -190,21 +188,21 @@ def check(lab: Lab, params: CheckParams) -> Iterator[Result]:
     anything but C or D, or exceed the limits of time and memory, and it must be deterministic unless it draws random
     numbers. Verdicts are cached per user: an unchanged file is not played again.
     """
-    from labmates_populations.engine.library import ahead
+    from labmates_populations.engine.library import begin
 
     faulty = total = cached = 0
     ways: Counter[str] = Counter()
     costs: dict[str, float] = {}
     with params.workers(lab, params.processes) as workers:
-        for file in ahead(_begun(workers, params), workers.processes):
-            verdicts, are_cached = _verdicts(workers, file, params)
+        for begun in begin(workers, _files(params), is_cached=params.sandbox != "unsafe-local"):
+            verdicts = _verdicts(workers, begun, params) if begun.verdicts is None else begun.verdicts
             total += len(verdicts)
             faulty += sum(bool(verdict.problems) for verdict in verdicts)
             played = [verdict for verdict in verdicts if verdict.microseconds is not None]
             ways.update(verdict.strategy.way for verdict in played)
             costs |= {verdict.strategy.way: verdict.microseconds or 0.0 for verdict in played}
-            cached += len(verdicts) if are_cached else 0
-            yield from (_checked(file.path, file.game, verdict) for verdict in verdicts)
+            cached += len(begun.verdicts or ())
+            yield from (_checked(begun.file.path, begun.game, verdict) for verdict in verdicts)
     fault = f"{faulty} of {total} strategies have problems" if faulty else None
     summary = f"{total} strategies, {faulty or 'none'} with problems"
     summary += f"; {cached} verdicts are of earlier checks." if cached else "."
@@ -212,53 +210,30 @@ def check(lab: Lab, params: CheckParams) -> Iterator[Result]:
     yield Result((), verdict=lines, objects=(), fault=fault)
 
 
-@dataclass(frozen=True)
-class _Begun:
-    """A file whose check has begun: it has verdicts, or a process reads it."""
-
-    path: Path
-    game: str
-    text: str
-    found: list[Checked] | Reading
-
-
-def _begun(workers: Workers, params: CheckParams) -> Iterator[_Begun]:
-    """The files of a check, each with the start of its reading; only verdicts of confined checks are cached."""
-    from labmates_populations.engine.library import read_text, strategy_files
-    from labmates_populations.engine.verdicts import known_verdicts
+def _files(params: CheckParams) -> Iterator[tuple[StrategyFile, str, str]]:
+    """The files of a check, with their games and the keys of their verdicts."""
+    from labmates_populations.engine.library import played_game, strategy_files
 
     for file in strategy_files(params.path):
-        game = params.game or file.game
-        if game is None:
-            known = ", ".join(get_args(Game))
-            raise UsageError(f"the game of {file.path} is unknown; give it with --game ({known})")
+        game = played_game(file, params.game)
         if (game == "by-action") != (params.payoffs is not None):
             raise UsageError("--payoffs: required for strategies of by-action, and not used for other games")
-        text = read_text(file.path)
-        verdicts = known_verdicts(text, _key(game, params)) if params.sandbox != "unsafe-local" else None
-        found = workers.reading(file.path.name, text) if verdicts is None else verdicts
-        yield _Begun(file.path, game, text, found)
+        yield file, game, game + (params.payoffs or "")
 
 
-def _key(game: str, params: CheckParams) -> str:
-    """The key of a game's verdicts."""
-    return game + (params.payoffs or "")
-
-
-def _verdicts(workers: Workers, file: _Begun, params: CheckParams) -> tuple[list[Checked], bool]:
-    """The verdicts on a file, and whether they are cached."""
+def _verdicts(workers: Workers, begun: Begun, params: CheckParams) -> list[Checked]:
+    """The verdicts on a file; only those of confined checks are cached."""
     from labmates_populations.count_payoffs import players_of
     from labmates_populations.engine.checks import check_strategies
     from labmates_populations.engine.verdicts import keep_verdicts
 
-    if isinstance(file.found, list):
-        return file.found, True
-    game = file.game
-    played = game_of(game, players_of(params.payoffs), 20, {}, params.payoffs) if params.payoffs else game
-    verdicts = check_strategies(workers, played, workers.loaded_from(file.found))
+    assert begun.reading is not None
+    game, payoffs = begun.game, params.payoffs
+    played = game_of(game, players_of(payoffs), 20, {}, payoffs) if payoffs else game
+    verdicts = check_strategies(workers, played, workers.loaded_from(begun.reading))
     if params.sandbox != "unsafe-local":
-        keep_verdicts(file.text, _key(game, params), verdicts)
-    return verdicts, False
+        keep_verdicts(begun.text, game + (payoffs or ""), verdicts)
+    return verdicts
 
 
 def _checked(path: Path, game: str, checked: Checked) -> Result:

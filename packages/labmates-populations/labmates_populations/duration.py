@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import islice
 
 from labmates_populations.condition import EvolutionCondition
 from labmates_populations.engine.evolution import Evolution
@@ -64,16 +65,13 @@ def measure(evolution: Evolution, condition: EvolutionCondition, seconds: float)
     They equal the generations of a run with the same seed; none is recorded.
     """
     assert condition.generations is not None
-    agents, broken = evolution.first(), frozenset[int]()
     measured: list[float] = []
     costs: dict[str, Cost] = {}
-    while len(measured) < condition.generations:
-        began = time.perf_counter()
-        generation = evolution.played(len(measured), agents, broken)
-        agents = evolution.next(generation)
+    began = time.perf_counter()
+    for generation in islice(evolution.generations((0, evolution.first(), frozenset())), condition.generations):
         costs = {way: costs.get(way, Cost()) + cost for way, cost in generation.costs.items()}
-        broken |= {index for index, error in generation.errors.items() if error.stopped}
         measured.append(time.perf_counter() - began)
         if len(measured) >= _LEAST_GENERATIONS and sum(measured) >= seconds:
             break
+        began = time.perf_counter()
     return Duration(condition.decisions, tuple(measured), condition.generations, costs)

@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from labmates.records.events import PayoffEvent
 from labmates.records.recorder import Recorder
@@ -20,9 +19,8 @@ from labmates.workflows.protocol.experiment import Outcome
 from labmates.workflows.protocol.services import Services
 from labmates_populations.condition import EvolutionCondition
 from labmates_populations.engine.attitudes import falls_back_to_cooperation
-from labmates_populations.engine.evolution import Evolution, Generation, Rules
+from labmates_populations.engine.evolution import Evolution, Generation, State
 from labmates_populations.engine.library import Gene
-from labmates_populations.engine.structure import make_structure
 from labmates_populations.playing import invalid_strategies, open_arena
 
 _RECORD_AGENTS_EVERY = 10
@@ -30,50 +28,25 @@ _RECORD_AGENTS_EVERY = 10
 _FLUSH_SECONDS = 1.0
 
 
-def rules_of(condition: EvolutionCondition, seed: int) -> Rules:
-    """The rules of an evolution; the seed determines random graphs."""
-    assert condition.mutation is not None
-    return Rules(
-        game=condition.make_game(),
-        protocol=condition.protocol,
-        population=condition.population,
-        games=condition.games,
-        elite=condition.elite,
-        mutation=condition.mutation,
-        strength=condition.strength,
-        updates=condition.updates,
-        switching_cost=condition.switching_cost,
-        to_other_base=condition.mutates_to == "other-base",
-        structure=make_structure(
-            condition.structure, condition.population, condition.degree, condition.group_size, seed
-        ),
-    )
-
-
 async def play(condition: EvolutionCondition, services: Services) -> Outcome:
     """Play generation after generation until the threshold (paper, moran) or the last one."""
     recorder, flushed = services.recorder, 0.0
     async with open_arena(condition, services) as arena:
-        rules = rules_of(condition, services.seed)
-        evolution = Evolution(rules, arena.population, arena.play, seed=services.seed)
-        number, agents, broken = _newest(evolution, _recorded(recorder))
-        while True:
-            generation = await asyncio.to_thread(evolution.played, number, agents, broken)
+        evolution = Evolution(condition, arena.population, arena.play, seed=services.seed)
+        generations = evolution.generations(newest(evolution, _recorded(recorder)))
+        is_last = False
+        while not is_last:
+            generation = await asyncio.to_thread(next, generations)
             arena.warn_of_errors(generation.errors)
-            event = _event(evolution, generation, broken)
+            event = _event(evolution, generation)
             is_last = _is_last(condition, evolution, generation)
             if is_last:
-                counts = Counter(arena.population.names[index] for index in agents.tolist())
+                counts = Counter(arena.population.names[index] for index in generation.agents.tolist())
                 event.details["strategies"] = dict(counts.most_common())
             recorder.once(event)
-            if is_last:
-                break
-            if time.monotonic() - flushed > _FLUSH_SECONDS:
+            if not is_last and time.monotonic() - flushed > _FLUSH_SECONDS:
                 await recorder.flush()
                 flushed = time.monotonic()
-            agents = await asyncio.to_thread(evolution.next, generation)
-            broken |= {index for index, error in generation.errors.items() if error.stopped}
-            number += 1
         metrics = _metrics(condition, _recorded(recorder), arena.population.genes)
     return Outcome("completed", metrics, invalid_strategies(metrics))
 
@@ -83,8 +56,8 @@ def _recorded(recorder: Recorder) -> list[PayoffEvent]:
     return [event for event in recorder.events if isinstance(event, PayoffEvent)]
 
 
-def _newest(evolution: Evolution, events: Sequence[PayoffEvent]) -> tuple[int, NDArray[np.int64], frozenset[int]]:
-    """The newest generation with recorded agents, or the first: its number, agents and stopped strategies."""
+def newest(evolution: Evolution, events: Sequence[PayoffEvent]) -> State:
+    """The newest generation with recorded agents, or the first."""
     for event in reversed(events):
         if "agents" in event.details:
             agents = np.array(event.details["agents"], dtype=np.int64)
@@ -100,7 +73,7 @@ def _is_last(condition: EvolutionCondition, evolution: Evolution, generation: Ge
     return has_won or generation.number + 1 >= condition.generations
 
 
-def _event(evolution: Evolution, generation: Generation, broken: frozenset[int]) -> PayoffEvent:
+def _event(evolution: Evolution, generation: Generation) -> PayoffEvent:
     """The record of a generation: payoffs and shares of all genes."""
     genes = evolution.genes_of(generation.agents)
     counts = np.bincount(genes, minlength=len(evolution.genes))
@@ -113,7 +86,7 @@ def _event(evolution: Evolution, generation: Generation, broken: frozenset[int])
         "errors": sum(error.count for error in generation.errors.values()),
     }
     if generation.number % _RECORD_AGENTS_EVERY == 0:
-        details |= {"agents": generation.agents.tolist(), "broken": sorted(broken)}
+        details |= {"agents": generation.agents.tolist(), "broken": sorted(generation.broken)}
     number = generation.number
     return PayoffEvent(step=f"generation/{number}", round=number, payoffs=payoffs, details=details)
 

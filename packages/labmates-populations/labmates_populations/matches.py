@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from labmates_populations.engine.crew import Crew, Strategies
 from labmates_populations.engine.evolution import Evolution
 from labmates_populations.engine.match import Match, match_of
 from labmates_populations.engine.workers import Batch, chunks
-from labmates_populations.evolution import rules_of
+from labmates_populations.evolution import newest
 from labmates_populations.selfplay import games_of
 
 STEPS = {"evolution": "generation", "selfplay": "mixture"}
@@ -139,15 +140,11 @@ def _generation(
     condition: EvolutionCondition, strategies: Strategies, seed: int, events: Sequence[PayoffEvent], number: int
 ) -> tuple[NDArray[np.int64], Batch]:
     """The agents on the seats of a generation, and its games; replays generations since the last recorded agents."""
-    evolution = Evolution(rules_of(condition, seed), strategies.population, strategies.play, seed=seed)
-    recorded = max((e for e in events if "agents" in e.details and e.round <= number), key=lambda e: e.round)
-    agents = np.array(recorded.details["agents"], dtype=np.int64)
-    broken = frozenset(recorded.details["broken"])
-    for earlier in range(recorded.round, number):
-        generation = evolution.played(earlier, agents, broken)
-        agents = evolution.next(generation)
-        broken |= {index for index, error in generation.errors.items() if error.stopped}
-    return evolution.games(number, agents, broken)
+    evolution = Evolution(condition, strategies.population, strategies.play, seed=seed)
+    state = newest(evolution, [event for event in events if event.round <= number])
+    for generation in islice(evolution.generations(state), number - state[0]):
+        state = evolution.after(generation)
+    return evolution.games(*state)
 
 
 def _played(
@@ -167,5 +164,5 @@ def _played(
             names = [population.names[index] for index in seats]
             match = match_of(chunk, result, place, names)
             genes = tuple(gene_of[index] for index in seats)
-            sources = {name: strategies.text(index) for name, index in zip(names, seats, strict=True)}
+            sources = {name: strategies.workers.text(index) for name, index in zip(names, seats, strict=True)}
             yield Replayed(step, number, len(batch.groups), match, genes, sources, tuple(agents[number].tolist()))

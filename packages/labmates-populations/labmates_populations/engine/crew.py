@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from types import ModuleType
+from weakref import WeakValueDictionary
 
 from labmates.errors import UsageError
 from labmates.studies.executor import LOCAL, executor_at
@@ -17,10 +18,9 @@ from labmates_populations.engine.library import Population, library_digest, load
 from labmates_populations.engine.workers import Batch, Result, Workers
 
 _MOST_LIBRARIES = 2
-"""More libraries than this are unloaded as soon as no run uses them."""
+"""Libraries that stay loaded without a run that uses them."""
 Wanted = tuple[str, str, tuple[str, ...], tuple[str, ...]]
 """Folder, game, models and attitudes."""
-_Key = tuple[Wanted, str]
 
 
 class Crew:
@@ -36,21 +36,15 @@ class Crew:
         Execution of strategies: ``local``, or ``ray`` with an address of a cluster or none. Connects at first use.
     """
 
-    def __init__(
-        self,
-        *,
-        processes: int | None = None,
-        unsafe: bool = False,
-        executor: str = LOCAL,
-    ) -> None:
+    def __init__(self, *, processes: int | None = None, unsafe: bool = False, executor: str = LOCAL) -> None:
         self._processes = processes
         self._unsafe = unsafe
         self._executor = executor
         self._connection = ExitStack()
         self._ray: ModuleType | None = None
         self._lock = threading.Lock()
-        self._known: dict[_Key, tuple[Workers, Population]] = {}
-        self._users: dict[_Key, weakref.WeakSet[Strategies]] = {}
+        self._known: WeakValueDictionary[tuple[Wanted, str], Strategies] = WeakValueDictionary()
+        self._recent: list[Strategies] = []
 
     def open(self, wanted: Wanted, digest: str) -> Strategies:
         """The strategies of a library, with the workers that play them.
@@ -63,32 +57,22 @@ class Crew:
         """
         folder, game, models, attitudes = wanted
         with self._lock:
-            key = wanted, digest
-            if key in self._known:
-                self._known[key] = self._known.pop(key)  # least recently used first
-            else:
+            strategies = self._known.get((wanted, digest))
+            if strategies is None:
                 if library_digest(Path(folder), game) != digest:
                     raise UsageError(f"the strategies in {folder} have changed since this run began")
-                self._make_room()
+                # On Ray, workers hold the processors that the next ones need.
+                kept = 0 if self._ray else _MOST_LIBRARIES - 1
+                del self._recent[: len(self._recent) - kept]
                 workers = self._shared_workers()
                 try:
                     population = load_population(workers, Path(folder), game, models=models, attitudes=attitudes)
                 except BaseException:
                     workers.close()
                     raise
-                self._known[key] = workers, population
-                self._users[key] = weakref.WeakSet()
-            strategies = Strategies(*self._known[key])
-            self._users[key].add(strategies)
+                strategies = self._known[wanted, digest] = Strategies(workers, population)
+            self._recent = [*(one for one in self._recent if one is not strategies), strategies]
             return strategies
-
-    def _make_room(self) -> None:
-        """Close the least recently used workers without users until there is room for others."""
-        for key in [key for key in self._known if not self._users[key]]:
-            if len(self._known) < (_MOST_LIBRARIES if self._ray is None else 1):
-                break  # on Ray, workers hold the processors that the next ones need
-            self._known.pop(key)[0].close()
-            del self._users[key]
 
     def _shared_workers(self) -> Workers:
         if self._executor == LOCAL:
@@ -110,10 +94,10 @@ class Crew:
     def close(self) -> None:
         """Close all shared workers."""
         with self._lock:
-            for workers, _ in self._known.values():
-                workers.close()
+            for strategies in self._known.values():
+                strategies.workers.close()
             self._known.clear()
-            self._users.clear()
+            self._recent.clear()
             self._connection.close()
 
 
@@ -131,16 +115,13 @@ def open_crew(settings: SessionSettings) -> Iterator[Crew]:
 
 
 class Strategies:
-    """Strategies and the workers that play them."""
+    """Strategies and the workers that play them, which end with the last user."""
 
     def __init__(self, workers: Workers, population: Population) -> None:
         self.population = population
-        self._workers = workers
+        self.workers = workers
+        weakref.finalize(self, workers.close)
 
     def play(self, batches: Sequence[Batch], stop: Callable[[], bool] | None = None) -> list[Result]:
         """Play batches; see `labmates_populations.engine.workers.Workers.play`."""
-        return self._workers.play(batches, stop=stop)
-
-    def text(self, strategy: int) -> str:
-        """The code of a strategy's class, as in its file."""
-        return self._workers.text(strategy)
+        return self.workers.play(batches, stop=stop)

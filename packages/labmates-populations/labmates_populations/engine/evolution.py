@@ -6,65 +6,24 @@ evolution for any number of processes, and the agents' strategies suffice to con
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from labmates.util.seeds import derive
+from labmates_populations.condition import EvolutionCondition
 from labmates_populations.engine.attitudes import falls_back_to_cooperation
 from labmates_populations.engine.library import Gene, Population
-from labmates_populations.engine.structure import Structure
+from labmates_populations.engine.structure import make_structure
 from labmates_populations.engine.workers import Batch, Cost, Errors, Result, chunks, merged, total_costs
 from labmates_populations.repeated import RepeatedGame
 
 PlayBatches = Callable[[Sequence[Batch]], list[Result]]
-
-
-@dataclass(frozen=True)
-class Rules:
-    """Rules of an evolution.
-
-    Attributes
-    ----------
-    protocol
-        ``paper``: the best agents keep gene and strategy, all others copy genes in proportion to payoff (section 6.1).
-        ``imitation``: each agent compares itself with another one and copies its gene according to the Fermi rule.
-        ``moran``: parents are drawn in proportion to fitness, and each child replaces another agent.
-    population
-        Number of agents.
-    games
-        Games per agent and generation, or games around each agent of a `structure`.
-    elite
-        Number of agents that keep gene and strategy (``paper``).
-    mutation
-        Probability that a copied gene changes in one locus (``paper``), or that each locus changes (otherwise).
-    strength
-        Selection strength on payoffs scaled to 0 to 1: of the Fermi rule, or the payoff's weight w in the fitness
-        1 - w + wπ (``moran``).
-    updates
-        Agents per generation that imitate (``imitation``) or have a child (``moran``); None for all.
-    structure
-        The graph of interaction and imitation; None for a well-mixed population.
-    switching_cost
-        Minimum lead in payoff, scaled to 0 to 1, for the imitation of an agent with another model (``imitation``).
-    to_other_base
-        Whether a collective attitude mutates only to selfish ones, and the reverse.
-    """
-
-    game: RepeatedGame
-    protocol: str
-    population: int
-    games: int
-    elite: int
-    mutation: float
-    strength: float
-    updates: int | None = None
-    structure: Structure | None = None
-    switching_cost: float = 0.0
-    to_other_base: bool = False
+State = tuple[int, NDArray[np.int64], frozenset[int]]
+"""A generation to be played: its number, the index of each agent's strategy, and the strategies that are not run."""
 
 
 @dataclass(frozen=True)
@@ -81,27 +40,41 @@ class Generation:
         Proportion of cooperative decisions.
     errors
         Failures of strategies, by index.
+    broken
+        Strategies that were not run, since an earlier generation stopped them.
     """
 
     number: int
     agents: NDArray[np.int64]
     payoffs: NDArray[np.float64]
     cooperation: float
-    errors: Mapping[int, Errors]
-    costs: Mapping[str, Cost]
+    errors: Mapping[int, Errors] = field(default_factory=dict)
+    costs: Mapping[str, Cost] = field(default_factory=dict)
+    broken: frozenset[int] = frozenset()
 
 
 class Evolution:
-    """The rules of an evolution and the participating strategies.
+    """An evolution and the participating strategies.
+
+    With the protocol ``paper``, the best agents keep gene and strategy, all others copy genes in proportion to payoff
+    (section 6.1); with ``imitation``, each agent compares itself with another one and copies its gene according to the
+    Fermi rule; with ``moran``, parents are drawn in proportion to fitness, and each child replaces another agent.
 
     Parameters
     ----------
     play
         Plays batches of games.
+    seed
+        Of all randomness, the structure of the population included.
     """
 
-    def __init__(self, rules: Rules, population: Population, play: PlayBatches, *, seed: int) -> None:
-        self.rules = rules
+    def __init__(self, condition: EvolutionCondition, population: Population, play: PlayBatches, *, seed: int) -> None:
+        assert condition.mutation is not None
+        self.game = condition.make_game()
+        self._rules, self._mutation = condition, condition.mutation
+        self._structure = make_structure(
+            condition.structure, condition.population, condition.degree, condition.group_size, seed
+        )
         self.genes = sorted(population.genes, key=str)
         self._population = population
         self._play = play
@@ -116,9 +89,9 @@ class Evolution:
     def first(self) -> NDArray[np.int64]:
         """The agents of generation 0: genes in numbers as equal as possible."""
         chance = self._chance("first")
-        genes = np.arange(self.rules.population) % len(self.genes)
+        genes = np.arange(self._rules.population) % len(self.genes)
         # On a graph, the order of agents matters.
-        return self._drawn(genes if self.rules.structure is None else chance.permutation(genes), chance)
+        return self._drawn(genes if self._structure is None else chance.permutation(genes), chance)
 
     def genes_of(self, agents: NDArray[np.int64]) -> NDArray[np.int64]:
         """The index of each agent's gene in `genes`."""
@@ -129,49 +102,60 @@ class Evolution:
         counts = np.bincount(self.genes_of(agents), minlength=len(self.genes)) / len(agents)
         return {str(gene): float(share) for gene, share in zip(self.genes, counts, strict=True)}
 
+    def generations(self, state: State) -> Iterator[Generation]:
+        """Play generation after generation."""
+        while True:
+            generation = self.played(*state)
+            yield generation
+            state = self.after(generation)
+
+    def after(self, generation: Generation) -> State:
+        """The next generation, without the strategies that this one stopped."""
+        stopped = {index for index, error in generation.errors.items() if error.stopped}
+        return generation.number + 1, self.next(generation), generation.broken | stopped
+
     def played(self, number: int, agents: NDArray[np.int64], broken: frozenset[int]) -> Generation:
         """Play a generation's games, with new random groups for each game."""
-        rules = self.rules
         seats, batch = self.games(number, agents, broken)
         results = self._play(list(chunks(batch)))
-        earned = np.concatenate([rules.game.counted(result.actions).mean(axis=1) for result in results])
+        earned = np.concatenate([self.game.counted(result.actions).mean(axis=1) for result in results])
         games = np.bincount(seats.reshape(-1))
         payoffs = np.bincount(seats.reshape(-1), weights=earned.reshape(-1)) / games
-        cooperated = sum(int(rules.game.cooperates(result.actions).sum()) for result in results)
-        cooperation = cooperated / (seats.size * rules.game.n_rounds)
-        return Generation(number, agents, payoffs, cooperation, merged(results), total_costs(results))
+        cooperated = sum(int(self.game.cooperates(result.actions).sum()) for result in results)
+        cooperation = cooperated / (seats.size * self.game.n_rounds)
+        return Generation(number, agents, payoffs, cooperation, merged(results), total_costs(results), broken)
 
     def games(self, number: int, agents: NDArray[np.int64], broken: frozenset[int]) -> tuple[NDArray[np.int64], Batch]:
         """The games of a generation: the agent on each seat, ``(groups, players)``, and the batch."""
         seats = self._groups(len(agents), self._chance("groups", number))
         seed = derive(self._seed, "play", number, self._population.digest)
         cooperate = self._population.cooperate & {*np.unique(agents).tolist()}
-        return seats, Batch(self.rules.game, agents[seats], seed, cooperate=frozenset(cooperate), broken=broken)
+        return seats, Batch(self.game, agents[seats], seed, cooperate=frozenset(cooperate), broken=broken)
 
     def _groups(self, agents: int, chance: np.random.Generator) -> NDArray[np.int64]:
         """The groups of a generation, ``(groups, players)``."""
-        size, structure = self.rules.game.n_players, self.rules.structure
+        size, structure = self.game.n_players, self._structure
         if structure is None:
-            drawn = [chance.permutation(agents).reshape(-1, size) for _ in range(self.rules.games)]
+            drawn = [chance.permutation(agents).reshape(-1, size) for _ in range(self._rules.games)]
         else:
-            drawn = [structure.groups(size, chance) for _ in range(self.rules.games)]
+            drawn = [structure.groups(size, chance) for _ in range(self._rules.games)]
         return np.concatenate(drawn)
 
     def next(self, generation: Generation) -> NDArray[np.int64]:
         """The agents of the next generation."""
         chance = self._chance("next", generation.number)
         steps = {"paper": self._copied, "imitation": self._imitated, "moran": self._born}
-        return steps[self.rules.protocol](generation, chance)
+        return steps[self._rules.protocol](generation, chance)
 
     def _copied(self, generation: Generation, chance: np.random.Generator) -> NDArray[np.int64]:
-        rules, payoffs, agents = self.rules, generation.payoffs, generation.agents
+        rules, payoffs, agents = self._rules, generation.payoffs, generation.agents
         # Ties are broken at random: the order of agents has no meaning.
         order = np.lexsort((chance.random(len(agents)), -payoffs))
         # With negative payoffs, weights are relative to the minimum.
-        lead = payoffs - min(0.0, self.rules.game.individual_bounds()[0], payoffs.min())
+        lead = payoffs - min(0.0, self.game.individual_bounds()[0], payoffs.min())
         weights = lead / lead.sum() if lead.sum() > 0 else None
         genes = self.genes_of(agents)[chance.choice(len(agents), size=len(agents), p=weights)]
-        for place in np.flatnonzero(chance.random(len(agents)) < rules.mutation):
+        for place in np.flatnonzero(chance.random(len(agents)) < self._mutation):
             old, model = int(genes[place]), chance.integers(2) == 0
             # With a single model or attitude, the other locus changes.
             genes[place] = self._mutated(old, model if self._others(old, model) else not model, chance)
@@ -183,24 +167,24 @@ class Evolution:
     def _imitated(self, generation: Generation, chance: np.random.Generator) -> NDArray[np.int64]:
         agents, fitness = generation.agents, self._scaled(generation.payoffs)
         count = len(agents)
-        updated = np.full(count, self.rules.updates is None)
-        if self.rules.updates is not None:
-            updated[chance.choice(count, size=self.rules.updates, replace=False)] = True
+        updated = np.full(count, self._rules.updates is None)
+        if self._rules.updates is not None:
+            updated[chance.choice(count, size=self._rules.updates, replace=False)] = True
         others = self._others_of(np.arange(count), chance)
         genes = self.genes_of(agents)
         lead = fitness[others] - fitness
-        if self.rules.switching_cost:
+        if self._rules.switching_cost:
             models = np.array([gene.model for gene in self.genes])[genes]
-            lead -= self.rules.switching_cost * (models[others] != models)
+            lead -= self._rules.switching_cost * (models[others] != models)
         with np.errstate(over="ignore"):  # the result is then a probability of 0
-            likely = 1 / (1 + np.exp(-self.rules.strength * lead))
+            likely = 1 / (1 + np.exp(-self._rules.strength * lead))
         copies = (chance.random(count) < likely) & updated
         genes[copies] = genes[others][copies]
         # A copier of its own gene keeps its strategy, as in the published program.
         return self._replaced(agents, genes, np.zeros(count, bool), updated, chance)
 
     def _born(self, generation: Generation, chance: np.random.Generator) -> NDArray[np.int64]:
-        rules, agents = self.rules, generation.agents
+        rules, agents = self._rules, generation.agents
         fitness = np.maximum(1 - rules.strength + rules.strength * self._scaled(generation.payoffs), 0)
         weights = fitness / fitness.sum() if fitness.any() else None
         parents = chance.choice(len(agents), size=rules.updates or len(agents), p=weights)
@@ -213,14 +197,14 @@ class Evolution:
 
     def _scaled(self, payoffs: NDArray[np.float64]) -> NDArray[np.float64]:
         """Payoffs scaled to 0 to 1 by the game's bounds, so selection strength is comparable across games."""
-        low, high = self.rules.game.individual_bounds()
+        low, high = self.game.individual_bounds()
         return np.asarray((payoffs - low) / (high - low))
 
     def _others_of(self, agents: NDArray[np.int64], chance: np.random.Generator) -> NDArray[np.int64]:
         """A random other agent for each of these: a neighbour, if there is a graph."""
-        if self.rules.structure is not None:
-            return self.rules.structure.neighbour(agents, chance)
-        count = self.rules.population
+        if self._structure is not None:
+            return self._structure.neighbour(agents, chance)
+        count = self._rules.population
         return np.asarray((agents + chance.integers(1, count, size=len(agents))) % count)
 
     def _replaced(
@@ -233,7 +217,7 @@ class Evolution:
     ) -> NDArray[np.int64]:
         """Agents after mutation where `mutable`; agents with a new gene, or `anew`, draw a new strategy."""
         for locus in (True, False):
-            for place in np.flatnonzero((chance.random(len(agents)) < self.rules.mutation) & mutable):
+            for place in np.flatnonzero((chance.random(len(agents)) < self._mutation) & mutable):
                 genes[place] = self._mutated(int(genes[place]), locus, chance)
         new = self._drawn(genes, chance)
         unchanged = (genes == self.genes_of(agents)) & ~anew
@@ -251,7 +235,7 @@ class Evolution:
         if model:
             return [gene for gene in self.genes if gene.attitude == old.attitude and gene != old]
         others = [gene for gene in self.genes if gene.model == old.model and gene != old]
-        if not self.rules.to_other_base:
+        if self._rules.mutates_to == "any":
             return others
         base = falls_back_to_cooperation(old.attitude)
         return [gene for gene in others if falls_back_to_cooperation(gene.attitude) != base]

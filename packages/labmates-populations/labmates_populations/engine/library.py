@@ -400,19 +400,16 @@ def import_strategies(
     UsageError
         If there is nothing to import, or the library has a different file of the same name.
     """
-    files = strategy_files(source)
     targets = []
-    for file in files:
-        known = game or file.game
-        if known is None:
-            raise UsageError(f"the game of {file.path} is unknown; give it with --game ({', '.join(REPEATED)})")
+    files = [(file, played_game(file, game)) for file in strategy_files(source)]
+    for file, known in files:
         target = StrategyFile(library / known / file.path.name, known, file.model)
         if target.path.exists() and target.path.read_bytes() != file.path.read_bytes():
             raise UsageError(f"{target.path} already exists and differs from {file.path}")
-        targets.append((target, known))
-    begun = ahead(_begun(workers, files, [known for _, known in targets]), workers.processes)
-    for file, (target, known), (verdicts, reading) in zip(files, targets, begun, strict=True):
-        loaded = [] if reading is None else workers.loaded_from(reading)
+        targets.append(target)
+    for begun, target in zip(begin(workers, ((*one, one[1]) for one in files)), targets, strict=True):
+        file, verdicts = begun.file, begun.verdicts
+        loaded = [] if begun.reading is None else workers.loaded_from(begun.reading)
         found: Sequence[Found] = loaded or [verdict.strategy for verdict in verdicts or ()]
         problems = [strategy.problems for strategy in verdicts or found]
         target.path.parent.mkdir(parents=True, exist_ok=True)
@@ -430,19 +427,43 @@ def import_strategies(
         if verdicts is not None:
             costs = {one.strategy.way: one.microseconds for one in verdicts if one.microseconds is not None}
             row |= {"microseconds": costs, "problems": sum(map(bool, problems))}
-        elif known != "by-action":  # which needs payoffs to be played
-            row |= {"microseconds": sampled_costs(workers, known, loaded)}
+        elif begun.game != "by-action":  # which needs payoffs to be played
+            row |= {"microseconds": sampled_costs(workers, begun.game, loaded)}
         yield row
 
 
-def _begun(
-    workers: Workers, files: Iterable[StrategyFile], games: Iterable[str]
-) -> Iterator[tuple[list[Checked] | None, Reading | None]]:
-    """The verdicts of earlier checks on each file; without any, the start of its reading."""
-    for file, game in zip(files, games, strict=True):
-        text = read_text(file.path)
-        verdicts = known_verdicts(text, game)
-        yield verdicts, workers.reading(file.path.name, text) if verdicts is None else None
+def played_game(file: StrategyFile, game: str | None) -> str:
+    """The game of a file: `game`, or that of its folder; UsageError if it is unknown."""
+    known = game or file.game
+    if known is None:
+        raise UsageError(f"the game of {file.path} is unknown; give it with --game ({', '.join(REPEATED)})")
+    return known
+
+
+@dataclass(frozen=True)
+class Begun:
+    """A file, its text and game, and the verdicts of an earlier check; without any, a process reads it."""
+
+    file: StrategyFile
+    text: str
+    game: str
+    verdicts: list[Checked] | None
+    reading: Reading | None
+
+
+def begin(
+    workers: Workers, files: Iterable[tuple[StrategyFile, str, str]], *, is_cached: bool = True
+) -> Iterator[Begun]:
+    """Begin to read files, some ahead; they have their games, and the keys of their verdicts (`known_verdicts`)."""
+
+    def begun() -> Iterator[Begun]:
+        for file, game, key in files:
+            text = read_text(file.path)
+            verdicts = known_verdicts(text, key) if is_cached else None
+            reading = workers.reading(file.path.name, text) if verdicts is None else None
+            yield Begun(file, text, game, verdicts, reading)
+
+    return ahead(begun(), workers.processes)
 
 
 def write_provenance(file: StrategyFile, lines: Iterable[Mapping[str, Any]]) -> None:

@@ -19,10 +19,9 @@ from labmates.records.store import Store
 from labmates.studies.settings import RunSettings
 from labmates_populations.condition import EvolutionCondition, SelfplayCondition
 from labmates_populations.duration import Duration, measure
-from labmates_populations.engine.evolution import Evolution, Generation, Rules, invasion
+from labmates_populations.engine.evolution import Evolution, Generation, invasion
 from labmates_populations.engine.library import Gene, Population, load_population
 from labmates_populations.engine.workers import Workers
-from labmates_populations.evolution import rules_of
 from labmates_populations.repeated import make_repeated
 from labmates_populations.selfplay import games_of
 from tests.support.children import command, run_child
@@ -193,6 +192,12 @@ async def test_self_play_runs_a_strategy_that_was_stopped_in_no_later_mixture(tm
     store.close()
 
 
+def condition(**values: Any) -> EvolutionCondition:
+    """A condition of an evolution without mutations, of strategies that are loaded already."""
+    common = {"game": "collective-risk", "strategies": "here", "digest": "0", "rounds": 2, "population": 40, "games": 1}
+    return EvolutionCondition(**{**common, "elite": 0, "mutation": 0.0, **values})
+
+
 @pytest.fixture
 def population(tmp_path: Path) -> Any:
     folder = library(tmp_path, "collective-risk", one={"collective": "return C", "exploitative": "return D"})
@@ -214,24 +219,22 @@ def test_the_best_keep_their_strategies_and_zero_payoffs_give_equal_chances(
     population: tuple[Population, Any],
 ) -> None:
     strategies, play = population
-    game = make_repeated("collective-risk", 4, 2)
-    evolution = Evolution(Rules(game, "paper", 40, 1, 5, 0.0, 1.0), strategies, play, seed=1)
+    evolution = Evolution(condition(elite=5), strategies, play, seed=1)
     agents = evolution.first()
     assert evolution.shares(agents) == {"one/collective": 0.5, "one/exploitative": 0.5}
     payoffs = np.arange(40.0)
-    after = evolution.next(Generation(0, agents, payoffs, 0.0, {}, {}))
+    after = evolution.next(Generation(0, agents, payoffs, 0.0))
     assert np.array_equal(after[-5:], agents[-5:])
-    assert np.array_equal(after, evolution.next(Generation(0, agents, payoffs, 0.0, {}, {}))), "the same seed, the same"
-    assert len(evolution.next(Generation(0, agents, np.zeros(40), 0.0, {}, {}))) == 40
+    assert np.array_equal(after, evolution.next(Generation(0, agents, payoffs, 0.0))), "the same seed, the same"
+    assert len(evolution.next(Generation(0, agents, np.zeros(40), 0.0))) == 40
 
 
 @pytest.mark.parametrize("gene", [0, 1])
 def test_with_one_model_alone_all_mutations_are_of_the_attitude(population: tuple[Population, Any], gene: int) -> None:
     strategies, play = population
-    rules = Rules(make_repeated("collective-risk", 4, 2), "paper", 40, 1, 0, 1.0, 1.0)
-    evolution = Evolution(rules, strategies, play, seed=1)
+    evolution = Evolution(condition(mutation=1.0), strategies, play, seed=1)
     agents = np.full(40, strategies.genes[evolution.genes[gene]][0])
-    after = evolution.next(Generation(0, agents, np.ones(40), 0.0, {}, {}))
+    after = evolution.next(Generation(0, agents, np.ones(40), 0.0))
     assert set(evolution.genes_of(after)) == {1 - gene}
 
 
@@ -245,9 +248,9 @@ def test_no_strategy_finds_out_its_seat_from_its_random_numbers(tmp_path: Path) 
             file = library(tmp_path / folder, "public-goods", one=bodies) / "public-goods" / "one.py"
             file.write_text(file.read_text() + more)
             population = load_population(workers, tmp_path / folder, "public-goods")
-            evolution = Evolution(Rules(game, "paper", 40, 1, 5, 0.0, 1.0), population, workers.play, seed=0)
-            condition = SelfplayCondition(game="public-goods", strategies=str(tmp_path / folder), digest="0")
-            [mixed] = workers.play([games_of(condition, population, 0, 1, [])])
+            evolution = Evolution(condition(game="public-goods", rounds=8, elite=5), population, workers.play, seed=0)
+            mixed_play = SelfplayCondition(game="public-goods", strategies=str(tmp_path / folder), digest="0")
+            [mixed] = workers.play([games_of(mixed_play, population, 0, 1, [])])
             played.append([
                 evolution.played(0, evolution.first(), frozenset()).payoffs.tolist(), mixed.actions.tolist(),
                 invasion(game, population, workers.play, *population.genes, samples=8, seed=0)["invader_payoff"],
@@ -258,11 +261,10 @@ def test_no_strategy_finds_out_its_seat_from_its_random_numbers(tmp_path: Path) 
 
 def test_under_the_strongest_selection_only_who_does_better_is_imitated(population: tuple[Population, Any]) -> None:
     strategies, play = population
-    rules = Rules(make_repeated("collective-risk", 4, 2), "imitation", 40, 1, 0, 0.0, 1000.0)
-    evolution = Evolution(rules, strategies, play, seed=1)
+    evolution = Evolution(condition(protocol="imitation", strength=1000.0), strategies, play, seed=1)
     agents = evolution.first()
     best = evolution.genes_of(agents) == 1
-    after = evolution.next(Generation(0, agents, 5.0 * best, 0.0, {}, {}))
+    after = evolution.next(Generation(0, agents, 5.0 * best, 0.0))
     assert (evolution.genes_of(after)[best] == 1).all()
     assert (evolution.genes_of(after) == 1).sum() > best.sum()
 
@@ -273,12 +275,11 @@ def test_imitation_selects_by_payoffs_on_the_scale_of_the_game(
 ) -> None:
     # A lead of 1 a round is a half of what public goods can bring one of 4 players, and a third for one of 64.
     strategies, play = population
-    agents_count = 64_000
-    rules = Rules(make_repeated("public-goods", players, 2), "imitation", agents_count, 1, 0, 0.0, 1.0)
+    rules = condition(game="public-goods", group_size=players, protocol="imitation", population=64_000)
     evolution = Evolution(rules, strategies, play, seed=3)
     agents = evolution.first()
     leads = evolution.genes_of(agents) == 1
-    after = evolution.genes_of(evolution.next(Generation(0, agents, 1.0 + leads, 0.0, {}, {})))
+    after = evolution.genes_of(evolution.next(Generation(0, agents, 1.0 + leads, 0.0)))
     # Half of those whom an agent compares itself with have the other gene.
     assert (after[~leads] == 1).mean() == pytest.approx(likely / 2, abs=0.008)
     assert (after[leads] == 0).mean() == pytest.approx((1 - likely) / 2, abs=0.008)
@@ -296,35 +297,33 @@ EIGHT = (
 )
 
 
-def of_genes(rules: Rules, genes: Sequence[Gene]) -> Evolution:
+def of_genes(rules: EvolutionCondition, genes: Sequence[Gene]) -> Evolution:
     """An evolution in which nobody plays."""
     members = Population({gene: (place,) for place, gene in enumerate(genes)}, {}, frozenset(), {}, "")
     return Evolution(rules, members, lambda batches: [], seed=1)
 
 
 def test_a_mutation_to_the_other_base_leaves_the_own_one() -> None:
-    game = make_repeated("collective-risk", 4, 2)
     genes = [Gene("gpt", attitude) for attitude in EIGHT]
-    for to_other, reached in ((False, 7), (True, 4)):
-        rules = Rules(game, "imitation", 4000, 1, 0, 1.0, 1.0, to_other_base=to_other)
-        evolution = of_genes(rules, genes)
+    for to, reached in (("any", 7), ("other-base", 4)):
+        evolution = of_genes(condition(protocol="imitation", mutates_to=to), genes)
         old = evolution.genes.index(Gene("gpt", "prosocial"))
         chance = np.random.default_rng(0)
         mutated = {evolution.genes[evolution._mutated(old, False, chance)].attitude for _ in range(200)}
         assert len(mutated) == reached
         assert "prosocial" not in mutated
-        assert not to_other or mutated == set(EIGHT[4:])
+        assert to == "any" or mutated == set(EIGHT[4:])
 
 
 @pytest.mark.parametrize(("cost", "likely"), [(0.0, 0.622), (0.5, 0.5), (1.0, 0.378)])
 def test_another_model_has_to_pay_more_by_the_switching_cost(cost: float, likely: float) -> None:
     # A lead of 1 a round is a half of what public goods can bring one of 4 players.
-    rules = Rules(make_repeated("public-goods", 4, 2), "imitation", 64_000, 1, 0, 0.0, 1.0, switching_cost=cost)
+    rules = condition(game="public-goods", protocol="imitation", population=64_000, switching_cost=cost)
     for other, expected in ((Gene("qwen", "collective"), likely), (Gene("gpt", "selfish"), 0.622)):
         evolution = of_genes(rules, [Gene("gpt", "collective"), other])
         agents = evolution.first()
         leads = evolution.genes_of(agents) == evolution.genes.index(other)
-        after = evolution.next(Generation(0, agents, 1.0 + leads, 0.0, {}, {}))
+        after = evolution.next(Generation(0, agents, 1.0 + leads, 0.0))
         switched = evolution.genes_of(after)[~leads] == evolution.genes.index(other)
         assert switched.mean() == pytest.approx(expected / 2, abs=0.008)
 
@@ -334,12 +333,12 @@ def test_a_duration_follows_from_the_generations_that_were_measured(population: 
     assert Duration(100, (3.0, 1.0), generations=2, costs={}).seconds == 4
     strategies, play = population
     values: dict[str, Any] = {"game": "collective-risk", "strategies": "here", "digest": "0", **SMALL}
-    condition = EvolutionCondition(**values, generations=4)
-    evolution = Evolution(rules_of(condition, 1), strategies, play, seed=1)
-    assert len(measure(evolution, condition, seconds=0.0).measured) == 3
-    assert len(measure(evolution, condition, seconds=600.0).measured) == 4
-    assert measure(evolution, condition, seconds=0.0).decisions == 64 * 2 * 4
-    graph = condition.model_copy(update={"structure": "ring", "protocol": "imitation"})
+    short = EvolutionCondition(**values, generations=4)
+    evolution = Evolution(short, strategies, play, seed=1)
+    assert len(measure(evolution, short, seconds=0.0).measured) == 3
+    assert len(measure(evolution, short, seconds=600.0).measured) == 4
+    assert measure(evolution, short, seconds=0.0).decisions == 64 * 2 * 4
+    graph = short.model_copy(update={"structure": "ring", "protocol": "imitation"})
     assert graph.decisions == 64 * 2 * 4 * 4
 
 

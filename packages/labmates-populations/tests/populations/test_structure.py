@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from labmates.errors import UsageError
 from labmates_populations.condition import EvolutionCondition
-from labmates_populations.engine.evolution import Evolution, Generation, Rules
+from labmates_populations.engine.evolution import Evolution, Generation
 from labmates_populations.engine.library import Gene, Population
 from labmates_populations.engine.structure import Structure, make_structure
 from labmates_populations.repeated import make_repeated
@@ -19,6 +19,20 @@ RESIDENT, MUTANT = Gene("a", "collective"), Gene("a", "selfish")
 POPULATION = Population({RESIDENT: (0,), MUTANT: (1,)}, {0: "a:R", 1: "a:M"}, frozenset(), {}, "")
 GAME = make_repeated("public-goods", 2, 1, {"k": 1.5})
 LOW, HIGH = GAME.individual_bounds()
+
+
+def condition(**values: Any) -> EvolutionCondition:
+    """A condition of an evolution of `GAME` without mutations."""
+    common = {
+        "strategies": "here",
+        "digest": "0",
+        "group_size": 2,
+        "rounds": 1,
+        "games": 1,
+        "elite": 0,
+        "mutation": 0.0,
+    }
+    return EvolutionCondition(**{"game": "public-goods", "rules": {"k": 1.5}, **common, **values})
 
 
 def structure(shape: Any, agents: int, degree: int = 4, group_size: int = 2) -> Structure:
@@ -56,17 +70,16 @@ def test_groups_form_around_each_agent_of_its_neighbours(shape: str) -> None:
 @pytest.mark.parametrize("shape", ["well-mixed", "ring"])
 def test_births_have_the_probabilities_of_the_moran_process(shape: str) -> None:
     mutants, size, runs = 3, 8, 6000
-    graph = None if shape == "well-mixed" else structure(shape, size, 2)
-    rules = Rules(GAME, "moran", size, 1, 0, 0.0, 0.5, updates=1, structure=graph)
+    rules = condition(protocol="moran", population=size, strength=0.5, structure=shape, degree=2)
     agents = np.array([1] * mutants + [0] * (size - mutants))
     payoffs = np.where(agents == 1, HIGH, LOW)  # fitness 1 and 0.5
     after = []
     for seed in range(runs):
         evolution = Evolution(rules, POPULATION, lambda _: [], seed=seed)
-        after.append(int(evolution.next(Generation(0, agents, payoffs, 0.0, {}, {})).sum()) - mutants)
+        after.append(int(evolution.next(Generation(0, agents, payoffs, 0.0)).sum()) - mutants)
     total = mutants + 0.5 * (size - mutants)
     # On the ring, one of two border mutants replaces a resident half of the time, and so does a border resident.
-    mutant_replaces = mutants * (size - mutants) / (size - 1) if graph is None else 1
+    mutant_replaces = mutants * (size - mutants) / (size - 1) if shape == "well-mixed" else 1
     up, down = mutant_replaces / total, 0.5 * mutant_replaces / total
     errors = 4 * np.sqrt(0.25 / runs)
     assert np.mean(np.array(after) == 1) == pytest.approx(up, abs=errors)
@@ -74,17 +87,18 @@ def test_births_have_the_probabilities_of_the_moran_process(shape: str) -> None:
 
 
 def test_with_updates_only_so_many_agents_imitate_and_only_neighbours() -> None:
-    rules = Rules(GAME, "imitation", 100, 1, 0, 0.0, 1000.0, updates=10, structure=structure("ring", 100, 2))
+    how = {"population": 100, "structure": "ring", "degree": 2}
+    rules = condition(protocol="imitation", strength=1000.0, updates=10, **how)
     agents = np.array([1] * 50 + [0] * 50)
     evolution = Evolution(rules, POPULATION, lambda _: [], seed=3)
     for number in range(20):
-        after = evolution.next(Generation(number, agents, np.where(agents == 1, HIGH, LOW), 0.0, {}, {}))
+        after = evolution.next(Generation(number, agents, np.where(agents == 1, HIGH, LOW), 0.0))
         changed = set(np.flatnonzero(after != agents))
         assert changed <= {50, 99}, "the neighbours of who does better"
 
 
 def test_agents_begin_at_random_places_of_a_graph() -> None:
-    rules = Rules(GAME, "moran", 100, 1, 0, 0.0, 1.0, updates=1, structure=structure("ring", 100))
+    rules = condition(protocol="moran", population=100, structure="ring")
     first = Evolution(rules, POPULATION, lambda _: [], seed=3).first()
     assert first.sum() == 50
     assert list(first) != [0, 1] * 50
@@ -126,10 +140,11 @@ def test_a_moran_process_updates_one_agent_at_a_time() -> None:
 
 def test_genes_are_copied_by_the_lead_over_the_least_payoff_where_that_is_negative() -> None:
     size = 3000
-    game = make_repeated("by-count", 2, 1, {"cooperate": [-1, 0], "defect": [0, 1]})
-    evolution = Evolution(Rules(game, "paper", size, 1, 0, 0.0, 1.0), POPULATION, lambda _: [], seed=0)
+    payoffs_of = '{"cooperate": [-1, 0], "defect": [0, 1]}'
+    rules = condition(game="by-count", rules={}, payoffs=payoffs_of, population=size)
+    evolution = Evolution(rules, POPULATION, lambda _: [], seed=0)
     agents = np.arange(size) % 2
     for low, share in ((-1.0, 1.0), (0.0, 2 / 3)):
         payoffs = np.where(agents == 1, 1.0, low)
-        after = evolution.next(Generation(0, agents, payoffs, 0.5, {}, {}))
+        after = evolution.next(Generation(0, agents, payoffs, 0.5))
         assert evolution.shares(after)[str(MUTANT)] == pytest.approx(share, abs=0.03)
