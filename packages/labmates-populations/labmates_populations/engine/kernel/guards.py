@@ -13,7 +13,7 @@ from typing import Any
 
 from labmates_populations.engine.kernel.exposed import AMBIGUOUS, EXPOSED, MEMORY, RANDOM, SAFE, words
 from labmates_populations.engine.kernel.guarded import GUARDS
-from labmates_populations.engine.kernel.syntax import UnfitError
+from labmates_populations.engine.kernel.names import MODULES
 
 _OWN, _LOOK, _KIND, _CALL = GUARDS
 _METHODS = frozenset(
@@ -41,10 +41,20 @@ _PLAIN = frozenset({"__name__", "__doc__", "__qualname__", "__contains__", "__ge
 _HELD = _METHODS | {"__name__", "__slots__", "__doc__", "__all__", "__author__", "__version__"}
 
 
-def guarded(before: list[ast.stmt], node: ast.ClassDef) -> tuple[list[ast.stmt], ast.ClassDef]:
-    """The code before a strategy's class, and the class, both rewritten; UnfitError with the line and the reason."""
-    guards = _Guards(_own_names([*before, node]))
-    return [guards.visit(one) for one in before], guards.visit(node)
+_FORBIDDEN = frozenset({
+    "__builtins__", "__import__", "__loader__", "__spec__", "breakpoint", "compile", "dir", "eval", "exec", "exit",
+    "globals", "help", "input", "locals", "memoryview", "open", "quit", "vars",
+})  # fmt: skip
+"""Builtins of no use to a strategy; `guarded` has none of them."""
+_MODULES = MODULES | EXPOSED.keys()
+_ALLOWED = f"; allowed are {', '.join(sorted(name for name in _MODULES if name[0] != '_' and '.' not in name))}"
+
+
+def guarded(statements: list[ast.stmt]) -> tuple[list[ast.stmt], list[str]]:
+    """The code of a strategy, rewritten, and its problems, with their lines; a strategy with problems is not played."""
+    guards = _Guards(_own_names(statements))
+    rewritten = [guards.visit(one) for one in statements]
+    return rewritten, [f"line {line}: {what}" for line, what in sorted(guards.problems)]
 
 
 def _own_names(statements: Iterable[ast.stmt]) -> set[str]:
@@ -77,27 +87,34 @@ def _is_special(name: str) -> bool:
     return name.startswith("__") and name.endswith("__") and name.strip("_") != ""
 
 
+_REACH = ", by which players could reach each other; write it in another way"
+
+
 class _Guards(ast.NodeTransformer):
     """Rewrites code; `names` are the attributes that it makes."""
 
     def __init__(self, names: set[str]) -> None:
+        self.problems: set[tuple[int, str]] = set()
         self._names = names
         self._class = ""
 
     def visit(self, node: ast.AST) -> Any:
         """The replacement for a node, after a look at the names that it binds or reads."""
+        if isinstance(node, (ast.AsyncFunctionDef, ast.Await, ast.AsyncFor, ast.AsyncWith)):
+            self._refuse(node, "is asynchronous", "")
         for field in ("id", "name", "arg", "asname", "rest"):
             name = getattr(node, field, None)
             if not isinstance(name, str) or isinstance(node, ast.FunctionDef):
                 continue
             is_read = name == "__class__" and isinstance(getattr(node, "ctx", None), ast.Load)
-            if name in GUARDS or (_is_special(name) and name not in _HELD and not is_read):
+            if isinstance(node, ast.Name) and name in _FORBIDDEN:
+                self._refuse(node, f"uses '{name}'", "")
+            elif name in GUARDS or (_is_special(name) and name not in _HELD and not is_read):
                 self._refuse(node, f"names {name}")
         return super().visit(node)
 
-    def _refuse(self, node: ast.AST, why: str) -> None:
-        line = getattr(node, "lineno", 0)
-        raise UnfitError(f"line {line}: {why}, by which players could reach each other; write it in another way")
+    def _refuse(self, node: ast.AST, why: str, more: str = _REACH) -> None:
+        self.problems.add((getattr(node, "lineno", 0), why + more))
 
     def _call(self, name: str, node: ast.AST, *arguments: ast.expr) -> ast.Call:
         return ast.fix_missing_locations(
@@ -157,7 +174,7 @@ class _Guards(ast.NodeTransformer):
             names = [one.arg for one in (*node.args.posonlyargs, *node.args.args)]
             if node.decorator_list or len(names) != 2:
                 self._refuse(node, f"has a method {node.name} that is not of (self, name) alone")
-            unless = f"if {names[1]}.startswith('__'): raise AttributeError"
+            unless = f"if {names[-1]}.startswith('__'): raise AttributeError"
             node.body[:0] = [ast.copy_location(one, node) for one in ast.parse(unless).body]
         elif _is_special(node.name) and node.name not in _METHODS:
             node.name = f"unnamed_{node.name}"
@@ -195,15 +212,21 @@ class _Guards(ast.NodeTransformer):
         """Allow the modules that players share."""
         for alias in node.names:
             self.visit(alias)
+            if alias.name not in _MODULES:
+                self._refuse(node, f"imports '{alias.name}'", _ALLOWED)
         return node
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST:
         """Allow what is exposed of a module."""
         known = {**EXPOSED, **RANDOM}
+        if node.level or node.module not in _MODULES:
+            self._refuse(node, f"imports '{node.module or '.'}'", _ALLOWED)
         for alias in node.names:
             self.visit(alias)
             exposed = {*known.get(str(node.module), ()), *known}
-            if node.module in known and not {alias.name, f"{node.module}.{alias.name}"} & exposed:
+            if alias.name == "*":
+                self._refuse(node, f"imports everything from '{node.module}'", "")
+            elif node.module in known and not {alias.name, f"{node.module}.{alias.name}"} & exposed:
                 self._refuse(node, f"imports {alias.name} from {node.module}")
         return node
 

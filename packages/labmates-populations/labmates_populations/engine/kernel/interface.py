@@ -144,27 +144,18 @@ class CommonPoolState(GameState):
         self.current_stock = current_stock
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Record:
     """The observations of one player: read-only arrays over all rounds of a game.
 
     They give access only to this player's data: their memory belongs to no Python object.
     """
 
-    __slots__ = ("actions", "opponent_actions", "opponent_payoffs", "opponents", "payoffs")
-
-    def __init__(
-        self,
-        actions: Bools,
-        payoffs: Floats,
-        opponents: Counts,
-        opponent_actions: Any = None,
-        opponent_payoffs: Any = None,
-    ) -> None:
-        self.actions = actions
-        self.payoffs = payoffs
-        self.opponents = opponents
-        self.opponent_actions = opponent_actions
-        self.opponent_payoffs = opponent_payoffs
+    actions: Bools
+    payoffs: Floats
+    opponents: Counts
+    opponent_actions: Any = None
+    opponent_payoffs: Any = None
 
 
 class PlayerHistory:

@@ -6,7 +6,8 @@ A player that shares a process with others executes this code anew, so helpers o
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterator, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TypeGuard
 
 from labmates.util.grouping import grouped
@@ -92,3 +93,19 @@ def _named(node: ast.AST) -> Iterator[str]:
             yield child.id
         elif isinstance(child, ast.Attribute):
             yield child.attr
+
+
+def draws(source: str, names: Collection[str] = ()) -> bool:
+    """Whether a strategy may draw random numbers, by its text without imports and the names of `names_of_chance`."""
+    return "random" in source or any(re.search(rf"\b{re.escape(name)}\b", source) for name in names)
+
+
+def names_of_chance(imports: Iterable[ast.Import | ast.ImportFrom]) -> set[str]:
+    """Aliases in imports of modules and functions that draw random numbers."""
+    found = {
+        alias.asname or alias.name
+        for node in imports
+        for alias in node.names
+        if "random" in f"{getattr(node, 'module', '')}.{alias.name}"
+    }
+    return {name for name in found if "random" not in name}

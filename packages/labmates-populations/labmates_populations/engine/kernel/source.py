@@ -9,7 +9,7 @@ import marshal
 import re
 import resource
 import socket
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from io import StringIO
@@ -18,8 +18,7 @@ from typing import Any
 
 from labmates_populations.engine.kernel.guards import guarded
 from labmates_populations.engine.kernel.harmless import harmless
-from labmates_populations.engine.kernel.needs import Needs
-from labmates_populations.engine.kernel.static import MOST_CHARACTERS, draws, names_of_chance, problems_of
+from labmates_populations.engine.kernel.needs import Needs, draws, names_of_chance
 from labmates_populations.engine.kernel.syntax import IMPORTS, UnfitError
 from labmates_populations.engine.kernel.ways import COMPILED, PROCESS
 from labmates_populations.engine.kernel.wire import Reader, receive, send
@@ -27,6 +26,7 @@ from labmates_populations.engine.kernel.wire import Reader, receive, send
 _UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 _NAMED = re.compile(r"Strategy_(?P<attitude>[A-Za-z]+)_(?P<number>\d+)$")
 _MOST_CLASSES = 20_000
+_MOST_CHARACTERS = 200_000
 _MOST_CODE = 1_000_000
 """Maximum bytes of a strategy's code: nested blocks can need a thousand times the size of their text."""
 _READING_SECONDS = 60
@@ -173,13 +173,8 @@ class _File:
         self._lines = lines_of(text)
         self.chance = names_of_chance(node for node in rest if isinstance(node, IMPORTS))
         self.classes = {node.name: node for node in rest if isinstance(node, ast.ClassDef)}
-        self._problems = problems_of(rest, len(self.shared(rest)))
         _compiled(rest, name)  # what no strategy needs may be invalid too
         self.needs = Needs(rest, self.chance)
-
-    def problems(self, needed: Sequence[ast.stmt]) -> list[str]:
-        """The problems of what a strategy needs of the file."""
-        return problems_of(needed, len(self.shared(needed))) if self._problems else []
 
     def text(self, node: ast.stmt) -> str:
         """The text of a statement."""
@@ -193,27 +188,28 @@ class _File:
 def _source(file: _File, node: ast.ClassDef, last: int) -> Source:
     """A strategy, in the first way to play that it fits; of several classes with its name the `last` one counts."""
     needed, text = file.needs.of(node), file.text(node)
-    facts = _facts(node, file.classes)
-    problems = [*file.problems(needed), *facts.pop("problems")]
+    facts, shared = _facts(node, file.classes), file.shared(needed)
+    problems, random = facts.pop("problems"), draws(text + shared, file.chance)
     if last != node.lineno:
         problems.append(f"line {node.lineno}: the class is defined again on line {last}, which counts")
-    random = draws(text + file.shared(needed), file.chance)
+    if (size := max(len(text), len(shared))) > _MOST_CHARACTERS:
+        problems.append(f"has {size} characters; at most {_MOST_CHARACTERS} are allowed")
     way, why, code = PROCESS, "", b""
     try:
-        if problems or len(text) > MOST_CHARACTERS:
-            raise UnfitError("")
         made = harmless(needed, node, paper=facts["paper"])
         way, random = COMPILED, made.draws
         code = marshal.dumps((_compiled(made.statements, file.name), made.copied, made.is_named))
     except (UnfitError, RecursionError) as error:
         why = str(error)
-        problems += problems_of([node], len(text))
-    if way == PROCESS and not problems:
+    if way == PROCESS:
         try:
-            before, node = guarded(deepcopy(needed), node)
-            code = marshal.dumps((_compiled([*before, node], file.name),))
-        except (UnfitError, RecursionError) as error:
+            rewritten, refused = guarded([*deepcopy(needed), node])
+            problems += refused
+            code = b"" if problems else marshal.dumps((_compiled(rewritten, file.name),))
+        except RecursionError as error:
             problems.append(str(error))
+    if problems:
+        way, code = PROCESS, b""
     if len(code) > _MOST_CODE:
         code, problems = b"", [f"needs {len(code)} bytes of code; at most {_MOST_CODE} are allowed"]
     return Source(Found(**facts, random=random, problems=tuple(dict.fromkeys(problems)), way=way, why=why), code)

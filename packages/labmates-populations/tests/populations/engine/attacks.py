@@ -437,8 +437,7 @@ ATTACKS = {f"{kind}: {name}": body for kind, attacks in AFTER.items() for name, 
 def unguarded(text: str) -> list[Source]:
     """The strategies of a file, none of which is refused or rewritten: only its process confines its code."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(source, "problems_of", lambda *_: [])
-        patch.setattr(source, "guarded", lambda *statements: statements)
+        patch.setattr(source, "guarded", lambda statements: (statements, []))
         return source.read_source(text, "attacks.py")
 
 
