@@ -36,6 +36,6 @@ for share, welfare in welfare_curve(store, selfplay).points:
 
 [evolution] = evolution_results(store, evolutions)
 print(f"\nAfter {evolution.generations:.0f} generations: cooperation {evolution.cooperation:.0%}")
-for gene, runs in evolution.winners:
+for gene, runs in evolution.winners.items():
     print(f"{gene} won {runs} of {evolution.runs} evolutions")
 store.close()

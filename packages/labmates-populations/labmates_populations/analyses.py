@@ -94,7 +94,7 @@ def evolution(runs: Runs, _params: Params) -> Result:
     drawings = list(_share_drawings(runs, records))
     within = [column.key for column in tables[0].columns if column.once]
     verdict = highest(tables[0], "wins", ["winner"], within, "number of runs won")
-    return Result(shown, drawings, verdict, objects=[result.as_json() for result in results])
+    return Result(shown, drawings, verdict, objects=[vars(result) for result in results])
 
 
 def _share_drawings(runs: Runs, records: Sequence[RunRecord]) -> Iterator[Drawing]:

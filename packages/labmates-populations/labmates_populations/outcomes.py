@@ -53,33 +53,21 @@ class EvolutionResult:
 
     Attributes
     ----------
+    generations, welfare_efficiency, cooperation
+        Means over runs.
+    threshold_reached
+        Number of runs in which one gene reached the threshold.
     winners
         Each gene with the number of runs in which it was the most frequent at the end, in descending order.
-    reached
-        Number of runs in which one gene reached the threshold.
-    generations, efficiency, cooperation
-        Means over runs.
     """
 
     condition: Mapping[str, object]
     runs: int
-    winners: tuple[tuple[str, int], ...]
-    reached: int
     generations: float
-    efficiency: float
+    welfare_efficiency: float
+    threshold_reached: int
     cooperation: float
-
-    def as_json(self) -> dict[str, object]:
-        """The JSON object."""
-        return {
-            "condition": dict(self.condition),
-            "runs": self.runs,
-            "generations": self.generations,
-            "welfare_efficiency": self.efficiency,
-            "threshold_reached": self.reached,
-            "cooperation": self.cooperation,
-            "winners": dict(self.winners),
-        }
+    winners: Mapping[str, int]
 
 
 FOR_THESE: Final = "Groups are drawn anew, strategies are not: intervals and verdicts hold for these strategies."
@@ -137,42 +125,48 @@ def mixtures_table(curves: Sequence[WelfareCurve]) -> Table:
 
 def winners_table(results: Sequence[EvolutionResult]) -> Table:
     """The number of runs that each gene wins, one row for each condition and gene."""
-    conditions = _comparable([result.condition for result in results])
-    differing = [name for name in settings_shown(conditions, _WINNERS) if name not in _WINNERS]
+    shown, settings = _settings([result.condition for result in results])
     rows = [
-        {name: result.condition[name] for name in _WINNERS}
-        | {_column(name): value for name, value in shown_settings(condition, differing).items()}
-        | {"runs": result.runs, "winner": gene, "wins": wins, "threshold_reached": result.reached}
-        | {"generations": result.generations, "efficiency": result.efficiency, "cooperation": result.cooperation}
-        for result, condition in zip(results, conditions, strict=True)
-        for gene, wins in result.winners
+        {**own, "runs": result.runs, "winner": gene, "wins": wins, "threshold_reached": result.threshold_reached}
+        | {"generations": result.generations, "efficiency": result.welfare_efficiency}
+        | {"cooperation": result.cooperation}
+        for result, own in zip(results, settings, strict=True)
+        for gene, wins in result.winners.items()
     ]
-    columns = [Column(name, once=True) for name in (*_WINNERS, *map(_column, differing), "runs")]
-    columns += [Column("winner"), Column("wins"), Column("threshold_reached"), Column("generations", form=".0f")]
-    columns += [Column("efficiency", "welfare efficiency", ".0%"), Column("cooperation", form=".0%")]
-    return Table("winners", "Which genes win", columns, rows)
+    columns = [*shown, Column("runs", once=True), Column("winner"), Column("wins"), Column("threshold_reached")]
+    columns += [Column("generations", form=".0f"), Column("efficiency", "welfare efficiency", ".0%")]
+    return Table("winners", "Which genes win", [*columns, Column("cooperation", form=".0%")], rows)
 
 
 def survivors_table(store: Store, runs: Iterable[RunRecord]) -> Table:
     """The strategies of the last generations, a row for each condition and strategy, the most frequent first."""
-    groups = grouped((run.key, run) for run in runs)
-    conditions = _comparable([members[0].condition for members in groups.values()])
-    differing = [name for name in settings_shown(conditions, _WINNERS) if name not in _WINNERS]
+    groups = list(grouped((run.key, run) for run in runs).values())
+    shown, settings = _settings([members[0].condition for members in groups])
     rows = []
-    for members, condition in zip(groups.values(), conditions, strict=True):
+    for members, own in zip(groups, settings, strict=True):
         shares: dict[str, list[float]] = {}
         for run in members:
             counts = payoff_events(store, run.id)[-1].details.get("strategies", {})
             for name, count in counts.items():
                 shares.setdefault(name, []).append(count / sum(counts.values()))
-        shown = {name: members[0].condition[name] for name in _WINNERS}
-        shown |= {_column(name): value for name, value in shown_settings(condition, differing).items()}
-        shown["runs"] = len(members)
         for name, values in sorted(shares.items(), key=lambda pair: (-sum(pair[1]), pair[0])):
-            rows.append({**shown, "strategy": name, "present": len(values), "share": sum(values) / len(members)})
-    columns = [Column(name, once=True) for name in (*_WINNERS, *map(_column, differing), "runs")]
-    columns += [Column("strategy"), Column("present", "runs with it"), Column("share", "mean share", ".1%")]
+            share = sum(values) / len(members)
+            rows.append({**own, "runs": len(members), "strategy": name, "present": len(values), "share": share})
+    columns = [*shown, Column("runs", once=True), Column("strategy"), Column("present", "runs with it")]
+    columns.append(Column("share", "mean share", ".1%"))
     return Table("strategies", "Which strategies are left at the end", columns, rows, shown=_ROWS)
+
+
+def _settings(given: Sequence[Mapping[str, object]]) -> tuple[list[Column], list[dict[str, object]]]:
+    """The columns of the settings that tell evolutions apart, and their values in each condition."""
+    conditions = _comparable(given)
+    differing = [name for name in settings_shown(conditions, _WINNERS) if name not in _WINNERS]
+    rows = [
+        {name: one[name] for name in _WINNERS}
+        | {_column(name): value for name, value in shown_settings(condition, differing).items()}
+        for one, condition in zip(given, conditions, strict=True)
+    ]
+    return [Column(name, once=True) for name in (*_WINNERS, *map(_column, differing))], rows
 
 
 def _column(name: str) -> str:
@@ -230,19 +224,12 @@ def evolution_results(store: Store, runs: Iterable[RunRecord]) -> list[Evolution
     results = []
     for members in grouped((run.key, run) for run in runs).values():
         wins = Counter(winner(run, gene_shares(store, run)) for run in members)
-        results.append(
-            EvolutionResult(
-                condition=members[0].condition,
-                runs=len(members),
-                winners=tuple(sorted(wins.items(), key=lambda win: (-win[1], win[0]))),
-                reached=sum(run.metrics["threshold_reached"] == 1 for run in members),
-                generations=_mean(members, "generations"),
-                efficiency=_mean(members, "welfare_efficiency"),
-                cooperation=_mean(members, "cooperation"),
-            )
-        )
+        means = {
+            name: sum(run.metrics[name] for run in members) / len(members)
+            for name in ("generations", "welfare_efficiency", "cooperation")
+        }
+        reached = sum(run.metrics["threshold_reached"] == 1 for run in members)
+        ordered = dict(sorted(wins.items(), key=lambda win: (-win[1], win[0])))
+        condition = members[0].condition
+        results.append(EvolutionResult(condition, len(members), **means, threshold_reached=reached, winners=ordered))
     return results
-
-
-def _mean(runs: Sequence[RunRecord], metric: str) -> float:
-    return sum(run.metrics[metric] for run in runs) / len(runs)

@@ -11,7 +11,7 @@ from labmates_populations.outcomes import EvolutionResult, winners_table
 def test_winners_under_other_settings_are_told_apart() -> None:
     common = {"game": "public-goods", "group_size": 4, "protocol": "paper", "generations": 200, "elite": 64}
     found = [
-        EvolutionResult({**common, **own}, 2, (("one/selfish", 2),), 1, 15.0, 0.2, 0.3)
+        EvolutionResult({**common, **own}, 2, 15.0, 0.2, 1, 0.3, {"one/selfish": 2})
         for own in ({"rules": {"k": 2}}, {"rules": {"k": 3}, "generations": 10})
     ]
     table = winners_table(found)
@@ -29,7 +29,7 @@ def test_settings_that_a_protocol_does_not_use_do_not_tell_evolutions_apart() ->
         {"protocol": "imitation", "elite": 64, "strength": 2.0, "degree": 2},
         {"protocol": "imitation", "elite": 32, "strength": 3.0, "degree": 4},
     ]
-    found = [EvolutionResult({**common, **own}, 2, (("one/selfish", 2),), 1, 15.0, 0.2, 0.3) for own in conditions]
+    found = [EvolutionResult({**common, **own}, 2, 15.0, 0.2, 1, 0.3, {"one/selfish": 2}) for own in conditions]
     table = winners_table(found)
     assert {"elite", "degree"}.isdisjoint(column.key for column in table.columns)
     assert [row["strength"] for row in table.rows] == [None, 2, 3]

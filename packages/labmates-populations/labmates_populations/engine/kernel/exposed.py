@@ -137,24 +137,11 @@ class _OneByOne(enum.EnumType):
         return super().__call__(value)
 
 
-class _Enum(enum.Enum, metaclass=_OneByOne):
-    """The base of enumerations."""
-
-
-class _IntEnum(enum.IntEnum, metaclass=_OneByOne):
-    """The base of enumerations of numbers."""
-
-
-class _StrEnum(enum.StrEnum, metaclass=_OneByOne):
-    """The base of enumerations of texts."""
-
-
-class _Flag(enum.Flag, metaclass=_OneByOne):
-    """The base of flags."""
-
-
-class _IntFlag(enum.IntFlag, metaclass=_OneByOne):
-    """The base of flags that are numbers."""
+_ENUMS = {
+    name: types.new_class(name, (getattr(enum, name),), {"metaclass": _OneByOne})
+    for name in ("Enum", "IntEnum", "StrEnum", "Flag", "IntFlag")
+}
+"""The bases of enumerations."""
 
 
 class Base(interface.BaseStrategy):
@@ -299,8 +286,7 @@ EXPOSED: dict[str, dict[str, Any]] = {
     "dataclasses": some(dataclasses, "asdict astuple field fields is_dataclass replace FrozenInstanceError InitVar "
                         "KW_ONLY MISSING")
     | {"dataclass": still(_decorates(dataclasses.dataclass))},
-    "enum": {"Enum": _Enum, "IntEnum": _IntEnum, "StrEnum": _StrEnum, "Flag": _Flag, "IntFlag": _IntFlag,
-             "auto": enum.auto, "unique": still(enum.unique)},
+    "enum": _ENUMS | {"auto": enum.auto, "unique": still(enum.unique)},
     "typing": _raw(typing, "AbstractSet Annotated Any AnyStr Callable ChainMap ClassVar Collection Concatenate "
                    "Container Counter DefaultDict Deque Dict Final FrozenSet Generator Generic Hashable "
                    "ItemsView Iterable Iterator KeysView List Literal LiteralString Mapping MutableMapping "
