@@ -75,8 +75,7 @@ def copy_store(
         chosen = sa.and_(of_study, _RUNS.c.id.in_(runs)) if runs else of_study
         is_whole = study is None and not runs
         copied = goal.write(lambda writing: _copy(reading, writing, goal, chosen, is_whole, watch))
-    if goal.is_sqlite:
-        path = str(sa.make_url(goal.url).database)
+    if path := goal.sqlite_path:
         with closing(sqlite3.connect(path)) as connection, suppress(sqlite3.OperationalError):  # somebody reads it
             connection.execute("PRAGMA journal_mode=DELETE")  # without a log beside it, which readers would write
     return copied

@@ -132,7 +132,8 @@ class Database:
     ) -> None:
         self.url = store_url(url)
         self.engine = _engine(self.url, must_exist or read_only, read_only)
-        unwritable = self._is_unwritable()
+        path = Path(self.sqlite_path or os.curdir)
+        unwritable = self.is_sqlite and path.exists() and not _is_writable(path)
         if unwritable and not (must_exist or read_only):
             raise UsageError(
                 f"can't write the store '{self.shown_url}': it is on a read-only file system or in a folder that "
@@ -168,13 +169,14 @@ class Database:
         """Whether the store is read-only."""
         return self._read_only
 
-    def _is_unwritable(self) -> bool:
-        path = Path((self.is_sqlite and sa.make_url(self.url).database) or os.curdir)
-        return self.is_sqlite and path.exists() and not _is_writable(path)
+    @property
+    def sqlite_path(self) -> str | None:
+        """Path of the SQLite file, or None for another database."""
+        return sa.make_url(self.url).database if self.is_sqlite else None
 
     def _unopened(self, must_exist: bool, error: DBAPIError) -> UsageError:
         """The error for a store that can't be opened; SQLite's errors don't distinguish files and folders."""
-        path = Path((self.is_sqlite and sa.make_url(self.url).database) or os.curdir)
+        path = Path(self.sqlite_path or os.curdir)
         fault = f"can't open the store '{self.shown_url}'"
         if not path.parent.is_dir():
             return UsageError(f"{fault}: there is no folder '{path.parent}'")

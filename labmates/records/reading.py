@@ -20,25 +20,6 @@ _SHOWN_BY: Final = ("reply", "reasoning", "arguments", "result", "text", "conten
 """Fields of events that hold the number of a body."""
 
 
-def events_where(store: Store, run_id: str, *conditions: sa.ColumnElement[bool]) -> dict[int, Event]:
-    """The events of a run that meet conditions, by number."""
-    query = sa.select(_EVENTS).where(_EVENTS.c.run == run_id, *conditions).order_by(_EVENTS.c.seq)
-    rows = store.rows(query)
-    return {row.seq: make_event(row.type, row.at, row.step, row.team, row.agent, row.data) for row in rows}
-
-
-def events_of(store: Store, run_id: str, *types: str) -> dict[int, Event]:
-    """The events of a run of some types, by number."""
-    return events_where(store, run_id, _EVENTS.c.type.in_(types))
-
-
-def last_event(store: Store, run_id: str) -> int:
-    """The number of the newest event of a run; -1 without events."""
-    query = sa.select(sa.func.max(_EVENTS.c.seq)).where(_EVENTS.c.run == run_id)
-    number = store.read(lambda connection: connection.execute(query).scalar_one())
-    return -1 if number is None else int(number)
-
-
 def stored_bodies(store: Store, run_id: str) -> StoredBodies:
     """The bodies of a run, read on demand."""
     return StoredBodies(partial(store.bodies, run_id))
@@ -58,10 +39,15 @@ class RunReader:
     def events(self, *types: str) -> dict[int, Any]:
         """The events of these types by number, in order."""
         if missing := [name for name in types if name not in self._events]:
-            read = events_of(self.store, self.run.id, *missing)
+            read = self._where(_EVENTS.c.type.in_(missing))
             for name in missing:
                 self._events[name] = {number: event for number, event in read.items() if event.type == name}
         return dict(sorted((item for name in types for item in self._events[name].items()), key=lambda item: item[0]))
+
+    def _where(self, condition: sa.ColumnElement[bool]) -> dict[int, Event]:
+        query = sa.select(_EVENTS).where(_EVENTS.c.run == self.run.id, condition).order_by(_EVENTS.c.seq)
+        rows = self.store.rows(query)
+        return {row.seq: make_event(row.type, row.at, row.step, row.team, row.agent, row.data) for row in rows}
 
     def all(self, *types: str) -> list[Any]:
         """The events of these types, in order."""
@@ -84,7 +70,7 @@ class RunReader:
 
     def span(self, first: int, last: int) -> dict[int, Event]:
         """The events from one number to another."""
-        return events_where(self.store, self.run.id, _EVENTS.c.seq.between(first, last))
+        return self._where(_EVENTS.c.seq.between(first, last))
 
     def numbers(
         self, *, types: Sequence[str] = (), without: Sequence[str] = (), team: str = "", agent: str = ""
@@ -122,7 +108,8 @@ class RunReader:
     @cached_property
     def last(self) -> int:
         """The number of the newest event; -1 without events."""
-        return last_event(self.store, self.run.id)
+        query = sa.select(sa.func.coalesce(sa.func.max(_EVENTS.c.seq), -1)).where(_EVENTS.c.run == self.run.id)
+        return int(self.store.rows(query)[0][0])
 
 
 def newest_artifact(store: Store, run_id: str, name: str) -> str | None:

@@ -50,11 +50,6 @@ class Store(Database):
                 store = stack.enter_context(cls(url, must_exist=True))
             yield store
 
-    @property
-    def sqlite_path(self) -> str | None:
-        """Path of the SQLite file, or None for another database."""
-        return sa.make_url(self.url).database if self.is_sqlite else None
-
     def create(
         self,
         run: RunRecord,

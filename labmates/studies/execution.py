@@ -112,21 +112,16 @@ class Leases:
                 await beating
 
 
-class SharedResources:
-    """Shared resources of a session's runs by experiment, opened at first use."""
+def shared_resources(settings: RunSettings, stack: ExitStack) -> Callable[[str], Any]:
+    """Find what runs of an experiment share in a session, by its name, opened at first use; None for nothing."""
+    session = SessionSettings(settings.processes, settings.sandbox, settings.executor)
 
-    def __init__(self, settings: RunSettings, stack: ExitStack) -> None:
-        self._settings = SessionSettings(settings.processes, settings.sandbox, settings.executor)
-        self._stack = stack
-        self._opened: dict[str, Any] = {}
+    @cache
+    def of(kind: str) -> Any:
+        shared = EXPERIMENTS.get(kind).shared
+        return None if shared is None else stack.enter_context(shared(session))
 
-    def of(self, experiment: Experiment[Any]) -> Any:
-        """The shared resource of an experiment's runs; None if it has none."""
-        if experiment.shared is None:
-            return None
-        if experiment.name not in self._opened:
-            self._opened[experiment.name] = self._stack.enter_context(experiment.shared(self._settings))
-        return self._opened[experiment.name]
+    return of
 
 
 @dataclass(frozen=True)
@@ -137,7 +132,7 @@ class OpenSession:
     leases: Leases
     writer: Writer
     services: SessionServices
-    shared: SharedResources
+    shared: Callable[[str], Any]
     watch: Watch | None
 
     async def carry_out(self, run: RunRecord) -> RunRecord:
@@ -167,7 +162,7 @@ class OpenSession:
                 reply_seed=run.reply_seed,
                 recorder=recorder,
                 folder=cache(lambda: stack.enter_context(own_folder())),
-                shared=self.shared.of(kind),
+                shared=self.shared(run.kind),
                 ledger=bound_of(run, recorder.events),
                 record_of=self._record_of,
                 trace=new_trace_id(),

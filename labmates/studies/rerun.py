@@ -18,7 +18,7 @@ from labmates.records.run import RunRecord
 from labmates.sandboxes.base import Sandbox
 from labmates.sandboxes.folders import own_folder
 from labmates.sandboxes.pool import SandboxPool
-from labmates.studies.execution import SharedResources, bound_of
+from labmates.studies.execution import bound_of, shared_resources
 from labmates.studies.settings import RunSettings
 from labmates.workflows.calls.assessing import Judging
 from labmates.workflows.protocol.experiment import EXPERIMENTS, Condition, Outcome
@@ -58,7 +58,7 @@ async def rerun(
             sandbox_pool=sandbox_pool,
             folder=lambda: folder,
             judging=judging,
-            shared=SharedResources(RunSettings.model_validate(run.settings), stack).of(kind),
+            shared=shared_resources(RunSettings.model_validate(run.settings), stack)(run.kind),
             ledger=ledger or bound_of(run, recorder.events),
             past=past or recorder,
             repeated=repeated,

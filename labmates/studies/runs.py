@@ -105,12 +105,12 @@ def accounted(run: RunRecord, pool: int | None, recorder: Recorder) -> RunRecord
 
 def so_far(store: Store, run: RunRecord) -> RunRecord:
     """A running run with the usage and the budget from its record so far; any other run unchanged."""
-    from labmates.records.reading import events_of
+    from labmates.records.reading import RunReader
     from labmates.records.recorder import Recorder
 
     if run.status != "running":
         return run
-    events = list(events_of(store, run.id, "llm_call", "tool_call", "failed_reply", "charge").values())
+    events = RunReader(store, run).all("llm_call", "tool_call", "failed_reply", "charge")
     if events and run.attempt == 1:
         run = replace(run, seconds=events[-1].at - run.started)
     return accounted(run, pool_of(run), Recorder(None, run, events=events))

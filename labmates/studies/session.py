@@ -24,7 +24,7 @@ from labmates.records.steps import LeaseLostError, Writer
 from labmates.records.store import Store
 from labmates.sandboxes.choose import choose_backend
 from labmates.sandboxes.pool import SandboxPool, default_sandboxes
-from labmates.studies.execution import Leases, OpenSession, SharedResources, Watch
+from labmates.studies.execution import Leases, OpenSession, Watch, shared_resources
 from labmates.studies.made import check_made
 from labmates.studies.runs import check_salt
 from labmates.studies.settings import RunSettings
@@ -165,7 +165,7 @@ class Session:
                     notify=self._notify,
                 )
             )
-            shared = SharedResources(settings, stack.enter_context(ExitStack()))
+            shared = shared_resources(settings, stack.enter_context(ExitStack()))
             services = SessionServices(
                 hub=hub,
                 sandbox_pool=sandbox_pool,

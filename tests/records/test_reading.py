@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from labmates.records.bodies import Bodies
 from labmates.records.events import MessageEvent
-from labmates.records.reading import RunReader, events_of, last_event, stored_bodies
+from labmates.records.reading import RunReader, stored_bodies
 from labmates.records.store import Store
 from tests.support.recorded import add, long_run
 
@@ -63,7 +63,7 @@ def test_events_are_read_by_number_type_team_and_page(store: Store) -> None:
     run_id = long_run(store, 50)
     whole, reader = store.events(run_id), RunReader(store, store.run(run_id))
     assert reader.span(10, 19) == dict(list(enumerate(whole))[10:20])
-    assert events_of(store, run_id, "message", "charge") == {
+    assert reader.events("message", "charge") == {
         at: event for at, event in enumerate(whole) if event.type in ("message", "charge")
     }
     assert reader.numbers(without=["charge"]) == [at for at, event in enumerate(whole) if event.type != "charge"]
@@ -73,8 +73,7 @@ def test_events_are_read_by_number_type_team_and_page(store: Store) -> None:
         at for at, event in enumerate(whole) if event.type == "charge"
     ]
     assert sum(reader.counts.values()) == 50
-    assert last_event(store, run_id) == 49
-    assert last_event(store, "nothing") == -1
+    assert reader.last == 49
 
 
 def test_what_is_said_to_the_own_team_can_be_left_out(store_url: str) -> None:
@@ -87,4 +86,5 @@ def test_what_is_said_to_the_own_team_can_be_left_out(store_url: str) -> None:
     assert [row.data["to"] for row in reader.rows("message", to_others=True)] == ["axb", "a_b"]
     assert len(reader.rows("message", holding="text")) == 3
     assert reader.rows("message", holding="te_t") == []
+    assert RunReader(made, made.run(add(made, "game", [], Bodies()))).last == -1
     made.close()

@@ -11,7 +11,7 @@ from labmates.errors import UsageError
 from labmates.pages.links import Links
 from labmates.pages.rendering import as_text, render
 from labmates.records.events import HUMAN, ArtifactEvent, ScoreEvent
-from labmates.records.reading import RunReader, last_event
+from labmates.records.reading import RunReader
 from labmates.records.run import ENDED
 from labmates.records.store import Store
 
@@ -59,7 +59,7 @@ def take_scores(store: Store, form: Mapping[str, str]) -> None:
         ScoreEvent(judge=HUMAN + name, version=_VERSION, metric=metric, value=value, reason=reason)
         for metric, value in values.items()
     ]
-    first = last_event(store, run.id) + 1
+    first = RunReader(store, run).last + 1
     store.add(run.id, list(enumerate(scores, start=first)), [])
 
 
