@@ -31,40 +31,25 @@ class Profile:
 
     Attributes
     ----------
-    rounds
-        Number of rounds observed.
     traits
         Shares by name, in [0, 1]; None without an occasion.
     affinity
         Share of rounds in which the player moved as a strategy would have, by strategy; None without rounds.
     """
 
-    rounds: int
     traits: Mapping[str, float | None]
     affinity: Mapping[str, float | None]
 
 
-def profile(
-    matches: Iterable[Sequence[Round]],
-    payoffs: Payoffs | None = None,
-    chosen: Iterable[Sequence[Action]] | None = None,
-) -> Profile:
+def profile(matches: Iterable[tuple[Sequence[Round], Sequence[Action]]], payoffs: Payoffs) -> Profile:
     """The behaviour of a player over matches.
 
     Parameters
     ----------
     matches
-        The executed moves, the player's first in each round.
-    chosen
-        The player's chosen moves in each match, which are what counts; by default the executed ones.
+        Of each match the executed moves, the player's first in each round, and the moves that it chose, which count.
     """
-    payoffs = payoffs or Payoffs()
-    both = (
-        [(match, [own for own, _ in match]) for match in matches]
-        if chosen is None
-        else zip(matches, chosen, strict=True)
-    )
-    played = [(match, moves) for match, moves in both if match]
+    played = [(match, moves) for match, moves in matches if match]
     hits: Counter[str] = Counter()
     occasions: Counter[str] = Counter()
     for match, moves in played:
@@ -72,11 +57,7 @@ def profile(
             occasions[name] += 1
             hits[name] += hit
     shares = {name: hits[name] / occasions[name] if occasions[name] else None for name in (*TRAITS, *LIKE)}
-    return Profile(
-        sum(len(match) for match, _ in played),
-        {name: shares[name] for name in TRAITS},
-        {name: shares[name] for name in LIKE},
-    )
+    return Profile({name: shares[name] for name in TRAITS}, {name: shares[name] for name in LIKE})
 
 
 def _occasions(match: Sequence[Round], moves: Sequence[Action], payoffs: Payoffs) -> Iterable[tuple[str, bool]]:

@@ -88,8 +88,7 @@ class Tournament:
     def profile(self, players: Iterable[str]) -> Profile:
         """The joint behaviour of players."""
         played = [(match, player) for player in players for match in self.of(player)]
-        executed = [match.seen_by(player) for match, player in played]
-        return profile(executed, self.payoffs, [match.chosen_by(player) for match, player in played])
+        return profile([(match.seen_by(player), match.chosen_by(player)) for match, player in played], self.payoffs)
 
     def mean(self, measure: Measure) -> float | None:
         """The mean of a measure over players; None without values."""
