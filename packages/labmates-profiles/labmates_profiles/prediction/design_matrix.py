@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal
 
@@ -24,7 +24,7 @@ from labmates_profiles.prediction.data import (
     condition_columns,
     standardised,
 )
-from labmates_profiles.prediction.sources import INSTEAD, OUTCOMES, LeftOut, Level, Observation
+from labmates_profiles.prediction.sources import OUTCOMES, LeftOut, Level, Observation
 from labmates_profiles.prediction.teams import Seats, columns_of, controls_of_team, levels_of_teams
 
 GAME_ORDER: Final = (
@@ -214,35 +214,6 @@ def assemble(
     )
     _varies(outcome, data)
     return Assembled(outcome, judge, unit, len(included), data, level_scale, control_scale, tuple(left), tuple(notes))
-
-
-def assemble_all(
-    wanted: Sequence[str], assembled: Callable[[str], Assembled], default: Sequence[str] = OUTCOMES
-) -> tuple[list[Assembled], list[LeftOut]]:
-    """The data of the requested outcomes, or of all that can be analysed, and the reasons against the others.
-
-    For a `default` outcome that can't be analysed `INSTEAD` names another.
-
-    Raises
-    ------
-    UsageError
-        If the data of a requested outcome, or of all default outcomes, are insufficient.
-    """
-    if wanted:
-        return [assembled(outcome) for outcome in dict.fromkeys(wanted)], []
-    assembled_all: list[Assembled] = []
-    left: list[LeftOut] = []
-    outcomes = list(default)
-    for outcome in outcomes:
-        try:
-            assembled_all.append(assembled(outcome))
-        except UninformativeError as error:
-            left.append(LeftOut(outcome, 1, str(error).removeprefix(f"{outcome} ")))
-            if INSTEAD.get(outcome, outcome) not in outcomes:
-                outcomes.append(INSTEAD[outcome])
-    if not assembled_all:
-        raise UsageError("\n".join(f"{item.what}: {item.reason}" for item in left))
-    return assembled_all, left
 
 
 def _families(teams: Sequence[Seats], traits: Mapping[str, KnownModel]) -> Array:

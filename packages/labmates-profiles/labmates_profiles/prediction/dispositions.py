@@ -55,16 +55,10 @@ def correlation_factor(partial: Array, games: int) -> Array:
         Partial correlations, each given the earlier ones in its row of the lower triangle, shape (n, g (g - 1) / 2).
     """
     factor = np.zeros((len(partial), games, games))
-    factor[:, 0, 0] = 1
-    at = 0
-    for row in range(1, games):
-        left = np.ones(len(partial))
-        for column in range(row):
-            factor[:, row, column] = partial[:, at] * np.sqrt(left)
-            left = left * (1 - partial[:, at] ** 2)
-            at += 1
-        factor[:, row, row] = np.sqrt(left)
-    return factor
+    factor[:, *np.tril_indices(games, -1)] = partial
+    left = np.cumprod(1 - factor**2, axis=2)
+    before = np.concatenate([np.ones((len(partial), games, 1)), left[:, :, :-1]], axis=2)
+    return np.asarray((factor + np.eye(games)) * np.sqrt(before))
 
 
 def _log_posterior(points: Array, levels: Array, errors: Array) -> Array:

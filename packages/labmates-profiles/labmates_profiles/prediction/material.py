@@ -10,8 +10,9 @@ from labmates.errors import UsageError
 from labmates.models.roster import KnownModel, read_roster, traits_of
 from labmates.records.studies import study_record
 from labmates.workflows.protocol.analysis import Runs
-from labmates_profiles.prediction.design_matrix import Assembled, Choice, assemble, assemble_all
+from labmates_profiles.prediction.design_matrix import Assembled, Choice, UninformativeError, assemble
 from labmates_profiles.prediction.sources import (
+    INSTEAD,
     OUTCOMES,
     LeftOut,
     Level,
@@ -54,14 +55,39 @@ class Material:
         traits = self.traits()
         return bool(both) and all(model in traits and traits[model].mmlu_pro and traits[model].ifeval for model in both)
 
+    def assemble(self, outcome: str, choice: Choice, without: str = "") -> Assembled:
+        """The data of an outcome, without a model; see `labmates_profiles.prediction.design_matrix.assemble`."""
+        levels = [level for level in self.levels if level.model != without]
+        runs = [run for run in self.observations if run.model != without]
+        return assemble(outcome, levels, runs, self.traits(), choice)
+
     def assembled(
         self, choice: Choice, outcomes: Sequence[str] = (), default: Sequence[str] = OUTCOMES
     ) -> tuple[list[Assembled], list[LeftOut]]:
-        """The data of outcomes; see `labmates_profiles.prediction.design_matrix.assemble_all`."""
-        traits = self.traits()
-        return assemble_all(
-            outcomes, lambda name: assemble(name, self.levels, self.observations, traits, choice), default
-        )
+        """The data of the requested outcomes, or of all that can be analysed, and the reasons against the others.
+
+        For a `default` outcome that can't be analysed `INSTEAD` names another.
+
+        Raises
+        ------
+        UsageError
+            If the data of a requested outcome, or of all default outcomes, are insufficient.
+        """
+        if outcomes:
+            return [self.assemble(outcome, choice) for outcome in dict.fromkeys(outcomes)], []
+        found: list[Assembled] = []
+        left: list[LeftOut] = []
+        names = list(default)
+        for outcome in names:
+            try:
+                found.append(self.assemble(outcome, choice))
+            except UninformativeError as error:
+                left.append(LeftOut(outcome, 1, str(error).removeprefix(f"{outcome} ")))
+                if INSTEAD.get(outcome, outcome) not in names:
+                    names.append(INSTEAD[outcome])
+        if not found:
+            raise UsageError("\n".join(f"{item.what}: {item.reason}" for item in left))
+        return found, left
 
 
 def read_material(
@@ -81,27 +107,27 @@ def read_material(
     variant
         Changes to the standard condition of profiles.
     """
-    variant = variant or {}
     known = tuple(model for path in rosters for model in read_roster(path))
-    levels, levels_left = read_levels(games_file, variant) if games_file else ([], [])
-    observations, observations_left = read_observations(lab_file) if lab_file else ([], [])
-    sources = [f"profiles of {games_file}"] if games_file else []
-    sources += [f"lab runs of {lab_file}"] if lab_file else []
-    if not (games_file and lab_file):
+    if games_file:
+        levels, left = read_levels(games_file, variant)
+        sources = [f"profiles of {games_file}"]
+    else:
+        levels, left = levels_of_runs(runs.together(runs.store.runs(kind="game")), variant)
+        sources = [f"profiles of {runs.store.shown_url}"]
+    if lab_file:
+        observations, more = read_observations(lab_file)
+        sources.append(f"lab runs of {lab_file}")
+    else:
         store, study = runs.store, runs.study
-        if not games_file:
-            levels, levels_left = levels_of_runs(runs.together(store.runs(kind="game")), variant)
-            sources.insert(0, f"profiles of {store.shown_url}")
-        if not lab_file:
-            if study is not None:
-                study_record(store, study)
-            lab_runs = runs.records("science") if runs.ids else runs.together(store.runs(kind="science", study=study))
-            observations, observations_left = observations_of_runs(store, lab_runs)
-            sources.append(f"lab runs of {store.shown_url}" + (f", study {study}" if study else ""))
-            if not observations:
-                raise UsageError(
-                    f"the store {store.shown_url} has no ended lab run of a team of one model"
-                    + (f" in the study '{study}'" if study else "")
-                    + "; make some with labmates run science or labmates study run"
-                )
-    return Material(levels, observations, [*levels_left, *observations_left], known, "; ".join(sources))
+        if study is not None:
+            study_record(store, study)
+        lab_runs = runs.records("science") if runs.ids else runs.together(store.runs(kind="science", study=study))
+        observations, more = observations_of_runs(store, lab_runs)
+        sources.append(f"lab runs of {store.shown_url}" + (f", study {study}" if study else ""))
+        if not observations:
+            raise UsageError(
+                f"the store {store.shown_url} has no ended lab run of a team of one model"
+                + (f" in the study '{study}'" if study else "")
+                + "; make some with labmates run science or labmates study run"
+            )
+    return Material(levels, observations, [*left, *more], known, "; ".join(sources))

@@ -10,7 +10,7 @@ from typing import Any
 from labmates.errors import UsageError
 from labmates.stats.tables import Column, Table
 from labmates_profiles.prediction import Form
-from labmates_profiles.prediction.design_matrix import Assembled, Choice, assemble, assemble_all
+from labmates_profiles.prediction.design_matrix import Assembled, Choice
 from labmates_profiles.prediction.evidence import Evidence, evidence
 from labmates_profiles.prediction.fit import PredictionFit, fit_prediction
 from labmates_profiles.prediction.material import Material
@@ -188,12 +188,11 @@ class Screening:
         if choice.covariates:
             raise UsageError("screening takes no covariates: predict with games and benchmarks only")
         self._material = material
-        self._choice = choice
         self._form = form
         self._seed = seed
-        self._assembled = cache(self._assemble)
+        self._assembled = cache(lambda outcome, without: material.assemble(outcome, choice, without))
         self._fitted = cache(self._fit)
-        whole, without = assemble_all(outcomes, lambda outcome: self._assembled(outcome, ""), COMPARED)
+        whole, without = material.assembled(choice, outcomes, COMPARED)
         self._outcomes = [assembled.outcome for assembled in whole]
         self._left_out = (*without, *material.left_out)
 
@@ -220,11 +219,6 @@ class Screening:
         useful = usefulness(tested)
         outlooks = {outcome: make(useful=useful[outcome]) for outcome, make in made.items()}
         return Screened(model, self._form, self._material.told, outlooks, self._left_out, tuple(doubts))
-
-    def _assemble(self, outcome: str, without: str) -> Assembled:
-        levels = [level for level in self._material.levels if level.model != without]
-        runs = [run for run in self._material.observations if run.model != without]
-        return assemble(outcome, levels, runs, self._material.traits(), self._choice)
 
     def _fit(self, outcome: str, without: str) -> tuple[PredictionFit, Evidence]:
         data = self._assembled(outcome, without).data

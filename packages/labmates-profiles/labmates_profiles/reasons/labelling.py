@@ -81,15 +81,7 @@ async def label_reasons(
     await check_models([model], options)
     left = await asyncio.to_thread(money_left, store, runs)
     async with traced(notify), ModelHub(options) as hub:
-        places = asyncio.Semaphore(1)
-
-        async def label(run: RunRecord) -> int:
-            async with places:
-                return await _label(store, run, left[run.study], model, hub, options, most, watch)
-
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(label(run)) for run in runs]
-    return sum(task.result() for task in tasks)
+        return sum([await _label(store, run, left[run.study], model, hub, options, most, watch) for run in runs])
 
 
 async def _label(

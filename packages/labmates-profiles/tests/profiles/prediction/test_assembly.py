@@ -18,9 +18,9 @@ from labmates_profiles.prediction.design_matrix import (
     Choice,
     UninformativeError,
     assemble,
-    assemble_all,
 )
 from labmates_profiles.prediction.evidence import own_effects, sign_tests
+from labmates_profiles.prediction.material import Material
 from labmates_profiles.prediction.sources import (
     COMPARED,
     LeftOut,
@@ -164,10 +164,7 @@ def test_unreadable_runs_count_and_both_means_are_told() -> None:
 
 def test_where_no_run_has_skill_accuracy_takes_its_place_and_that_is_told() -> None:
     def assembled(runs: list[Observation]) -> tuple[list[str], list[str]]:
-        names = [one.model for one in runs]
-        found, left = assemble_all(
-            (), lambda outcome: assemble(outcome, levels(), runs, traits_of(names), None), COMPARED
-        )
+        found, left = Material(levels(), runs, [], (), "").assembled(Choice(), (), COMPARED)
         return [one.outcome for one in found], [one.what for one in left]
 
     assert assembled(lab()) == (["accuracy"], ["skill", "quality", "completeness", "heuristic_quality"])
