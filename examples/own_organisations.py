@@ -13,7 +13,7 @@ from langchain_core.messages import HumanMessage
 from langchain_core.tools import BaseTool, StructuredTool
 
 import labmates
-from labmates.workflows.science.lab.own_graph import Lab
+from labmates_doors.own_graph import Lab
 
 
 def agent(lab: Lab) -> Any:

@@ -51,7 +51,9 @@ NOT_RUN: dict[str, list[str]] = {
         "the agents stand for yours",
     ],
     "docs/index.md": ["the README has the same command, with what it prints"],
-    "docs/lab/organisations.md": ["tests/workflows/science/test_own_graph.py runs examples/own_organisations.py"],
+    "docs/lab/organisations.md": [
+        "packages/labmates-doors/tests/doors/test_own_graph.py runs examples/own_organisations.py"
+    ],
     "packages/labmates-doors/docs/lab/seats.md": [
         "it waits for a person",
         "a function that packages/labmates-doors/tests/doors/seats holds",

@@ -13,7 +13,7 @@ from labmates.agents.organisation_files import find_organisation
 from labmates.models.tracing import hidden
 from labmates.workflows.science.lab.condition import ScienceCondition
 from labmates.workflows.science.lab.context import LabContext
-from labmates.workflows.science.lab.own_graph import own_graph
+from labmates.workflows.science.lab.outside import OWN_GRAPHS
 from labmates.workflows.science.lab.state import LabState
 from labmates.workflows.science.team import team_graph
 
@@ -28,7 +28,8 @@ async def next_team(state: LabState) -> str:  # LangGraph calls an ordinary func
 def graph(condition: ScienceCondition | None) -> LabGraph:
     """The graph of the condition's organisation, or of the pipeline without a condition."""
     if condition is not None and condition.organisation.graph:
-        return own_graph()
+        made: LabGraph = OWN_GRAPHS.get("code")()
+        return made
     return lab_graph(find_organisation("pipeline") if condition is None else condition.crew)
 
 

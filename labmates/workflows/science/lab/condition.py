@@ -352,7 +352,7 @@ class ScienceCondition(Condition):
         from labmates.agents.tools import OWN_TOOLS, own_tool
         from labmates.models.names import parse_model
         from labmates.tasks.registry import get_task
-        from labmates.workflows.science.lab.outside import check_seats, load_function
+        from labmates.workflows.science.lab.outside import OWN_GRAPHS, check_seats, load_function
 
         get_task(self.task)
         if self.evidence != SHARED:
@@ -391,6 +391,7 @@ class ScienceCondition(Condition):
                     f"hold a part; write an organisation file with graph: {self.organisation.graph} and "
                     "seats: [NAMES], or use --arm oracle or restricted"
                 )
+            OWN_GRAPHS.get("code")
             load_function(self.organisation.graph)
 
 

@@ -18,7 +18,7 @@ from labmates.errors import UsageError
 from labmates.workflows.calls.call import Call, Speaker
 from labmates.workflows.calls.caller import Caller
 from labmates.workflows.science.lab.outside import load_function
-from labmates.workflows.science.lab.own_graph import SeatModel, message_of
+from labmates_doors.own_graph import SeatModel, message_of
 from labmates_doors.seats.a2a_agents import run_a2a
 from labmates_doors.seats.programs import check_command, run_command
 from labmates_doors.seats.session import Agent, SeatAgent, SeatError, SeatSession, SeatTerms

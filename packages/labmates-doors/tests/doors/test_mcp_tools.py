@@ -17,7 +17,7 @@ from labmates.studies.fork import fork
 from labmates.studies.replay import replay
 from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings
-from labmates.workflows.science.lab.own_graph import Lab as OwnLab
+from labmates_doors.own_graph import Lab as OwnLab
 from tests.support.puppet import dutiful, puppet, step_of
 from tests.workflows.science.test_science_lab import Lab, tool_results
 
