@@ -42,8 +42,6 @@ class Replayed:
         The number of groups in that step.
     genes
         The gene of each seat's strategy.
-    sources
-        The code of each strategy, by name.
     agents
         The agent on each seat; empty where seats have no agents.
     """
@@ -53,7 +51,6 @@ class Replayed:
     groups: int
     match: Match
     genes: tuple[str, ...]
-    sources: dict[str, str]
     agents: tuple[int, ...]
 
     def as_json(self) -> dict[str, Any]:
@@ -116,17 +113,12 @@ def replay_matches(
     return _played(strategies, batch, agents, step, group)
 
 
-def recorded_steps(run: RunRecord, events: Sequence[PayoffEvent]) -> list[int]:
-    """The steps of a run with a record that suffices to replay their matches without others."""
-    return [_number(run, event) for event in events if run.kind == "selfplay" or "agents" in event.details]
-
-
 def _step(run: RunRecord, events: Sequence[PayoffEvent], step: int | None) -> int:
     known = [_number(run, event) for event in events]
     if not known:
         raise UsageError(f"run {run.id} has no recorded {STEPS[run.kind]} yet")
-    if step is None:
-        return recorded_steps(run, events)[-1]
+    if step is None:  # the last one whose matches can be replayed without others
+        return [_number(run, event) for event in events if run.kind == "selfplay" or "agents" in event.details][-1]
     if step not in known:
         raise UsageError(f"--step: run {run.id} has no {STEPS[run.kind]} {step}; it has {min(known)} to {max(known)}")
     return step
@@ -164,5 +156,4 @@ def _played(
             names = [population.names[index] for index in seats]
             match = match_of(chunk, result, place, names)
             genes = tuple(gene_of[index] for index in seats)
-            sources = {name: strategies.workers.text(index) for name, index in zip(names, seats, strict=True)}
-            yield Replayed(step, number, len(batch.groups), match, genes, sources, tuple(agents[number].tolist()))
+            yield Replayed(step, number, len(batch.groups), match, genes, tuple(agents[number].tolist()))

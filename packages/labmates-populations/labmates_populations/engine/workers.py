@@ -143,10 +143,6 @@ class Workers:
         self.loaded += found
         return found
 
-    def text(self, strategy: int) -> str:
-        """The code of a strategy's class, as in its file."""
-        return self._texts[strategy]
-
     def play(self, batches: Sequence[Batch], *, stop: Callable[[], bool] | None = None) -> list[Result]:
         """Play batches in parallel; the results depend only on the batches.
 

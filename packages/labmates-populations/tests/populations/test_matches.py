@@ -75,7 +75,6 @@ async def test_one_match_is_the_same_alone_and_among_all(store: Store, crew: Cre
     assert alone.as_json() == every[5].as_json()
     assert alone.step == 10
     assert sum(row["payoff"] for row in alone.rows()) == pytest.approx(alone.match.payoffs.sum())
-    assert all(code.startswith(f"class {name.partition(':')[2]}(") for name, code in alone.sources.items())
 
 
 async def test_matches_of_a_mixture_have_its_welfare(store: Store, crew: Crew, tmp_path: Path) -> None:

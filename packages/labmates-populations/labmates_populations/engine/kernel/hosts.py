@@ -211,7 +211,7 @@ class Host:
         rows, packed = history.packed(places, self._told[places], t)
         self._told[places] = t
         self._asked, self._round = len(places), t
-        head = {"t": t, "asked": len(places), "rows": rows, "learn": [sources[one].told(one) for one in new]}
+        head = {"t": t, "asked": len(places), "rows": rows, "learn": [(one, len(sources[one].code)) for one in new]}
         codes = b"".join(sources[one].code for one in new)
         self._began = processor_seconds(self.pid)[0]
         self._beats, self._asleep = (self._marks[BEATS], self._began), 0

@@ -108,17 +108,14 @@ class Strategy:
 
     Parameters
     ----------
-    told
-        `paper`, `random`, `arguments`, `name`, and its `way`.
     code
         See `source.Source`.
     """
 
-    def __init__(self, told: dict[str, Any], code: bytes) -> None:
-        self.paper: bool = told["paper"]
-        self.arguments: int = told["arguments"]
-        self._told = told
-        self._code, *self._facts = marshal.loads(code)  # noqa: S302 - from the process that reads files, which runs none
+    def __init__(self, code: bytes) -> None:
+        self._told, self._code, *self._facts = marshal.loads(code)  # noqa: S302 - from the process that reads files, which runs none
+        self.paper: bool = self._told["paper"]
+        self.arguments: int = self._told["arguments"]
         self._class: Any = None
 
     def decisions(self, description: GameDescription, seed: int, group: int, seat: int) -> Any:
@@ -197,8 +194,8 @@ class Players:
         t, asked = head["t"], head["asked"]
         places, numbers = data.take(np.int32, asked).tolist(), data.take(np.int32, asked).tolist()
         self._seen.write(data, head["rows"])
-        for facts in head["learn"]:
-            self._known[facts["number"]] = Strategy(facts, data.bytes(facts["bytes"]))
+        for number, size in head["learn"]:
+            self._known[number] = Strategy(data.bytes(size))
         stocks = self._seen.stocks(places, t) if self._stocked else None
         return self._decide(t, places, numbers, stocks)
 

@@ -77,7 +77,8 @@ class Source:
     Attributes
     ----------
     code
-        For `marshal`, with `copied` and `is_named` of a harmless strategy; empty if there are problems.
+        For `marshal`: facts for the process of its players, and its code; of a harmless strategy also `copied` and
+        `is_named`. Empty if there are problems.
     """
 
     found: Found
@@ -92,11 +93,6 @@ class Source:
     def playable(self) -> bool:
         """Whether it may be run."""
         return not self.found.problems
-
-    def told(self, number: int) -> dict[str, Any]:
-        """The facts for a process of players."""
-        facts = {name: getattr(self.found, name) for name in ("name", "paper", "random", "arguments", "way")}
-        return {"number": number, **facts, "bytes": len(self.code)}
 
 
 class UnreadableError(Exception):
@@ -194,22 +190,23 @@ def _source(file: _File, node: ast.ClassDef, last: int) -> Source:
         problems.append(f"line {node.lineno}: the class is defined again on line {last}, which counts")
     if (size := max(len(text), len(shared))) > _MOST_CHARACTERS:
         problems.append(f"has {size} characters; at most {_MOST_CHARACTERS} are allowed")
-    way, why, code = PROCESS, "", b""
+    way, why, parts = PROCESS, "", list[Any]()
     try:
         made = harmless(needed, node, paper=facts["paper"])
         way, random = COMPILED, made.draws
-        code = marshal.dumps((_compiled(made.statements, file.name), made.copied, made.is_named))
+        parts = [_compiled(made.statements, file.name), made.copied, made.is_named]
     except (UnfitError, RecursionError) as error:
         why = str(error)
     if way == PROCESS:
         try:
             rewritten, refused = guarded([*deepcopy(needed), node])
             problems += refused
-            code = b"" if problems else marshal.dumps((_compiled(rewritten, file.name),))
+            parts = [] if problems else [_compiled(rewritten, file.name)]
         except RecursionError as error:
             problems.append(str(error))
-    if problems:
-        way, code = PROCESS, b""
+    way = PROCESS if problems else way
+    told = {"name": node.name, "paper": facts["paper"], "random": random, "arguments": facts["arguments"], "way": way}
+    code = b"" if problems else marshal.dumps((told, *parts))
     if len(code) > _MOST_CODE:
         code, problems = b"", [f"needs {len(code)} bytes of code; at most {_MOST_CODE} are allowed"]
     return Source(Found(**facts, random=random, problems=tuple(dict.fromkeys(problems)), way=way, why=why), code)
