@@ -43,7 +43,7 @@ def main(checkout: Path) -> None:
     library = checkout / "strategies"
     for game in PUBLISHED:
         for size in (4, 64):
-            _evolution(library, game, size)
+            _evolution(library / game.replace("-", "_"), game, size)
 
 
 def _evolution(library: Path, name: str, size: int) -> None:
