@@ -157,7 +157,7 @@ class Book:
         if any(not alike(frozenset({w}), own) for w in other - fine):
             return False
         beside = cell.near | cell.label if asked.is_listed else cell.near
-        if asked.is_count and beside & self._columns - own:
+        if asked.is_count and beside & self._columns - own - words_of(" ".join(asked.names)):
             return False
         if asked.is_part:
             return self._is_part(cell, asked)

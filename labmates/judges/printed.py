@@ -38,6 +38,8 @@ _DATA: Final = {"d", "df", "data", "frame", "np", "pd", "round"}
 """Names in code that say nothing of what is computed."""
 NOTHING: Final = frozenset[str]()
 _GAP = re.compile(r"\s\s")
+_SENTENCE = re.compile(r"[:,;=]\s|['\"{]")
+"""Marks of sentences and of lists of texts, which the head of a table lacks."""
 _NAMES = re.compile(r"(?:^|:)\s*(\w+(?:,\s*\w+){2,})$")
 _BREAK = re.compile(r"(?<=[\[{])\n[ \t]*(?=[\[{\"'\d-])|(?<=,)\n[ \t]+(?=[\[{\"'])|\n[ \t]*(?=[\]}])")
 _INNER = re.compile(r"[^\[\](){}]*")
@@ -228,7 +230,7 @@ class _Reader:
             names = [(match.end(), match[0]) for match in re.finditer(r"\S+", shown)]
             if self._is_raw and self._header and len(names) == len(self._header) + 1:
                 continue
-            if self._is_spaced and not _GAP.search(shown.strip()):
+            if self._is_spaced and len(names) > 1 and not _GAP.search(shown.strip()):
                 self._header = []  # a sentence after a table
             if self._is_header(shown, tokens) and not (len(names) == 1 and len(self._header) > 1):
                 self._caption, self._header = self._last, names
@@ -250,7 +252,8 @@ class _Reader:
     def _is_header(self, line: str, tokens: Sequence[re.Match[str]]) -> bool:
         numbers = sum(match.lastgroup == "number" for match in tokens)
         named = sum(match.lastgroup == "word" for match in tokens)
-        return bool(named) and (not numbers or (line.startswith("  ") and named > numbers))
+        is_plain = not _SENTENCE.search(line)
+        return is_plain and bool(named) and (not numbers or (line.startswith("  ") and named > numbers))
 
     def _displays_data(self, following: Sequence[str]) -> bool:
         """Whether a table shows columns of the data row by row, or describes them."""
@@ -319,7 +322,7 @@ class _Reader:
                 inner = _INNER.match(text, match.end())
                 plain = inner[0] if inner else ""
                 keys, quoted = _KEY.findall(plain), _QUOTED.findall(plain)
-                if len(quoted) == 1 and not keys:
+                if len(quoted) == 1 and not keys and not _NUMBER.search(quoted[0]):
                     pending += quoted  # (3.1, 'rain', 0.2)
                 stack.append((words_of(" ".join(pending)), 0))
                 is_entry = text[max(match.start() - 3, 0) : match.start()].rstrip().endswith(("[", ","))
