@@ -38,8 +38,8 @@ _ALIKE: Final = (
     words_of("warm warmer warmth temperature temp warming"),
     words_of("treatment active act arm drug ate"),
     words_of("share fraction proportion percent part"),
-    words_of("decline declining decrease drop ratio change fall lower"),
-    words_of("increase increasing rise ratio change grow higher"),
+    words_of("decline declining decrease drop ratio change fall lower pre post"),
+    words_of("increase increasing rise ratio change grow higher pre post"),
     words_of("shift shifts step steps break breaks change changepoint changepoints bp bps"),
     words_of("forecast predict prediction predicted expected abundance count counts"),
     words_of("subtype subtypes cluster clusters group groups class classes component components k"),
@@ -49,6 +49,7 @@ _ALIKE: Final = (
     words_of("repeated repeat repeats duplicate duplicates duplicated dup dups"),
     words_of("worst lowest least min"),
     words_of("benefit helped positive"),
+    words_of("covariates ols linear nonspatial"),
 )
 """Words for one idea, in reports and in code."""
 _ESTIMATE: Final = words_of(
@@ -60,6 +61,7 @@ _TESTED: Final = words_of("p pval pvalue t z f coef se bse tvalues pvalues slope
 _CHANCE: Final = words_of("p pval pvalue pvalues")
 CLEAR: Final = 0.05
 """The p-value that parts yes from no."""
+_PERCENT: Final = words_of("percent")
 _RATIO: Final = words_of("t z tvalues tval tvalue zval")
 CLEAR_RATIO: Final = 2.0
 """The same of the ratio of an estimate to its standard error."""
@@ -133,7 +135,7 @@ class Book:
         near = dict[float, set[str]]()
         for cell in cells:
             if abs(cell.number.value - claim.value) <= NEAR * claim.value and (
-                self.mentioned(cell.near) if asked.names else has_all(cell.near | words_of(cell.line), asked.own)
+                self.mentioned(cell.near | cell.label) if asked.names else has_all(cell.near | words_of(cell.line), asked.own)
             ):
                 words = {word for word in cell.near | cell.label if not self._names.meaning(word)}
                 near.setdefault(cell.number.value, set()).update(words)
@@ -196,6 +198,8 @@ class Book:
     def _is_part(self, cell: Cell, asked: Asked) -> bool:
         """Whether a cell is about a group without a name: under a label of its members, or in a list of this name."""
         beside = next(filter(None, map(self.mentioned, cell.around)), NOTHING)
+        if asked.is_count and cell.number.digits > 2 and beside and beside <= asked.names:
+            return self._is_named(cell, asked)  # a place in the data, beside one of those that share it
         if not (self.are_members(beside, asked.names) if beside else self._is_told(asked.names)):
             return False
         if self._names_exactly(cell, asked.names):
@@ -203,7 +207,8 @@ class Book:
         labels, named = self._labels(asked.names), cell.near | cell.label
         if not self.mentioned(named) <= asked.names:
             return False
-        if same_word(cell.near, asked.own) and not any(len(word) == 1 for word in cell.near - labels):
+        is_share = cell.number.text.endswith("%") and alike(_PERCENT, asked.own)
+        if (is_share or same_word(cell.near, asked.own)) and not any(len(word) == 1 for word in cell.near - labels):
             return True
         return bool(named & labels) and alike(named | cell.caption | cell.code, asked.own)
 
@@ -249,6 +254,8 @@ class Book:
                 return False
         if alike(here, asked.own):
             return True
+        if asked.is_count and not asked.is_listed and same_word(cell.after, asked.own):
+            return True  # the plant has 11 sensors
         if asked.is_count and not asked.is_listed and not here & _COUNTED:
             return False
         if alike(cell.caption, asked.own):
@@ -451,6 +458,6 @@ def _ratio(claim: Number, cell: Cell) -> float:
 
 def _has_sign(cell: Cell, asked: Asked) -> bool:
     """Whether a claim allows the sign of a printed value: sizes and effects of named things are printed with either."""
-    if asked.sign or asked.names or asked.value is None:
+    if asked.sign or (asked.names and not asked.is_part) or asked.value is None:
         return not (asked.sign == "+" and cell.negative)
     return (asked.value < 0) == cell.negative

@@ -184,14 +184,16 @@ def _of_record(base: Asked, entry: BaseModel) -> Iterator[Asked]:
         " ".join(str(getattr(entry, name) or "") for name in model.model_fields if _is_choice(model, name))
     )
     numbers = {k: v for k, v in values.items() if isinstance(v, int | float) and not isinstance(v, bool)}
+    told = {name: words_of(f"{name} {model.model_fields[name].description or ''}") - _COMMON for name in numbers}
     for name, value in numbers.items():
-        described = words_of(f"{name} {model.model_fields[name].description or ''}") - _COMMON
+        described = told[name]
+        others = frozenset().union(*(words for other, words in told.items() if other != name))
         yield replace(
             base,
             text=f"{said}: {name} {value:g}".removeprefix(": "),
             names=single or several,
             words=base.words | described | chosen,
-            own=words_of(name) - _COMMON,
+            own=words_of(name) - _COMMON if said else described - others,
             value=float(value),
             is_count=isinstance(value, int),
             sign=str(getattr(entry, "sign", None) or "") if "sign" in described else "",
