@@ -100,6 +100,9 @@ class Book:
         self._names, self._all = _Names(stated), _Names([*stated, *others])
         self._columns = words_of(" ".join(others))
         self._by_name: list[dict[str, Cell]] | None = None
+        self._rows: dict[tuple[int, str], list[Cell]] = {}
+        for cell in printed.cells:
+            self._rows.setdefault((cell.output, cell.line), []).append(cell)
         self._known_groups: dict[frozenset[str], bool] = {}
         self._known_labels: dict[frozenset[str], frozenset[str]] = {}
 
@@ -112,10 +115,11 @@ class Book:
         claim = stated_number(asked.value, is_count=asked.is_count)
         if asked.names and not asked.is_part:
             cells = [cell for cell in cells if alike(cell.near | cell.label, asked.own)] or cells
-        direct = [cell for cell in cells if asked.siblings and alike(cell.near | cell.label, asked.own)]
+        direct = [cell for cell in cells if asked.siblings and self._is_direct(cell, asked)]
         if not any(abs(cell.number.value - claim.value) <= NEAR * claim.value for cell in direct):
             cells = direct or cells  # what is named by the code alone may be that of a sibling
         found = [c for c in cells if _has_sign(c, asked) and is_like(c, asked) and agree(claim, c.number)]
+        found = found or [c for c in self._printed.cells if agree(claim, c.number) and self._has_entry(c, asked)]
         is_of_many = len({cell.number.value for cell in cells}) > FEW
         if found:
             outputs = frozenset(cell.output for cell in found)
@@ -125,25 +129,29 @@ class Book:
         if not asked.is_count and (
             pair := self._mean_of(claim, [cell for cell in told if _has_sign(cell, asked)], asked)
         ):
-            return Claim(asked.finding, asked.text, "computed", pair, is_of_many)
+            return Claim(asked.finding, asked.text, "computed", pair[0], is_of_many, pair[1])
         if others := [cell for cell in told if self._is_other(claim, cell, asked)]:
             return Claim(asked.finding, asked.text, "contradicted", others[0].line, is_of_many)
         return Claim(asked.finding, asked.text, "not found", "", is_of_many)
 
-    def _mean_of(self, claim: Number, cells: Iterable[Cell], asked: Asked) -> str:
-        """Two neighbouring printed values of one statistic whose mean a claim is, in words."""
+    def _mean_of(
+        self, claim: Number, cells: Iterable[Cell], asked: Asked
+    ) -> tuple[str, frozenset[int]] | None:
+        """Two neighbouring printed values of one statistic whose mean a claim is, in words, and the outputs with both."""
         near = dict[float, set[str]]()
+        outputs = dict[float, set[int]]()
         for cell in cells:
             if abs(cell.number.value - claim.value) <= NEAR * claim.value and (
                 self.mentioned(cell.near | cell.label) if asked.names else has_all(cell.near | words_of(cell.line), asked.own)
             ):
                 words = {word for word in cell.near | cell.label if not self._names.meaning(word)}
                 near.setdefault(cell.number.value, set()).update(words)
+                outputs.setdefault(cell.number.value, set()).add(cell.output)
         for one, two in pairwise(sorted(near)) if len(near) <= FEW else ():
-            is_one = near[one] & near[two] or near[one] == near[two]
+            is_one = near[one] & near[two] or near[one] == near[two] or outputs[one] & outputs[two]
             if is_one and agree(claim, Number((one + two) / 2, 0.0, 1, "")):
-                return f"mean of {one:g} and {two:g}"
-        return ""
+                return f"mean of {one:g} and {two:g}", frozenset(outputs[one] & outputs[two])
+        return None
 
     def _is_about(self, cell: Cell, asked: Asked) -> bool:
         """Whether a cell may hold the value of a claim: its subject and no other statistic than its own."""
@@ -152,7 +160,7 @@ class Book:
         if cell.is_size:
             if not asked.is_count or asked.names or same_word(cell.near, asked.rivals - asked.own - asked.kin):
                 return False
-            return same_word(cell.near, asked.own | asked.kin)
+            return same_word(cell.near, asked.own | asked.kin) or self._has_all_of(cell, asked)
         own, near = asked.words | words_of(asked.finding), cell.near & _OTHER
         other = near if same_word(cell.near, asked.own) else near | cell.label & _OTHER
         fine = (NOTHING if asked.is_listed else _COUNTED) | _FITTED if asked.is_count else NOTHING
@@ -175,6 +183,24 @@ class Book:
         if not is_of_field and asked.terms and asked.siblings and not alike(here, asked.terms):
             return False
         return len(asked.names) > 1 or self._is_named(cell, asked) or cell.number.half > 0
+
+    def _has_entry(self, cell: Cell, asked: Asked) -> bool:
+        """Whether a row has all numbers of an entry without a name, and names another one of them."""
+        row = self._rows.get((cell.output, cell.line), []) if asked.mates else []
+        held = [[one for one in row if one is not cell and agree(_claimed(mate), one.number)] for mate in asked.mates]
+        return bool(held) and all(held) and any(
+            self._is_about(one, mate) for mate, ones in zip(asked.mates, held, strict=True) for one in ones
+        )
+
+    def _is_direct(self, cell: Cell, asked: Asked) -> bool:
+        """Whether the words beside a cell name the finding, or, for a number of things, those after it."""
+        noun = cell.after if asked.is_count else NOTHING
+        return cell.is_size or alike(cell.near | cell.label | noun, asked.own)
+
+    def _has_all_of(self, cell: Cell, asked: Asked) -> bool:
+        """Whether a list has the names of the things that a finding counts, all that are stated and only those."""
+        [listed] = cell.around or (NOTHING,)
+        return bool(asked.things) and self.mentioned(listed) == asked.things == self._all.mentioned(listed)
 
     def gives(self, cell: Cell, asked: Asked) -> bool:
         """Whether a cell gives the subject and statistic of a claim some value, under a word of the finding's own.
@@ -300,7 +326,7 @@ class Book:
     def _selecting(self, asked: Asked) -> str | None:
         """A line with a name that the values of a statistic select: with those of its finding, it is at one end."""
         [name] = asked.names
-        wanted = asked.own | words_of(asked.finding) - self._columns
+        wanted, mine = asked.own | words_of(asked.finding) - self._columns, words_of(name)
         for series in self._series():
             if name in series and (cell := series[name]) and self._is_selected(series, asked):
                 if _is_other_way(cell.line, asked):
@@ -310,7 +336,7 @@ class Book:
                 if alike(here, wanted) or is_test or len((cell.near | cell.label) & asked.words - _ESTIMATE) > 1:
                     return cell.line
                 is_whole = len(series.keys() & self._names.parts.keys()) >= CLEAN * len(self._names.parts)
-                if is_whole and cell.number.half and alike(cell.code, wanted) and not same_word(here, asked.rivals):
+                if is_whole and cell.number.half and alike(cell.code, wanted) and not same_word(here - mine, asked.rivals):
                     return cell.line
         return None
 
@@ -330,12 +356,13 @@ class Book:
     def _series(self) -> list[dict[str, Cell]]:
         """The printed values of each statistic by name: those beside the same words."""
         if self._by_name is None:
-            found: dict[tuple[frozenset[str], ...], list[dict[str, Cell]]] = {}
+            found: dict[tuple[object, ...], list[dict[str, Cell]]] = {}
             # Several numbers of a line without words of their own, or of a matrix, belong to no known statistic.
             plain = Counter(cell.line for cell in self._printed.cells if cell.near <= cell.label)
             pairs = {cell.line for cell in self._printed.cells if len(self.mentioned(cell.near | cell.label)) > 1}
             cells = [cell for cell in self._printed.cells if not cell.is_size]
             first = {cell.line: cell for cell in reversed(cells)}
+            times = Counter[tuple[object, ...]]()  # a statistic may stand twice in each row: b 0.3 (p = 0.01), c 0.2 (p = 0.04)
             # The label of a row of a matrix is a column's too.
             rows = {cell.line for cell in cells if cell.near and cell.near == cell.label and first[cell.line] != cell}
             for cell in cells:
@@ -353,7 +380,8 @@ class Book:
                         frozenset(w for w in ws - mine if name not in self._all.meaning(w))
                         for ws in (cell.near - cell.label, cell.label)
                     ]
-                    tables = found.setdefault((*rest, cell.caption), [{}])
+                    times[name, *rest, cell.line] += 1
+                    tables = found.setdefault((*rest, cell.caption, times[name, *rest, cell.line]), [{}])
                     if name in tables[-1]:
                         tables.append({})
                     tables[-1][name] = cell
@@ -445,6 +473,10 @@ def stated_number(value: float, *, is_count: bool) -> Number:
         return number
     half = 5.0 if value and value % 10 == 0 and abs(value) >= 100 else 0.5 if COARSE * abs(value) >= 0.5 else 0.05
     return Number(number.value, half, number.digits, number.text)
+
+
+def _claimed(asked: Asked) -> Number:
+    return stated_number(asked.value or 0.0, is_count=asked.is_count)
 
 
 def is_like(cell: Cell, asked: Asked) -> bool:

@@ -26,6 +26,8 @@ SHORT: Final = 3
 """Most letters of a word that tells nothing of what a text of the code is about."""
 MOST_DEEP: Final = 4
 """Most brackets around a number that are read."""
+_SYMBOLS = ((re.compile(r"\bP\("), "share ("), (re.compile(r">\s?0(?![\d.])"), " positive"))
+"""What is written for words: a probability, and above zero."""
 _FRAME = re.compile(r'\s*File "[^"]+", line \d+')
 _WRAPPED = re.compile(r"\b(?:np\.)?\w+\((['\"]?[-+.\w]*['\"]?)\)")
 _TOKEN = re.compile(
@@ -221,6 +223,8 @@ class _Reader:
         lines = text.split("\n")
         for at, line in enumerate(lines):
             shown = _WRAPPED.sub(r"\1", line[:MOST_LINE])
+            for symbol, words in _SYMBOLS:
+                shown = symbol.sub(words, shown)
             if _FRAME.match(shown):
                 continue
             if not shown.strip():
@@ -336,7 +340,8 @@ class _Reader:
                     led, size = stack.pop()
                     if records.pop() is None and (size > 1 or pending):
                         around = led or frozenset().union(*(words for words, _ in stack))
-                        yield _cell(str(size + bool(pending)), around, caption | header, text, is_size=True)
+                        cell = _cell(str(size + bool(pending)), around, caption | header, text, is_size=True)
+                        yield replace(cell, around=(brackets.closed,))
                 pending = []
             elif kind == "comma":
                 if stack:
@@ -433,6 +438,7 @@ class _Around:
 
     def __init__(self, text: str, tokens: Sequence[re.Match[str]]) -> None:
         self._whole = words_of(text)
+        self.closed = NOTHING
         self._ends: dict[int, int] = {}
         self._text = text
         self._open: list[int] = []
@@ -449,7 +455,8 @@ class _Around:
         if match.lastgroup == "open":
             self._open.append(match.start())
         elif match.lastgroup == "close" and self._open:
-            self._open.pop()
+            begin = self._open.pop()
+            self.closed = words_of(self._text[begin : match.end()])
 
     def words(self) -> tuple[frozenset[str], ...]:
         """The words of the brackets that are open, the innermost first, and of the line."""

@@ -51,6 +51,10 @@ class Asked:
         The stated sign of a size.
     is_part, is_listed
         Whether it is a number of a group without a name, and whether it is an entry of a list.
+    things
+        For a number of things: the names that the findings state in fields named so.
+    mates
+        For a number of an entry without a name: the other numbers of the entry.
     fellows, among
         All names that the finding states, and how many entries it has.
     direction
@@ -74,6 +78,8 @@ class Asked:
     sign: str = ""
     is_part: bool = False
     is_listed: bool = False
+    things: frozenset[str] = frozenset()
+    mates: tuple[Asked, ...] = ()
     fellows: frozenset[str] = frozenset()
     among: int = 1
     direction: int = 0
@@ -126,6 +132,7 @@ def _claims(findings: BaseModel) -> Iterator[Asked]:
             others_terms=frozenset().union(*(told[other] for other in near)) & TERMS - told[name],
             is_count=(model.model_fields[name].description or "").startswith("number of "),
             is_listed=isinstance(value, list),
+            things=_things(findings, own) if name.startswith("n_") else frozenset(),
             fellows=frozenset(names_in(value)),
             among=len(value) if isinstance(value, list) else 1,
             direction=_direction(words_of(name)) or _direction(words_of(model.model_fields[name].description or "")),
@@ -149,6 +156,18 @@ def _kin(name: str, model: type[BaseModel]) -> frozenset[str]:
         return frozenset()
     listed = model.model_fields.get(name.removeprefix("n_"))
     return frozenset() if listed is None else words_of(" ".join(_inner(listed.annotation))) - _COMMON
+
+
+def _things(findings: BaseModel, words: frozenset[str]) -> frozenset[str]:
+    """The names in fields that are named by some words."""
+    found = set[str]()
+    for name in type(findings).model_fields:
+        value = getattr(findings, name)
+        if words & words_of(name):
+            found |= {*names_in(value)}
+        for entry in value if isinstance(value, list) else ():
+            found |= _things(entry, words) if isinstance(entry, BaseModel) else set()
+    return frozenset(found)
 
 
 def _inner(annotation: Any) -> list[str]:
@@ -185,10 +204,11 @@ def _of_record(base: Asked, entry: BaseModel) -> Iterator[Asked]:
     )
     numbers = {k: v for k, v in values.items() if isinstance(v, int | float) and not isinstance(v, bool)}
     told = {name: words_of(f"{name} {model.model_fields[name].description or ''}") - _COMMON for name in numbers}
+    asked = list[Asked]()
     for name, value in numbers.items():
         described = told[name]
         others = frozenset().union(*(words for other, words in told.items() if other != name))
-        yield replace(
+        one = replace(
             base,
             text=f"{said}: {name} {value:g}".removeprefix(": "),
             names=single or several,
@@ -201,5 +221,8 @@ def _of_record(base: Asked, entry: BaseModel) -> Iterator[Asked]:
             rivals=frozenset(),
             is_listed=base.is_listed and not (single or several),
         )
+        asked.append(one)
+    for one in asked:
+        yield one if said else replace(one, mates=tuple(other for other in asked if other is not one))
     if several or not numbers:
         yield replace(base, text=said, names=single or several, is_part=bool(several) and not single)
