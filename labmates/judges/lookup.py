@@ -26,6 +26,7 @@ FAR: Final = 3.0
 Status = Literal["computed", "contradicted", "not found"]
 _LABEL = re.compile(r"\W*(\w{1,12})\s*[\[({:=]")
 _LIMIT = re.compile(r"(?:ratio|change|factor)\b[^<>]{0,24}([<>])")
+_SIGN = re.compile(r"(?<![\w.])([-+])\d*\.\d")
 _EFFECT = re.compile(r"->|→|\|")
 _FITTED: Final = words_of("bic aic ll llf loglik")
 _SPREAD: Final = words_of("sd std se sem min max count counts missing nan na dtype object float64 int64")
@@ -134,23 +135,21 @@ class Book:
             return Claim(asked.finding, asked.text, "contradicted", others[0].line, is_of_many)
         return Claim(asked.finding, asked.text, "not found", "", is_of_many)
 
-    def _mean_of(
-        self, claim: Number, cells: Iterable[Cell], asked: Asked
-    ) -> tuple[str, frozenset[int]] | None:
-        """Two neighbouring printed values of one statistic whose mean a claim is, in words, and the outputs with both."""
-        near = dict[float, set[str]]()
-        outputs = dict[float, set[int]]()
+    def _mean_of(self, claim: Number, cells: Iterable[Cell], asked: Asked) -> tuple[str, frozenset[int]] | None:
+        """Two neighbouring printed values of one statistic whose mean a claim is, in words, and their outputs."""
+        near = dict[float, list[Cell]]()
         for cell in cells:
+            words = cell.near | words_of(cell.line)
             if abs(cell.number.value - claim.value) <= NEAR * claim.value and (
-                self.mentioned(cell.near | cell.label) if asked.names else has_all(cell.near | words_of(cell.line), asked.own)
+                self.mentioned(cell.near | cell.label) if asked.names else has_all(words, asked.own)
             ):
-                words = {word for word in cell.near | cell.label if not self._names.meaning(word)}
-                near.setdefault(cell.number.value, set()).update(words)
-                outputs.setdefault(cell.number.value, set()).add(cell.output)
+                near.setdefault(cell.number.value, []).append(cell)
         for one, two in pairwise(sorted(near)) if len(near) <= FEW else ():
-            is_one = near[one] & near[two] or near[one] == near[two] or outputs[one] & outputs[two]
+            words, others = (frozenset().union(*(c.near | c.label for c in near[value])) for value in (one, two))
+            is_one = asked.names or words & others or words == others  # fits have names of their own
             if is_one and agree(claim, Number((one + two) / 2, 0.0, 1, "")):
-                return f"mean of {one:g} and {two:g}", frozenset(outputs[one] & outputs[two])
+                outputs = frozenset(cell.output for cell in [*near[one], *near[two]])
+                return f"mean of {one:g} and {two:g}", outputs
         return None
 
     def _is_about(self, cell: Cell, asked: Asked) -> bool:
@@ -187,10 +186,9 @@ class Book:
     def _has_entry(self, cell: Cell, asked: Asked) -> bool:
         """Whether a row has all numbers of an entry without a name, and names another one of them."""
         row = self._rows.get((cell.output, cell.line), []) if asked.mates else []
-        held = [[one for one in row if one is not cell and agree(_claimed(mate), one.number)] for mate in asked.mates]
-        return bool(held) and all(held) and any(
-            self._is_about(one, mate) for mate, ones in zip(asked.mates, held, strict=True) for one in ones
-        )
+        others = [one for one in row if one is not cell]
+        held = [[(one, mate) for one in others if agree(_claimed(mate), one.number)] for mate in asked.mates]
+        return bool(held) and all(held) and any(self._is_about(*pair) for pairs in held for pair in pairs)
 
     def _is_direct(self, cell: Cell, asked: Asked) -> bool:
         """Whether the words beside a cell name the finding, or, for a number of things, those after it."""
@@ -288,6 +286,8 @@ class Book:
             return True
         if not alike(cell.code, asked.own) or same_word(here, asked.rivals):
             return False
+        if asked.is_listed and same_word(words_of(cell.line), asked.own):
+            return False  # the line names it elsewhere
         if asked.is_listed:
             return cell.number.digits > 1 and (not asked.is_count or cell.near <= cell.label)
         return asked.is_count or alike(here, asked.words)
@@ -336,7 +336,8 @@ class Book:
                 if alike(here, wanted) or is_test or len((cell.near | cell.label) & asked.words - _ESTIMATE) > 1:
                     return cell.line
                 is_whole = len(series.keys() & self._names.parts.keys()) >= CLEAN * len(self._names.parts)
-                if is_whole and cell.number.half and alike(cell.code, wanted) and not same_word(here - mine, asked.rivals):
+                is_rival = same_word(here - mine, asked.rivals)
+                if is_whole and cell.number.half and alike(cell.code, wanted) and not is_rival:
                     return cell.line
         return None
 
@@ -362,7 +363,7 @@ class Book:
             pairs = {cell.line for cell in self._printed.cells if len(self.mentioned(cell.near | cell.label)) > 1}
             cells = [cell for cell in self._printed.cells if not cell.is_size]
             first = {cell.line: cell for cell in reversed(cells)}
-            times = Counter[tuple[object, ...]]()  # a statistic may stand twice in each row: b 0.3 (p = 0.01), c 0.2 (p = 0.04)
+            times = Counter[tuple[object, ...]]()  # a row may have a statistic twice: b 0.3 (p 0.1), c 0.2 (p 0.4)
             # The label of a row of a matrix is a column's too.
             rows = {cell.line for cell in cells if cell.near and cell.near == cell.label and first[cell.line] != cell}
             for cell in cells:
@@ -427,8 +428,8 @@ def _is_of_sibling(words: frozenset[str], asked: Asked) -> bool:
 
 
 def _is_other_way(line: str, asked: Asked) -> bool:
-    """Whether a line selects by ratios above a limit for a finding about the smallest, or the reverse."""
-    ways = set(_LIMIT.findall(line))
+    """Whether a line selects by limits or has effects of the other sign than the finding's direction."""
+    ways = set(_LIMIT.findall(line)) or {"<" if sign == "-" else ">" for sign in _SIGN.findall(line)}
     return len(ways) == 1 and asked.direction == (1 if "<" in ways else -1)
 
 

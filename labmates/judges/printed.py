@@ -12,7 +12,7 @@ import ast
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise, takewhile
+from itertools import pairwise
 from typing import Final
 
 from labmates.judges.rows import MOST_CHARS, Number, read_numbers
@@ -26,8 +26,11 @@ SHORT: Final = 3
 """Most letters of a word that tells nothing of what a text of the code is about."""
 MOST_DEEP: Final = 4
 """Most brackets around a number that are read."""
-_SYMBOLS = ((re.compile(r"\bP\("), "share ("), (re.compile(r">\s?0(?![\d.])"), " positive"))
-"""What is written for words: a probability, and above zero."""
+_SYMBOLS = (
+    (re.compile(r"\bP\(([^()]*)>\s?0\)"), r"share of positive \1"),
+    (re.compile(r"\b[A-Za-z][*:](?=[A-Za-z]{2})"), "interaction "),
+)
+"""What is written for words: the probability to be above zero, and the product of two terms of a model."""
 _FRAME = re.compile(r'\s*File "[^"]+", line \d+')
 _WRAPPED = re.compile(r"\b(?:np\.)?\w+\((['\"]?[-+.\w]*['\"]?)\)")
 _TOKEN = re.compile(
@@ -174,7 +177,7 @@ def _is_stated(cell: Cell, line: Line, literal: set[float], in_texts: _Told) -> 
 def _literals(code: str) -> tuple[set[float], _Told, frozenset[str]]:
     """Numbers that code states: those with decimals or three digits; all in its texts, with the words of each; words.
 
-    A number that is printed as it stands, or is an entry of a dict, counts as one of a text.
+    A number that is printed as it stands, also under a name, or is an entry of a dict, counts as one of a text.
     """
     if (read := statements(code)) is None:
         return set(), {number.value: [NOTHING] for number in read_numbers(code)}, words_of(code)
@@ -182,7 +185,10 @@ def _literals(code: str) -> tuple[set[float], _Told, frozenset[str]]:
     constants = [node.value for node in nodes if isinstance(node, ast.Constant)]
     plain = [value for value in constants if isinstance(value, int | float) and not isinstance(value, bool)]
     texts = [value for value in constants if isinstance(value, str)]
-    direct = [value for node in nodes for value in _as_it_stands(node) if isinstance(value, ast.Constant)]
+    shown = [value for node in nodes for value in _as_it_stands(node)]
+    named = {value.id for value in shown if isinstance(value, ast.Name)}
+    shown += [node.value for node in nodes if isinstance(node, ast.Assign) and named & _plain_names(node.targets)]
+    direct = [value for value in shown if isinstance(value, ast.Constant)]
     told: _Told = {}
     for text in [*texts, *(str(value.value) for value in direct)]:
         words = frozenset(word for word in words_of(text) if len(word) > SHORT and not word.isdigit())
@@ -191,9 +197,15 @@ def _literals(code: str) -> tuple[set[float], _Told, frozenset[str]]:
     return {float(n) for n in plain if n != int(n) or abs(n) >= 100}, told, words_of(" ".join(texts))
 
 
+def _plain_names(targets: Sequence[ast.expr]) -> set[str]:
+    return {target.id for target in targets if isinstance(target, ast.Name)}
+
+
 def _as_it_stands(node: ast.AST) -> list[ast.expr]:
-    """What a call of print or a dict holds."""
+    """What a call of print, a dict or a formatted text holds."""
     match node:
+        case ast.FormattedValue(value=value):
+            return [value]
         case ast.Call(func=ast.Name("print"), args=args):
             return args
         case ast.Dict(values=values):
@@ -218,6 +230,7 @@ class _Reader:
         self._header: list[tuple[int, str]] = []
         self._caption = self._last = frozenset[str]()
         self._is_raw = self._is_partly_raw = self._is_spaced = False
+        self._rows = 0
 
     def read(self, text: str) -> Iterator[tuple[Line, list[Cell]]]:
         lines = text.split("\n")
@@ -237,7 +250,7 @@ class _Reader:
             if self._is_spaced and len(names) > 1 and not _GAP.search(shown.strip()):
                 self._header = []  # a sentence after a table
             if self._is_header(shown, tokens) and not (len(names) == 1 and len(self._header) > 1):
-                self._caption, self._header = self._last, names
+                self._caption, self._header, self._rows = self._last, names, 0
                 self._is_spaced = bool(_GAP.search(shown.strip()))
                 self._is_raw = self._displays_data(lines[at + 1 : at + 6])
             elif names[:2] and [name for _, name in names[:2]] == ["0", "1"] and not shown[0].strip():
@@ -286,6 +299,9 @@ class _Reader:
             )
             for cell in self._cells(text, tokens)
         ]
+        if self._is_spaced and len(tokens) > 1 and tokens[0][0] == str(self._rows):
+            cells = cells[1:]  # the number of a row
+        self._rows += bool(cells)
         decimals = sum(cell.number.half > 0 for cell in cells)
         if not code and decimals:
             cells = [replace(cell, code=self._named) for cell in cells]
@@ -355,7 +371,7 @@ class _Reader:
                 column = "" if stack else self._column(match.end(), place + order if order in (0, 1) else -1)
                 name = self.order[-listed] if listed else ""
                 listed -= bool(listed)
-                after = _following(tokens[at + 1 :])
+                after = _following(text, match.end(), tokens[at + 1 :])
                 if pending[-1:] == ["of"] and {*after} - _IDLE:
                     pending = []  # 156 surveys of 16 sites
                 beside = [] if {*pending} - _IDLE or column or stack or led else after
@@ -511,9 +527,15 @@ def _label(tokens: Sequence[re.Match[str]]) -> frozenset[str]:
     return words_of(" ".join(words))
 
 
-def _following(tokens: Sequence[re.Match[str]]) -> list[str]:
-    """The words up to the next number or mark."""
-    return [match[0] for match in takewhile(lambda match: match.lastgroup == "word", tokens)]
+def _following(text: str, end: int, tokens: Sequence[re.Match[str]]) -> list[str]:
+    """The words up to the next number, mark or gap."""
+    words = []
+    for match in tokens:
+        if match.lastgroup != "word" or text[end : match.start()] != " ":
+            break
+        words.append(match[0])
+        end = match.end()
+    return words
 
 
 def _cell(text: str, near: frozenset[str], caption: frozenset[str], line: str, *, is_size: bool = False) -> Cell:

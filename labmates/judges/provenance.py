@@ -13,7 +13,8 @@ Source: the papers rate the quality of a text by its words; this audit is our ow
   values select it: those of the finding's names are the largest or smallest of their statistic. A yes or no needs a
   test that says so.
 - Values agree when rounded to the digits of the coarser one; whole numbers of counts agree exactly. The mean of two
-  values printed for the same subject and statistic counts as printed, as does the number of entries of a list.
+  values printed for the same subject and statistic counts as printed, as does the number of entries of a list. The
+  numbers of an entry without a name count if one row has all of them and names one.
 - Where many values were printed for each subject of a list, one of them is there by chance: these claims need one
   output that has most of them, or all if one digit is stated. A key or an entry of a ranking counts if it is among as
   many first as the list has.
@@ -21,8 +22,9 @@ Source: the papers rate the quality of a text by its words; this audit is our ow
   Otherwise, and in lists whose entries have no name, it is *not found*. Both earn nothing.
 - Numbers outside the findings are only counted, as printed somewhere or nowhere.
 
-Numbers and names that the code itself states, and rows of the data, are not computed. Limits: code that calculates
-something else than it says deceives the audit, and so does a number that is right by chance under the right name.
+Numbers and names that the code itself states, also under a variable that it prints, rows of the data and the numbers of
+rows are not computed. Limits: code that calculates something else than it says deceives the audit, and so does a number
+that is right by chance under the right name; labels that only their writer understands are not read.
 """
 
 from __future__ import annotations

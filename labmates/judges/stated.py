@@ -224,5 +224,5 @@ def _of_record(base: Asked, entry: BaseModel) -> Iterator[Asked]:
         asked.append(one)
     for one in asked:
         yield one if said else replace(one, mates=tuple(other for other in asked if other is not one))
-    if several or not numbers:
+    if len(several) > 1 or not numbers:  # the numbers of a group of one name it
         yield replace(base, text=said, names=single or several, is_part=bool(several) and not single)

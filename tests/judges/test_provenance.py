@@ -447,3 +447,88 @@ def test_a_dump_of_numbers_is_read_in_bounded_time() -> None:
     dump = "\n".join(f"range {n} nugget {n / 7:.4f} [{n}, {n}]" for n in range(40_000))
     assert geospatial(dump, range_m=1.5).claims
     assert geospatial("(" * 20_000 + "1" + ")" * 20_000, "(" * 5_000, range_m=1.5).value == 0
+
+
+def found(task: str, output: str, code: str = "", **findings: object) -> dict[str, str]:
+    return {claim.text: claim.status for claim in audited(task, output, code, **findings).claims}
+
+
+@pytest.mark.parametrize(
+    ("output", "code", "status"),
+    [
+        ("The plant has 11 sensors: all work", "", "computed"),
+        ("The plant has 12 sensors: all work", "", "not found"),
+        ("11 ['TT1', 'PT2']", "", "not found"),
+        ("sensors 11", "print('sensors', len(columns))", "computed"),
+        ("sensors 11", "count = 11\nprint('sensors', count)", "not found"),
+        ("sensors 11", "count = 11\nprint(f'sensors {count}')", "not found"),
+    ],
+)
+def test_a_count_is_named_by_its_noun_and_not_computed_by_setting_it(output: str, code: str, status: str) -> None:
+    assert found("anomaly", output, code, n_sensors=11) == {"11": status}
+
+
+def test_a_list_of_all_stated_names_of_a_kind_counts_them() -> None:
+    spots = [{"start": 700, "end": 700, "sensors": [name], "kind": "point"} for name in ("TT1", "PT2", "VT3")]
+    assert found("anomaly", "3 ['TT1', 'PT2', 'VT3']", n_sensors=3, events=spots)["3"] == "computed"
+    assert found("anomaly", "2 ['TT1', 'PT2']", n_sensors=2, events=spots)["2"] == "not found"
+
+
+def test_the_columns_of_a_table_hold_below_the_name_of_its_rows() -> None:
+    table = "              before   after  ratio\nspecies                             \n"
+    table += "Ara bus        95.05   49.63   0.52\nCis dux       159.32  153.19   0.96\n"
+    table += "Elo fex        89.23  159.42   1.79\n"
+    stated = {"declining_species": ["Ara bus"], "increasing_species": ["Elo fex"]}
+    fine = [{"species": name, "abundance": 7} for name in ("Ara bus", "Cis dux", "Elo fex")]
+    claims = found("ecology", table, forecast=fine, **stated)
+    assert (claims["Ara bus"], claims["Elo fex"]) == ("computed", "computed")
+    claims = found("ecology", table, forecast=fine, increasing_species=["Ara bus"])
+    assert claims["Ara bus"] == "not found"
+
+
+def test_the_number_of_a_row_is_no_value_of_it() -> None:
+    table = "    start   end  sensors   kind\n0     320   320      PT2  point\n1     646   646      TT1  point"
+    point = {"end": 646, "sensors": ["TT1"], "kind": "point"}
+    assert found("anomaly", table, events=[point | {"start": 646}])["TT1: start 646"] == "computed"
+    assert found("anomaly", table, events=[point | {"start": 1}])["TT1: start 1"] == "not found"
+
+
+def test_the_numbers_of_an_entry_without_a_name_stand_in_one_row() -> None:
+    table = (
+        "          E         N   amp  r_half\n0  426262.0  719351.0  1.66    84.0\n1  423530.0  717175.0  1.29   163.0"
+    )
+    right, mixed = {"x": 426262, "y": 719351, "radius": 84}, {"x": 426262, "y": 717175, "radius": 84}
+    assert found("geospatial", table, hot_spots=[right])["y 719351"] == "computed"
+    assert found("geospatial", table, hot_spots=[mixed])["y 717175"] == "not found"
+
+
+def test_sizes_of_two_fits_may_be_averaged_by_hand() -> None:
+    output = (
+        "full [('LX434', 1.47, 4.9), ('MS352', 1.23, 4.9)]\nrestricted {'LX434': (1.61, 0.24), 'MS352': (1.29, 0.25)}"
+    )
+    sizes = [{"marker": "LX434", "sign": "+", "size": 1.54}, {"marker": "MS352", "sign": "+", "size": 1.26}]
+    assert set(found("biomarker", output, prognostic_markers=sizes).values()) == {"computed"}
+    sizes[0]["size"] = 1.8
+    assert found("biomarker", output, prognostic_markers=sizes)["LX434: size 1.8"] == "not found"
+
+
+def test_an_effect_of_the_other_sign_names_no_gain() -> None:
+    line = "temperature acts on the growth of {}: coefficient {} (p = 1.9e-12)"
+    output = f"{line.format('Ara bus', -0.091)}\n{line.format('Elo fex', 0.083)}"
+    fine = [{"species": name, "abundance": 7} for name in ("Ara bus", "Cis dux", "Elo fex")]
+    assert found("ecology", output, forecast=fine, warmth_gains=["Ara bus"])["Ara bus"] == "not found"
+    assert found("ecology", output, forecast=fine, warmth_loses=["Ara bus"])["Ara bus"] == "computed"
+
+
+@pytest.mark.parametrize(("effect", "status"), [(4.1, "computed"), (-4.1, "not found")])
+def test_a_group_has_the_printed_share_and_an_effect_of_the_printed_sign(effect: float, status: str) -> None:
+    line = (
+        "Subtype 1: 32 % of patients; raised: EL636 (+0.92); lowered: MS472 (-0.99); mean expected effect 4.09 points"
+    )
+    group = {"share": 0.32, "high": ["EL636"], "low": ["MS472"], "treatment_effect": effect}
+    assert [*found("biomarker", line, subtypes=[group]).values()] == ["computed", status, "computed"]
+
+
+def test_symbols_are_read_as_the_words_they_stand_for() -> None:
+    assert found("biomarker", "P(eff>0) 0.876", benefit_share=0.88) == {"0.88": "computed"}
+    assert found("biomarker", "P(eff<-2) 0.876", benefit_share=0.88) == {"0.88": "not found"}
