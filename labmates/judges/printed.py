@@ -236,8 +236,8 @@ class _Reader:
         lines = text.split("\n")
         for at, line in enumerate(lines):
             shown = _WRAPPED.sub(r"\1", line[:MOST_LINE])
-            for symbol, words in _SYMBOLS:
-                shown = symbol.sub(words, shown)
+            for symbol, meaning in _SYMBOLS:
+                shown = symbol.sub(meaning, shown)
             if _FRAME.match(shown):
                 continue
             if not shown.strip():

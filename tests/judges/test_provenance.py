@@ -449,8 +449,8 @@ def test_a_dump_of_numbers_is_read_in_bounded_time() -> None:
     assert geospatial("(" * 20_000 + "1" + ")" * 20_000, "(" * 5_000, range_m=1.5).value == 0
 
 
-def found(task: str, output: str, code: str = "", **findings: object) -> dict[str, str]:
-    return {claim.text: claim.status for claim in audited(task, output, code, **findings).claims}
+def found(task: str, output: str, code: str = "", /, **findings: Any) -> dict[str, str]:
+    return {claim.text: claim.status for claim in audited(task, output, code, "A paper.", **findings).claims}
 
 
 @pytest.mark.parametrize(
