@@ -26,7 +26,7 @@ FAR: Final = 3.0
 Status = Literal["computed", "contradicted", "not found"]
 _LABEL = re.compile(r"\W*(\w{1,12})\s*[\[({:=]")
 _LIMIT = re.compile(r"(?:ratio|change|factor)\b[^<>]{0,24}([<>])")
-_SIGN = re.compile(r"(?<![\w.])([-+])\d*\.\d")
+_SIGN = re.compile(r"[^\d\[({+-]*(?<!\w)([-+])\d*\.\d")
 _EFFECT = re.compile(r"->|→|\|")
 _FITTED: Final = words_of("bic aic ll llf loglik")
 _SPREAD: Final = words_of("sd std se sem min max count counts missing nan na dtype object float64 int64")
@@ -286,8 +286,10 @@ class Book:
             return True
         if not alike(cell.code, asked.own) or same_word(here, asked.rivals):
             return False
-        if asked.is_listed and same_word(words_of(cell.line), asked.own):
-            return False  # the line names it elsewhere
+        if asked.is_listed and any(
+            same_word(one.near, asked.own) for one in self._rows.get((cell.output, cell.line), ())
+        ):
+            return False  # another number of the line has the name
         if asked.is_listed:
             return cell.number.digits > 1 and (not asked.is_count or cell.near <= cell.label)
         return asked.is_count or alike(here, asked.words)
@@ -316,6 +318,8 @@ class Book:
                     continue
                 beside = led | inside | (line.above - line.words)
                 if _is_of_sibling(led, asked) or _is_other_way(line.text, asked):
+                    continue
+                if (effect := _SIGN.match(line.text)) and asked.direction == (1 if effect[1] == "-" else -1):
                     continue
                 if (line.decimals <= MOST_BESIDE or not {*"[({;"}.isdisjoint(line.text)) and (
                     same_word(beside, asked.own) or (not line.decimals and alike(beside, asked.own))
@@ -428,8 +432,8 @@ def _is_of_sibling(words: frozenset[str], asked: Asked) -> bool:
 
 
 def _is_other_way(line: str, asked: Asked) -> bool:
-    """Whether a line selects by limits or has effects of the other sign than the finding's direction."""
-    ways = set(_LIMIT.findall(line)) or {"<" if sign == "-" else ">" for sign in _SIGN.findall(line)}
+    """Whether a line selects by ratios above a limit for a finding about the smallest, or the reverse."""
+    ways = set(_LIMIT.findall(line))
     return len(ways) == 1 and asked.direction == (1 if "<" in ways else -1)
 
 

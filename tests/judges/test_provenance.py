@@ -513,8 +513,8 @@ def test_sizes_of_two_fits_may_be_averaged_by_hand() -> None:
 
 
 def test_an_effect_of_the_other_sign_names_no_gain() -> None:
-    line = "temperature acts on the growth of {}: coefficient {} (p = 1.9e-12)"
-    output = f"{line.format('Ara bus', -0.091)}\n{line.format('Elo fex', 0.083)}"
+    line = "temperature acts on the growth of {}: coefficient {} (p = {})"
+    output = f"{line.format('Ara bus', -0.091, 0.002)}\n{line.format('Elo fex', 0.183, 0.001)}"
     fine = [{"species": name, "abundance": 7} for name in ("Ara bus", "Cis dux", "Elo fex")]
     assert found("ecology", output, forecast=fine, warmth_gains=["Ara bus"])["Ara bus"] == "not found"
     assert found("ecology", output, forecast=fine, warmth_loses=["Ara bus"])["Ara bus"] == "computed"
