@@ -17,12 +17,21 @@ payoffs: {swerve swerve: [3, 3], swerve straight: [2, 4], straight swerve: [4, 2
 
 
 def test_mechanisms_are_listed_shown_and_checked(labmates: Labmates) -> None:
-    own = [one["name"] for one in labmates("mechanisms", "--json").records if not one["package"]]
-    assert own == ["contract", "mediation", "none", "repetition", "reputation"]
+    assert [one["name"] for one in labmates("mechanisms", "--json").records] == [
+        "cheap-talk",
+        "contract",
+        "correlation",
+        "gifting",
+        "mediation",
+        "none",
+        "repetition",
+        "reputation",
+        "stackelberg",
+    ]
     shown = labmates("mechanisms", "show", "contract", "--term", "proposals=once", "--game", "public-goods").out
     assert "the other players pay it in equal parts" in shown
     assert "Calls in public-goods: 9 in each match, and 1 for each model and seat." in shown
-    shown = labmates("mechanisms", "show", "none").out
+    shown = labmates("mechanisms", "show", "stackelberg").out
     assert "Cooperation in prisoners is not an equilibrium under it alone." in shown
     [found] = labmates("mechanisms", "show", "contract+repetition", "--term", "rounds=4", "--json").records
     assert found["calls"] == {"per_match": 14, "per_model_and_seat": 0}

@@ -19,7 +19,7 @@ from labmates.judges.base import Report, Trace
 from labmates.tasks.base import Dataset, Task
 from labmates.tasks.findings import check_findings
 from labmates.tasks.registry import get_task
-from labmates_author.tables import TableTask
+from labmates.tasks.table import TableTask
 
 DATA: Final = Path(__file__).with_name("data")
 REAL: Final = ("ecology_pipeline", "biomarker_solo", "own_csv_independent")

@@ -29,13 +29,14 @@ from labmates_author.mechanisms import check_mechanism, fault_of, play_with, ran
 PRISONERS = get_dilemma("prisoners").game()
 GAMES = {name: get_dilemma(name).game() for name in ("prisoners", "trust")}
 ALL = ("none", "repetition", "reputation", "mediation", "contract")
+INSUFFICIENT = ("none", "cheap-talk", "stackelberg", "correlation", "gifting")
 
 
 def is_good(deed: Deed) -> bool:
     return deed.action == "A0"
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", sorted({*ALL, *INSUFFICIENT}))
 def test_ours_are_as_they_should_be(name: str) -> None:
     [mechanism] = make_mechanisms(name)
     assert check_mechanism(mechanism, GAMES) == []
@@ -57,6 +58,10 @@ def test_designs_are_as_they_should_be_in_the_other_games(game: str) -> None:
         "contract+repetition",
         "repetition+contract",
         "mediation+repetition",
+        "cheap-talk+contract",
+        "mediation+stackelberg",
+        "reputation+stackelberg",
+        "repetition+gifting",
     ],
 )
 def test_mechanisms_around_each_other_are_as_they_should_be(name: str) -> None:

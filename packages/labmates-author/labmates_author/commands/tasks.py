@@ -31,7 +31,7 @@ def new(_lab: Lab, params: NewTaskParams) -> Iterator[Result]:
 
     With --csv and --answers the task needs no code: it asks the questions in the YAML file about the table.
     """
-    from labmates_author.tables import ANSWERS, DATA, read_answers, read_table
+    from labmates.tasks.table import ANSWERS, DATA, read_answers, read_table
 
     folder, model = Path(params.folder or params.name), "scripted:diligent"
     if params.csv is not None and params.answers is not None:

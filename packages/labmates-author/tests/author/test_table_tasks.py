@@ -15,8 +15,8 @@ from labmates.errors import UsageError
 from labmates.tasks.base import Task, accuracy
 from labmates.tasks.registry import TASKS, load_task
 from labmates.tasks.schema import findings_example
+from labmates.tasks.table import read_answers, read_table
 from labmates.workflows.protocol.experiment import make_condition
-from labmates_author.tables import read_answers, read_table
 from labmates_author.tasks import check_task
 from labmates_author.tasks.leaks import held_answers
 from tests.support.command_line import Labmates

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from labmates_author.tables import TableTask
+from labmates.tasks.table import TableTask
 
 
 class MyTask(TableTask):

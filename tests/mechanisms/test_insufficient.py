@@ -10,11 +10,11 @@ from labmates.errors import UsageError
 from labmates.games.dilemmas import get_dilemma
 from labmates.games.payoff_table import read_table
 from labmates.mechanisms.base import Question
+from labmates.mechanisms.correlation import best_correlated
 from labmates.mechanisms.registry import make_mechanisms
+from labmates.mechanisms.stackelberg import Stackelberg
 from labmates.mechanisms.wording import Answer
 from labmates_author.mechanisms import check_mechanism, play_with
-from labmates_profiles.controls.correlation import best_correlated
-from labmates_profiles.controls.stackelberg import Stackelberg
 
 PRISONERS = get_dilemma("prisoners").game()
 CHICKEN = read_table(
