@@ -77,6 +77,7 @@ ONLY_PARSED = {
     "labmates analyze coopeval ratings --folder .": "the coverage of the papers has it, with a folder",
     "labmates analyze coopeval choices --folder . --plots figures": "as above",
     "labmates analyze contrasts --study dilemmas-wordings --where wording=paper": "needs runs with several wordings",
+    "labmates analyze labels --plots figures": "needs labelled reasons; tests of labmates-profiles have them",
     "labmates compare --by organisation --study science-small": "needs runs of several organisations",
     "labmates analyze compare --by organisation --study science-small": "as above",
     "labmates analyze necessity --task anomaly": "needs runs of several arms",
