@@ -36,6 +36,7 @@ _SYSTEM_FILES = ("/etc/ld.so.cache", "/etc/alternatives")  # for finding librari
 _NAMESPACES = ["--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"]
 _FIRST_UID, _UIDS = 61_184, 4_000  # systemd's range of dynamic users
 _PROBE_SECONDS = 20.0
+_FAILS = "bubblewrap does not work here: "
 _COUNTED_PER_NAMESPACE = (5, 14)  # first Linux version that counts processes per user namespace
 _SETPRIV = ("setpriv", "--clear-groups", "--inh-caps=-all", "--bounding-set=-all")
 
@@ -73,8 +74,15 @@ _WAYS = (
 
 
 def bubblewrap_works() -> str | None:
-    """The reason why bubblewrap does not work on this machine; None if it works. Tested once."""
-    return _probe()[1]
+    """The reason why bubblewrap does not work on this machine; None if it works.
+
+    What works is remembered. What fails is tried again, since a busy machine may have been too slow.
+    """
+    try:
+        _way()
+    except UsageError as error:
+        return str(error).removeprefix(_FAILS)
+    return None
 
 
 def enclosed_program(
@@ -85,17 +93,13 @@ def enclosed_program(
     The environment has no variables for Python. `files` maps readable files and folders to their paths inside;
     bubblewrap needs a private `folder`. Raises `UsageError` if bubblewrap does not work on this machine.
     """
-    way, why = _probe()
-    if way is None:
-        raise UsageError(f"bubblewrap does not work here: {why}")
-    enclosure = _enclosure(way, Limits(), dict(files), folder)
+    enclosure = _enclosure(_way(), Limits(), dict(files), folder)
     return [*enclosure, *command], {"PATH": "/usr/bin:/bin", "HOME": str(_HOME), "LANG": "C.UTF-8"}
 
 
 def process_limit(limits: Limits | None = None, way: Way | None = None) -> int | None:
     """The limit on processes and threads; None if the kernel counts those of other sessions, too."""
-    way = way or _probe()[0]
-    return (limits or Limits()).processes if way and way.counts_processes() else None
+    return (limits or Limits()).processes if (way or _way()).counts_processes() else None
 
 
 class BubblewrapLauncher(LocalLauncher):
@@ -106,10 +110,7 @@ class BubblewrapLauncher(LocalLauncher):
 
     def __init__(self, limits: Limits | None = None, way: Way | None = None) -> None:
         super().__init__(limits)
-        usable, why = (way, None) if way is not None else _probe()
-        if usable is None:
-            raise UsageError(f"bubblewrap does not work here: {why}")
-        self._way = usable
+        self._way = way or _way()
 
     async def launch(self, folders: Folders) -> LocalEnclosure:
         """Start an enclosure; see `labmates.sandboxes.process.Launcher`."""
@@ -212,18 +213,18 @@ def _masks(roots: tuple[Path, ...], empty: Path) -> list[tuple[Path, Path]]:
 
 
 @cache
-def _probe() -> tuple[Way | None, str | None]:
-    """The first way that works, else the reason why the last one fails."""
+def _way() -> Way:
+    """The first way that works; raises `UsageError` with the reason why the last one fails."""
     if shutil.which("bwrap") is None:
-        return None, "there is no program 'bwrap'"
+        raise UsageError(f"{_FAILS}there is no program 'bwrap'")
     why: str | None = None
     for way in _WAYS:
         if way.drops_user and (os.geteuid() != 0 or shutil.which("setpriv") is None):
             continue
         why = _try(way)
         if why is None:
-            return way, None
-    return None, why
+            return way
+    raise UsageError(f"{_FAILS}{why}")
 
 
 def _try(way: Way) -> str | None:

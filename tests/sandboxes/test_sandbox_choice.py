@@ -28,7 +28,17 @@ def no_image(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def no_bubblewrap(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bubblewrap, "_probe", lambda: (None, "no permissions to create a namespace"))
+    monkeypatch.setattr(bubblewrap, "_try", lambda way: "no permissions to create a namespace")
+    bubblewrap._way.cache_clear()
+
+
+@pytest.mark.needs("bubblewrap")
+def test_bubblewrap_that_failed_once_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as busy:
+        bubblewrap._way.cache_clear()
+        busy.setattr(bubblewrap, "_try", lambda way: "timed out")
+        assert bubblewrap.bubblewrap_works() == "timed out"
+    assert bubblewrap.bubblewrap_works() is None
 
 
 @pytest.mark.needs("docker")

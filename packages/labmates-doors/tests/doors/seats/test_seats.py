@@ -294,9 +294,9 @@ def test_an_agent_that_cannot_start_is_refused_before_the_run(seat: dict[str, An
 @pytest.fixture
 def no_bubblewrap(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent))
-    bubblewrap._probe.cache_clear()
+    bubblewrap._way.cache_clear()
     yield
-    bubblewrap._probe.cache_clear()
+    bubblewrap._way.cache_clear()
 
 
 @pytest.mark.usefixtures("no_bubblewrap")
