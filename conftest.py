@@ -74,8 +74,14 @@ def pytest_collection() -> None:
     gc.disable()
 
 
-def pytest_collection_finish() -> None:
-    """Leave what is there by now, which stays to the end, out of all searches for garbage."""
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Leave what is there by now, which stays to the end, out of all searches for garbage.
+
+    Parts of the machine are tried before tests overload it.
+    """
+    for item in session.items:
+        for mark in item.iter_markers("needs"):
+            has_part(mark.args[0])
     gc.freeze()
     gc.enable()
     gc.set_threshold(20_000, 20, 20)

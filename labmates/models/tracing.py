@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 from uuid import UUID
 
-from langchain_core.runnables import Runnable, RunnableLambda
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langchain_core.runnables.config import (
     ensure_config,
     get_async_callback_manager_for_config,
@@ -103,6 +103,24 @@ async def tool_trace(name: str, arguments: Mapping[str, Any]) -> AsyncIterator[l
     await run.on_tool_end("".join(output))
 
 
+class _Hidden(Runnable[Any, Any]):
+    """Calls a coroutine function; with callbacks, which take longer than the call, only where somebody listens."""
+
+    def __init__(self, choose: Callable[[Any], Awaitable[Any]]) -> None:
+        self.name = choose.__name__
+        self._choose = choose
+        self._traced = RunnableLambda(choose).with_config(tags=["langsmith:hidden"])
+
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> Any:
+        raise NotImplementedError("call it with ainvoke")
+
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> Any:
+        callbacks: Any = (config or {}).get("callbacks")
+        if is_traced() or getattr(callbacks, "handlers", callbacks):
+            return await self._traced.ainvoke(input, config)
+        return await self._choose(input)
+
+
 def hidden(choose: Callable[[Any], Awaitable[Any]]) -> Runnable[Any, Any]:
     """A routing function of a graph, hidden in traces."""
-    return RunnableLambda(choose).with_config(tags=["langsmith:hidden"])
+    return _Hidden(choose)
