@@ -13,6 +13,7 @@ from typing import Final, Literal
 from labmates.judges.printed import NOTHING, Cell, Line, Printed, words_of
 from labmates.judges.rows import COARSE, Number, agree, read_numbers
 from labmates.judges.stated import Asked
+from labmates.tasks.scoring import plain_name
 
 PREFIX: Final = 3
 FEW: Final = 6
@@ -24,9 +25,13 @@ NEAR: Final = 0.1
 FAR: Final = 3.0
 """Largest factor between a claim and a contradicting value."""
 Status = Literal["computed", "contradicted", "not found"]
-_LABEL = re.compile(r"\W*(\w{1,12})\s*[\[({:=]")
+_LABEL = re.compile(r"\W*(?:[^\W\d]{3,}\s+(?=\w{1,2}\b))?(\w{1,12})\s*[\[({:=]")
 _LIMIT = re.compile(r"(?:ratio|change|factor)\b[^<>]{0,24}([<>])")
 _SIGN = re.compile(r"[^\d\[({+-]*(?<!\w)([-+])\d*\.\d")
+_BRACES = re.compile(r"\{[^{}]*\}?")
+_KEYED = re.compile(r"['\"]([^'\"]+)['\"]\s*:\s*[(\[]?([-+]?\d+(?:\.\d+)?)")
+_SIGNED = re.compile(r"(?<![\w.])[-−+]\d")
+_ARROW = re.compile(r"->|→|\w>\w|\bsource\b.*\btarget\b")
 _EFFECT = re.compile(r"->|→|\|")
 _FITTED: Final = words_of("bic aic ll llf loglik")
 _SPREAD: Final = words_of("sd std se sem min max count counts missing nan na dtype object float64 int64")
@@ -113,6 +118,8 @@ class Book:
             line = self._telling(asked)
             return Claim(asked.finding, asked.text, "computed" if line else "not found", line or "")
         cells = [cell for cell in self._printed.cells if self._is_about(cell, asked)]
+        if any(not cell.is_size and words_of(asked.finding) <= cell.near | cell.label for cell in cells):
+            cells = [cell for cell in cells if not cell.is_size]
         claim = stated_number(asked.value, is_count=asked.is_count)
         if asked.names and not asked.is_part:
             cells = [cell for cell in cells if alike(cell.near | cell.label, asked.own)] or cells
@@ -127,7 +134,7 @@ class Book:
             is_coarse = claim.half > COARSE * claim.value
             return Claim(asked.finding, asked.text, "computed", found[0].line, is_of_many, outputs, is_coarse)
         told = [cell for cell in cells if not cell.is_size and self._is_named(cell, asked)]
-        if not asked.is_count and (
+        if not (asked.is_count or (is_of_many and len(asked.names) > 1)) and (
             pair := self._mean_of(claim, [cell for cell in told if _has_sign(cell, asked)], asked)
         ):
             return Claim(asked.finding, asked.text, "computed", pair[0], is_of_many, pair[1])
@@ -172,9 +179,12 @@ class Book:
             return self._is_part(cell, asked)
         if not asked.names:
             is_of_name = asked.rivals and self.mentioned(cell.near or cell.caption)
-            return not is_of_name and self._is_named(cell, asked)
+            is_other = is_of_name or _is_of_sibling(cell.near | cell.label, asked)
+            return not is_other and self._is_named(cell, asked)
         here = cell.near | cell.label | cell.caption
         if not self._names_exactly(cell, asked.names) or _is_of_sibling(cell.near | cell.label, asked):
+            return False
+        if self._is_reversed(cell, asked):
             return False
         is_of_field = alike(cell.near | cell.label, asked.field)
         if not is_of_field and alike(cell.near, asked.others_terms):
@@ -182,6 +192,13 @@ class Book:
         if not is_of_field and asked.terms and asked.siblings and not alike(here, asked.terms):
             return False
         return len(asked.names) > 1 or self._is_named(cell, asked) or cell.number.half > 0
+
+    def _is_reversed(self, cell: Cell, asked: Asked) -> bool:
+        """Whether a line gives the effect of the second name of a pair on the first."""
+        if len(asked.pair) != 2 or not _ARROW.search(cell.line):
+            return False
+        told = [name for word in plain_name(cell.line).split() for name in self._names.meaning(word)]
+        return {*told} == {*asked.pair} and told[0] != asked.pair[0]
 
     def _has_entry(self, cell: Cell, asked: Asked) -> bool:
         """Whether a row has all numbers of an entry without a name, and names another one of them."""
@@ -304,7 +321,10 @@ class Book:
                 line for line in self._printed.lines if self._holds(line, asked.names) and not line.words & _SPREAD
             )
             return next((line.text for line in lines), None)
-        return self._listing(asked) or self._selecting(asked)
+        parts = (part for line in self._printed.lines for part in line.parts)
+        lists = [self.mentioned(inside) for inside, led in parts if words_of(asked.finding) <= led]
+        is_left_out = any(lists) and not any(asked.names <= listed for listed in lists)
+        return None if is_left_out else self._listing(asked) or self._selecting(asked)
 
     def _listing(self, asked: Asked) -> str | None:
         """A line that lists a name, but not most of all names, under a word of the finding."""
@@ -317,7 +337,7 @@ class Book:
                 if len(self._all.mentioned(inside)) > most_of_all:
                     continue
                 beside = led | inside | (line.above - line.words)
-                if _is_of_sibling(led, asked) or _is_other_way(line.text, asked):
+                if _is_of_sibling(led, asked) or _is_other_way(line.text, asked) or _is_one_of_many(line.text, asked):
                     continue
                 if (effect := _SIGN.match(line.text)) and asked.direction == (1 if effect[1] == "-" else -1):
                     continue
@@ -341,7 +361,10 @@ class Book:
                     return cell.line
                 is_whole = len(series.keys() & self._names.parts.keys()) >= CLEAN * len(self._names.parts)
                 is_rival = same_word(here - mine, asked.rivals)
-                if is_whole and cell.number.half and alike(cell.code, wanted) and not is_rival:
+                # The words of the code may name the statistic of a table, but not of its row for a place or a number.
+                beside = {word for word in cell.label if not self._names.meaning(word)}
+                is_of_all = beside <= cell.code and not cell.line[:1].isdigit()
+                if is_whole and is_of_all and cell.number.half and alike(cell.code, wanted) and not is_rival:
                     return cell.line
         return None
 
@@ -431,6 +454,19 @@ def _is_of_sibling(words: frozenset[str], asked: Asked) -> bool:
     return same_word(words, asked.siblings) and not same_word(words, asked.field)
 
 
+def _is_one_of_many(line: str, asked: Asked) -> bool:
+    """Whether braces give several names a number each, and that of a finding's single name is at no end of them."""
+    if asked.is_listed:
+        return False
+    for braces in _BRACES.findall(line):
+        values = {plain_name(key): float(value) for key, value in _KEYED.findall(braces)}
+        mine = [values[name] for name in map(plain_name, asked.names) if name in values]
+        is_last, is_first = mine == [max(values.values(), default=0)], mine == [min(values.values(), default=0)]
+        if len(values) > 1 and mine and not ((is_last and asked.direction >= 0) or (is_first and asked.direction <= 0)):
+            return True
+    return False
+
+
 def _is_other_way(line: str, asked: Asked) -> bool:
     """Whether a line selects by ratios above a limit for a finding about the smallest, or the reverse."""
     ways = set(_LIMIT.findall(line))
@@ -496,5 +532,7 @@ def _ratio(claim: Number, cell: Cell) -> float:
 def _has_sign(cell: Cell, asked: Asked) -> bool:
     """Whether a claim allows the sign of a printed value: sizes and effects of named things are printed with either."""
     if asked.sign or (asked.names and not asked.is_part) or asked.value is None:
+        if asked.sign == "-":
+            return cell.negative or not _SIGNED.search(cell.line)
         return not (asked.sign == "+" and cell.negative)
     return (asked.value < 0) == cell.negative

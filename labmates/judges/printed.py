@@ -42,6 +42,7 @@ _IDLE: Final = {"There", "there", "We", "we", "is", "are", "was", "were", "has",
 _DATA: Final = {"d", "df", "data", "frame", "np", "pd", "round"}
 """Names in code that say nothing of what is computed."""
 NOTHING: Final = frozenset[str]()
+_PER_SD = re.compile(r"\bper (?:1 )?(?:sd|std|standard deviation|sigma)\b")
 _GAP = re.compile(r"\s\s")
 _SENTENCE = re.compile(r"[:,;=]\s|['\"{]")
 """Marks of sentences and of lists of texts, which the head of a table lacks."""
@@ -133,8 +134,8 @@ _Told = dict[float, list[frozenset[str]]]
 
 
 def words_of(text: str) -> frozenset[str]:
-    """The words of a text, in plain form."""
-    return frozenset(plain_name(text).split())
+    """The words of a text, in plain form; what is given per standard deviation is no standard deviation."""
+    return frozenset(_PER_SD.sub("", plain_name(text)).split())
 
 
 def read_outputs(outputs: Iterable[tuple[str, str]], columns: Sequence[str]) -> Printed:
@@ -269,8 +270,9 @@ class _Reader:
     def _is_header(self, line: str, tokens: Sequence[re.Match[str]]) -> bool:
         numbers = sum(match.lastgroup == "number" for match in tokens)
         named = sum(match.lastgroup == "word" for match in tokens)
-        is_plain = not _SENTENCE.search(line)
-        return is_plain and bool(named) and (not numbers or (line.startswith("  ") and named > numbers))
+        if _SENTENCE.search(line) or not named:
+            return False
+        return not numbers or (line.startswith("  ") and named > numbers and bool(_GAP.search(line.strip())))
 
     def _displays_data(self, following: Sequence[str]) -> bool:
         """Whether a table shows columns of the data row by row, or describes them."""

@@ -32,8 +32,8 @@ class Asked:
 
     Attributes
     ----------
-    names
-        What it is about; empty for a finding about the whole.
+    names, pair
+        What it is about; empty for a finding about the whole. The names of an entry in the order of its fields.
     words, own
         The words of the finding, and those of its name that no other finding's name has.
     kin, rivals
@@ -64,6 +64,7 @@ class Asked:
     finding: str
     text: str = ""
     names: frozenset[str] = frozenset()
+    pair: tuple[str, ...] = ()
     words: frozenset[str] = frozenset()
     own: frozenset[str] = frozenset()
     kin: frozenset[str] = frozenset()
@@ -212,6 +213,7 @@ def _of_record(base: Asked, entry: BaseModel) -> Iterator[Asked]:
             base,
             text=f"{said}: {name} {value:g}".removeprefix(": "),
             names=single or several,
+            pair=tuple(value for value in values.values() if isinstance(value, str)),
             words=base.words | described | chosen,
             own=words_of(name) - _COMMON if said else described - others,
             value=float(value),

@@ -34,7 +34,7 @@ def agreement(papers: list[Paper]) -> tuple[int, int, list[str]]:
 def test_the_audit_agrees_with_a_check_by_hand_of_every_finding() -> None:
     same, count, other = agreement(PAPERS)
     assert same >= 0.95 * count, f"{same} of {count}: {other}"
-    same, count, _ = agreement([paper for paper in PAPERS if paper.name in REAL])
+    same, count, _ = agreement([paper for paper in PAPERS if paper.name in REAL[:3]])
     assert same >= 0.95 * count
 
 
@@ -45,7 +45,9 @@ def test_honest_papers_score_high_and_attacks_low(paper: Paper) -> None:
 
 
 LONG = [
-    pytest.param(real(name), id=name, marks=pytest.mark.slow("tests/judges/test_provenance.py")) for name in REAL[:2]
+    pytest.param(real(name), id=name, marks=pytest.mark.slow("tests/judges/test_provenance.py"))
+    for name in REAL
+    if not name.startswith("own_csv")
 ]
 
 
@@ -323,6 +325,67 @@ def test_a_name_is_computed_if_printed_under_its_finding_or_selected_by_values(
     output: str, stated: dict[str, object], status: str
 ) -> None:
     assert {*ecology(output, **stated)} == {status}
+
+
+EXPLICIT = "\n".join(
+    (
+        "declining_species ['Carex alba']",
+        "ratio last/first",
+        *(f"{name} {0.4 + at / 9:.2f}" for at, name in enumerate(SPECIES)),
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("output", "stated", "status"),
+    [
+        (EXPLICIT, {"declining_species": ["Carex alba"]}, "computed"),
+        (EXPLICIT, {"declining_species": ["Ardea minor"]}, "not found"),
+        ("n_species 7\n{'Ardea minor': 2.5, 'Bufo calidus': 3.5}", {"n_species": 2}, "not found"),
+        ("   others max z 0.39 max change 1.17\n   start 111 end 140", {"shift_surveys": [111]}, "not found"),
+    ],
+)
+def test_where_an_output_names_a_finding_nothing_else_does(output: str, stated: dict[str, object], status: str) -> None:
+    assert {*ecology(output, **stated)} == {status}
+
+
+@pytest.mark.parametrize(("source", "target", "status"), [(0, 1, "computed"), (1, 0, "not found")])
+@pytest.mark.parametrize("form", ["{} -> {} strength +0.37", "source {} target {} strength +0.37"])
+def test_an_arrow_says_which_species_changes_the_other(form: str, source: int, target: int, status: str) -> None:
+    stated = {"source": SPECIES[source], "target": SPECIES[target], "sign": "+", "strength": 0.37}
+    assert {*ecology(form.format(*SPECIES), interactions=[stated])} == {status}
+    turned = stated | {"sign": "-"}
+    assert "computed" not in ecology(form.format(*SPECIES), interactions=[turned])
+
+
+def test_a_rock_among_others_with_a_number_each_is_the_richest_if_its_number_is_largest() -> None:
+    for rock, status in (("gabbro", "computed"), ("schist", "not found")):
+        output = "mean of richest rock {'gabbro': 4.106, 'schist': 3.823, 'slate': 3.8}"
+        others = [{"name": "clay_pct", "sign": "+"}]
+        assert geospatial(output, richest_rock=rock, covariates=others).claims[-1].status == status
+
+
+def test_a_value_under_the_name_of_a_sibling_is_not_that_of_a_finding() -> None:
+    output = "r2 by random and block folds\nr2_random_cv   0.524\nr2_block_cv   0.401"
+    assert [claim.status for claim in geospatial(output, r2_random_cv=0.524, r2_block_cv=0.524).claims] == [
+        "computed",
+        "contradicted",
+    ]
+
+
+def test_a_size_per_standard_deviation_is_no_standard_deviation_and_labels_may_have_two_words() -> None:
+    output = "      kind marker  points_per_sd   se\nprognostic  LX199          -1.67 0.24"
+    sizes = [{"marker": "LX199", "sign": "-", "size": 1.67}]
+    assert {claim.status for claim in audited("biomarker", output, prognostic_markers=sizes).claims} == {"computed"}
+    output = (
+        "           share  treatment_effect\nsubtype A  0.412       5.387\nsubtype B  0.588       4.649\n"
+        "Subtype A (share 0.41): raised MS876 +1.11, MS721 +1.07\nSubtype B (share 0.59): raised LX202 +1.05, LX9 +0.98"
+    )
+    groups = [
+        {"share": 0.412, "high": ["MS876", "MS721"], "low": [], "treatment_effect": 5.387},
+        {"share": 0.588, "high": ["LX202", "LX9"], "low": [], "treatment_effect": 4.649},
+    ]
+    assert {claim.status for claim in audited("biomarker", output, subtypes=groups).claims} == {"computed"}
 
 
 @pytest.mark.parametrize(
