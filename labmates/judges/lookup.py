@@ -179,7 +179,10 @@ class Book:
             return self._is_part(cell, asked)
         if not asked.names:
             is_of_name = asked.rivals and self.mentioned(cell.near or cell.caption)
-            is_other = is_of_name or _is_of_sibling(cell.near | cell.label, asked)
+            row = cell.label if cell.label <= cell.near else cell.label | cell.near
+            numbers = [word for word in (cell.around or (NOTHING,))[0] if word.isdigit() and len(word) > 1]
+            is_many = asked.is_listed and len(numbers) > MOST_BESIDE + asked.among
+            is_other = is_of_name or is_many or _is_of_sibling(row, asked)
             return not is_other and self._is_named(cell, asked)
         here = cell.near | cell.label | cell.caption
         if not self._names_exactly(cell, asked.names) or _is_of_sibling(cell.near | cell.label, asked):

@@ -10,8 +10,9 @@ Source: the papers rate the quality of a text by its words; this audit is our ow
   the finding's name or description. A column or line that names another statistic (an error, a p-value, a count) names
   another one. A number beside a group, or in brackets with one, belongs to that group.
 - A name is computed if the brackets, the column or the part of a line that hold it name its finding, or if printed
-  values select it: those of the finding's names are the largest or smallest of their statistic. A yes or no needs a
-  test that says so.
+  values select it: those of the finding's names are the largest or smallest of their statistic. Where an output lists
+  the finding under its whole name, no other output does. A yes or no needs a test that says so. An arrow, or source
+  before target, says which of two names changes the other.
 - Values agree when rounded to the digits of the coarser one; whole numbers of counts agree exactly. The mean of two
   values printed for the same subject and statistic counts as printed, as does the number of entries of a list. The
   numbers of an entry without a name count if one row has all of them and names one.
