@@ -524,7 +524,7 @@ def _scope(primary: Sequence[Compared], params: CompareParams, number: int, usab
     if unusable:
         text += f"; {unusable} of {len(pairs)} pairs have an unreadable result, which counts as 0"
     elif usable:
-        text += "; all results are readable, and the interval is for readable ones"
+        text += f"; all {'other ' if lost else ''}results are readable, and the interval is for readable ones"
     if is_t := any(result.difference.method.startswith("t") for result in primary):
         text += "; losses too rare to show here are not covered"
     if lost:
