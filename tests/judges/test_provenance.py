@@ -13,7 +13,7 @@ from labmates.judges.base import Report, Trace
 from labmates.judges.lookup import Book, Claim
 from labmates.judges.printed import read_outputs
 from labmates.judges.provenance import MOST_TOLD, Provenance, audit
-from labmates.judges.stated import names_in
+from labmates.judges.stated import claims_of, names_in
 from tests.judges.made_up import ATTACKS, gain
 from tests.judges.recorded_papers import REAL, TRICK, Paper, made, own, real, scripted
 
@@ -34,8 +34,8 @@ def agreement(papers: list[Paper]) -> tuple[int, int, list[str]]:
 def test_the_audit_agrees_with_a_check_by_hand_of_every_finding() -> None:
     same, count, other = agreement(PAPERS)
     assert same >= 0.95 * count, f"{same} of {count}: {other}"
-    same, count, _ = agreement([paper for paper in PAPERS if paper.name in REAL[:3]])
-    assert same >= 0.95 * count
+    first = [claim for claim in other if claim.startswith(REAL[:3])]
+    assert len(first) <= 0.05 * sum(len(claims_of(paper.findings)) for paper in PAPERS if paper.name in REAL[:3])
 
 
 @pytest.mark.parametrize("paper", [*PAPERS, *scripted()], ids=lambda paper: paper.name)
