@@ -67,7 +67,7 @@ def schema_words(schema: Mapping[str, Any], defined: Mapping[str, Any] = Mapping
 
 
 def each_part(schema: Mapping[str, Any], change: Callable[[Any], Any]) -> dict[str, Any]:
-    """A JSON schema with each schema right inside it changed; what is no schema, such as true, stays."""
+    """Change the schemas directly inside a JSON schema; values that are not schemas, such as true, stay."""
 
     def changed(key: str, value: Any) -> Any:
         if key == "properties":

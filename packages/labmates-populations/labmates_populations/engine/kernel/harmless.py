@@ -2,7 +2,7 @@
 
 Their code names nothing but what is listed here and in `names`: functions, methods and attributes of values, its own
 methods, and its own attributes on the player alone. What it can get hold of, and call, is numbers, texts, collections,
-arrays, its history and functions of its own; none of these leads to an object that it shares with another player, and
+arrays, its history and its own functions; none of these leads to an object that it shares with another player, and
 constants of the file and the class can't be changed. Formats of texts, sets of objects and hashes would show addresses.
 
 The code is executed as it is written, but for what `names` replaces: imported names, and some operators and methods.
@@ -92,7 +92,7 @@ class Harmless:
     copied
         The constants of the class that a player may change, so that each has its own.
     is_named
-        Whether its functions name constants of the file or the class, so that it needs globals of its own.
+        Whether its functions name constants of the file or the class, so that it needs its own globals.
     draws
         Whether it draws random numbers.
     """
@@ -176,7 +176,7 @@ class _Check:
         if node.decorator_list or node.keywords or len(node.bases) > 1 or getattr(node, "type_params", None):
             raise unfit(node, "the class has decorators or several bases")
         if any(self._meaning(base) != "BaseStrategy" for base in node.bases):
-            raise unfit(node, "the class has a base of its own")
+            raise unfit(node, "the class has a base class")
         for statement in node.body:
             match statement:
                 case ast.FunctionDef() | ast.Expr(value=ast.Constant()) | ast.Pass():
@@ -396,7 +396,7 @@ class _Check:
                 self._method_called(attribute, node)
             case function if name := self._meaning(function):
                 self._library_called(name, node)
-            case function:  # a function of its own
+            case function:  # one of its own functions
                 self._each((function, *node.args, *node.keywords))
 
     def _method_called(self, name: str, node: ast.Call) -> None:

@@ -132,7 +132,7 @@ class Strategy:
         return player.__call__
 
     def _harmless(self, description: GameDescription) -> Any:
-        """A new player of a harmless strategy, with constants of its own that it may change."""
+        """A new player of a harmless strategy, with its own constants, which it may change."""
         copied, is_named = self._facts
         if self._class is None:
             shared = harmless_names()  # one table for all stays in the processor's cache

@@ -91,7 +91,7 @@ FIT = {
     "what may have a list": "x = history.opponent_cooperators\n"
     "return C if sum(x.tolist() if hasattr(x, 'tolist') else x) % 2 else D",
     "words": "self.mode = 'kind' if history.round_number < 3 else 'hard'\nreturn C if self.mode in {'kind'} else D",
-    "an error of its own": "raise ValueError('no')",
+    "its own error": "raise ValueError('no')",
     "no answer": "return history.round_number",
     "division by nothing": "return C if history.opponent_cooperators.sum() / np.float64(0) > 0 else D",
     "a set of numbers": "seen = set(history.my_payoffs.tolist())\nfor n in history.opponent_cooperators: seen.add(n)\n"
@@ -107,7 +107,7 @@ FIT = {
     "a number too few to unpack": "a, b = (n for n in history.opponent_cooperators[-1:])\nreturn C",
     "its name": "return C if self.__class__.__name__ == type(self).__name__ and len(type(self).__name__) > 5 else D",
     "an action by its number": "return Action(int(history.my_actions[-1])) if history.round_number else C",
-    "an action that there is not": "return Action(history.round_number)",
+    "an unknown action": "return Action(history.round_number)",
     "a part of an array": "last = slice(-2, None)\nreturn C if history.opponent_cooperators[last].sum() > 2 else D",
     "places of an array": "return C if len(np.flatnonzero(history.opponent_cooperators > 1)) % 2 else D",
     "a generator of random numbers that nothing reads": "self.r = random.Random()\n"
@@ -131,7 +131,7 @@ FIT = {
     "a hash": "return C if hash((history.round_number, 2.5, 'a')) % 2 else D",
     "a seed": "random.seed(history.round_number)\nreturn C if random.random() < 0.5 else D",
     "a seed of what was drawn": "random.seed()\nreturn C if random.random() < 0.5 else D",
-    "a seed that there is not": "random.seed([history.round_number])\nreturn C",
+    "an invalid seed": "random.seed([history.round_number])\nreturn C",
     "integers that overflow": "x = np.int64(2) ** 62\nreturn C if x * 4 == 0 else D",
 }
 
@@ -264,7 +264,7 @@ def test_the_mean_is_numpys_own_to_the_bit(kind: str) -> None:
 @pytest.mark.parametrize(
     ("head", "reason"),
     [
-        ("class A(dict):", "base of its own"),
+        ("class A(dict):", "base class"),
         ("class A:\n    __slots__ = ()", "line 2: a constant __slots__"),
         ("class C:\n    x = 1", "C has two meanings"),
         ("class sum:\n    x = 1", "sum has two meanings"),
