@@ -53,7 +53,7 @@ SEATS: Registry[SeatKind] = Registry("kind of seats", "labmates.seats")
 """Ways to reach external agents, by the key of a seat that names the agent."""
 
 
-OWN_GRAPHS: Registry[Callable[[], Any]] = Registry("kind of organisations", "labmates.lab_graphs")
+OWN_GRAPHS: Registry[Callable[[], Any]] = Registry("organisation written as", "labmates.lab_graphs")
 """Graphs that run organisations which are no teams; a run of a user's code asks for ``code``."""
 
 
