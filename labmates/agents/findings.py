@@ -9,34 +9,17 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Stated:
-    """Findings stated by an agent.
+    """Findings stated by an agent."""
 
-    Attributes
-    ----------
-    values
-        The stated fields, as JSON data.
-    repaired
-        Format repairs, as JSON data.
-    answer
-        The tool's answer to the agent.
-    """
-
-    values: Mapping[str, Any]
-    repaired: tuple[Mapping[str, str], ...]
-    answer: str
+    values: Mapping[str, Any]  # the stated fields, as JSON data
+    repaired: tuple[Mapping[str, str], ...]  # format repairs, as JSON data
+    answer: str  # the tool's answer to the agent
 
 
 @dataclass(frozen=True, eq=False)
 class FindingsForm:
-    """The form of a project's findings.
+    """The form of a project's findings."""
 
-    Attributes
-    ----------
-    parameters
-        JSON schema of the fields.
-    check
-        Parses the arguments of a call; raises `tools.ToolError` if they are invalid.
-    """
-
-    parameters: Mapping[str, Any]
+    parameters: Mapping[str, Any]  # JSON schema of the fields
+    # Parses the arguments of a call; raises `tools.ToolError` if they are invalid.
     check: Callable[[Mapping[str, Any]], Stated]

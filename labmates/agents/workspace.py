@@ -42,21 +42,13 @@ RequestKind = Literal["additional", "redo"]
 
 @dataclass(frozen=True)
 class Written:
-    """A version of an artifact, written by the agent.
-
-    Attributes
-    ----------
-    added
-        The text appended to the previous version; None for other changes.
-    partial
-        Whether the length limit cut it off.
-    """
+    """A version of an artifact, written by the agent."""
 
     name: str
     content: str
     description: str
-    added: str | None = None
-    partial: bool = False
+    added: str | None = None  # the text appended to the previous version; None for other changes
+    partial: bool = False  # whether the length limit cut it off
 
 
 @dataclass(frozen=True)
@@ -79,37 +71,22 @@ class WorkRequest:
 
 @dataclass
 class Workspace:
-    """One agent's view in one step of work, and its results.
-
-    Attributes
-    ----------
-    artifacts
-        Newest content of every artifact at the start of the step, by name.
-    requests_left
-        Remaining requests to each other team.
-    readers
-        Teams with a phase still to start, which will read a message.
-    cut
-        The artifacts whose newest version is partial.
-    form
-        Form of the agent's findings; None if it states none.
-    pays
-        Whether another team could be paid for work on a request.
-    """
+    """One agent's view in one step of work, and its results."""
 
     organisation: Organisation
     team: str
-    artifacts: Mapping[str, str]
-    requests_left: Mapping[str, int]
-    readers: Sequence[str] = ()
-    cut: Collection[str] = ()
-    form: FindingsForm | None = None
+    artifacts: Mapping[str, str]  # newest content of every artifact at the start of the step, by name
+    requests_left: Mapping[str, int]  # remaining requests to each other team
+    readers: Sequence[str] = ()  # teams with a phase still to start, which will read a message
+    cut: Collection[str] = ()  # the artifacts whose newest version is partial
+    form: FindingsForm | None = None  # form of the agent's findings; None if it states none
     seat: str = ""
     written: list[Written] = field(default_factory=list)
     sent: list[Sent] = field(default_factory=list)
     requests: list[WorkRequest] = field(default_factory=list)
     stated: list[Stated] = field(default_factory=list)
     summary: str | None = None
+    # Whether another team could be paid for work on a request.
     pays: Callable[[str, RequestKind], bool] = lambda _team, _kind: True
 
     def copy(self) -> Workspace:

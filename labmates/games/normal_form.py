@@ -26,20 +26,11 @@ MOST_PROFILES = 10_000
 
 @dataclass(frozen=True, eq=False)
 class NormalForm:
-    """A game in normal form.
+    """A game in normal form."""
 
-    Attributes
-    ----------
-    labels
-        Names of each player's actions, neutral about their meaning.
-    payoffs
-        Fractions, shape ``(actions of player 1, ..., actions of player n, n)``.
-    cooperate, defect
-        The profiles of full cooperation and of full defection, if defined.
-    """
-
-    labels: tuple[tuple[str, ...], ...]
-    payoffs: NDArray[Any]
+    labels: tuple[tuple[str, ...], ...]  # names of each player's actions, neutral about their meaning
+    payoffs: NDArray[Any]  # fractions, shape ``(actions of player 1, ..., actions of player n, n)``
+    # The profiles of full cooperation and of full defection, if defined.
     cooperate: Profile | None = None
     defect: Profile | None = None
 
@@ -138,23 +129,13 @@ def find_dilemma(game: NormalForm) -> Dilemma | None:
 
 @dataclass(frozen=True)
 class Elimination:
-    """The elimination of a dominated action.
+    """The elimination of a dominated action."""
 
-    Attributes
-    ----------
-    round
-        From 1; all actions of a round are eliminated together.
-    by
-        The nearest dominating action, strictly dominating ones first.
-    strictly
-        Whether the dominance is strict.
-    """
-
-    round: int
+    round: int  # from 1; all actions of a round are eliminated together
     player: int
     action: int
-    by: int
-    strictly: bool
+    by: int  # the nearest dominating action, strictly dominating ones first
+    strictly: bool  # whether the dominance is strict
 
 
 def eliminations(game: NormalForm) -> list[Elimination]:

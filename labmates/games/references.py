@@ -22,40 +22,20 @@ class NoEquilibriumError(LabmatesError):
 
 @dataclass(frozen=True)
 class Play:
-    """A reference play.
+    """A reference play."""
 
-    Attributes
-    ----------
-    level
-        The primary metric.
-    payoff
-        The mean expected payoff of players.
-    profile
-        The strategy of each player in the reduced game, by group and seat.
-    """
-
-    level: Fraction
-    payoff: Fraction
-    profile: tuple[tuple[Decision, ...], ...]
+    level: Fraction  # the primary metric
+    payoff: Fraction  # the mean expected payoff of players
+    profile: tuple[tuple[Decision, ...], ...]  # the strategy of each player in the reduced game, by group and seat
 
 
 @dataclass(frozen=True)
 class References:
-    """The reference plays of a game.
+    """The reference plays of a game."""
 
-    Attributes
-    ----------
-    nash
-        The secure symmetric equilibrium: the one with the greatest guaranteed payoff.
-    optimum
-        The social optimum: the play with the greatest expected welfare.
-    equilibria
-        The levels of all symmetric equilibria.
-    """
-
-    nash: Play
-    optimum: Play
-    equilibria: tuple[Fraction, ...]
+    nash: Play  # the secure symmetric equilibrium: the one with the greatest guaranteed payoff
+    optimum: Play  # the social optimum: the play with the greatest expected welfare
+    equilibria: tuple[Fraction, ...]  # the levels of all symmetric equilibria
 
 
 @lru_cache(maxsize=256)

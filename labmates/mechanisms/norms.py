@@ -12,19 +12,11 @@ Name = str | int
 
 @dataclass(frozen=True)
 class Deed:
-    """A player's action in a match.
-
-    Attributes
-    ----------
-    seat
-        From 0.
-    action
-        Its label.
-    """
+    """A player's action in a match."""
 
     agent: Name
-    seat: int
-    action: str
+    seat: int  # from 0
+    action: str  # its label
 
 
 Match = tuple[Deed, ...]
@@ -32,21 +24,11 @@ Match = tuple[Deed, ...]
 
 @dataclass(frozen=True)
 class Past:
-    """A player's knowledge of earlier rounds.
+    """A player's knowledge of earlier rounds."""
 
-    Attributes
-    ----------
-    me
-        The player.
-    others
-        The present co-players.
-    rounds
-        The known matches by round, latest first.
-    """
-
-    me: Name
-    others: tuple[Name, ...]
-    rounds: tuple[tuple[Match, ...], ...]
+    me: Name  # the player
+    others: tuple[Name, ...]  # the present co-players
+    rounds: tuple[tuple[Match, ...], ...]  # the known matches by round, latest first
 
 
 IsGood = Callable[[Deed], bool]

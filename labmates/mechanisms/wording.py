@@ -56,28 +56,14 @@ class Encounter:
 
 @dataclass(frozen=True)
 class Acquaintance:
-    """A player's knowledge under reputation.
+    """A player's knowledge under reputation."""
 
-    Attributes
-    ----------
-    group
-        The agents of the present match, by seat.
-    seat
-        The player's seat.
-    known
-        The known matches by round, latest first.
-    order
-        1: the matches of co-players; 3: also those of their co-players, and so on.
-    played
-        Number of rounds played.
-    """
-
-    group: Sequence[int]
-    seat: int
+    group: Sequence[int]  # the agents of the present match, by seat
+    seat: int  # the player's seat
     names: Mapping[int, str]
-    known: Sequence[Sequence[Encounter]]
-    order: int
-    played: int
+    known: Sequence[Sequence[Encounter]]  # the known matches by round, latest first
+    order: int  # 1: the matches of co-players; 3: also those of their co-players, and so on
+    played: int  # number of rounds played
 
     @property
     def me(self) -> str:
@@ -86,17 +72,11 @@ class Acquaintance:
 
 
 class Wording:
-    """The project's own wording.
+    """The project's own wording."""
 
-    Attributes
-    ----------
-    follows_own
-        Whether, under reputation of order 3, a player also sees earlier matches of its own past co-players.
-    texts
-        The requests for choices, votes and signatures, and the notices on proposals and designs.
-    """
-
+    # Whether, under reputation of order 3, a player also sees earlier matches of its own past co-players.
     follows_own: ClassVar[bool] = False
+    # The requests for choices, votes and signatures, and the notices on proposals and designs.
     texts: ClassVar[Mapping[str, str]] = {
         "choose": "Choose: with what probability do you take each action, in whole percentages that add up to 100? "
         "Your action is drawn from these probabilities.",

@@ -14,30 +14,14 @@ PER_PAGE: Final = 100
 
 @dataclass(frozen=True)
 class Links:
-    """Addresses of pages: those of a server, or in an export those of files, relative to one of its pages.
+    """Addresses of pages: those of a server, or in an export those of files, relative to one of its pages."""
 
-    Attributes
-    ----------
-    is_static
-        Whether the addresses are files, without the functions of a server.
-    depth
-        How many folders deep the page lies in the export.
-    known
-        Exported runs.
-    studies_known
-        Studies with exported analyses.
-    events
-        Numbers of the events in the story of the current run.
-    has_events
-        Whether events have pages; otherwise they are only in the story.
-    """
-
-    is_static: bool = False
-    depth: int = 0
-    known: frozenset[str] = frozenset()
-    studies_known: frozenset[str] = frozenset()
-    events: tuple[int, ...] = ()
-    has_events: bool = True
+    is_static: bool = False  # whether the addresses are files, without the functions of a server
+    depth: int = 0  # how many folders deep the page lies in the export
+    known: frozenset[str] = frozenset()  # exported runs
+    studies_known: frozenset[str] = frozenset()  # studies with exported analyses
+    events: tuple[int, ...] = ()  # numbers of the events in the story of the current run
+    has_events: bool = True  # whether events have pages; otherwise they are only in the story
 
     def _at(self, path: str, file: str = "", /, **query: Any) -> str:
         """The address of a page by its path and query on the server, or its file; empty in an export without it."""

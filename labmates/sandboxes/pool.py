@@ -105,16 +105,10 @@ class SandboxPool:
 
 @dataclass(eq=False)
 class _Warm:
-    """A sandbox that is warmed up, for which there may be no place when its turn comes.
-
-    Attributes
-    ----------
-    has_place
-        It is being opened, or open.
-    """
+    """A sandbox that is warmed up, for which there may be no place when its turn comes."""
 
     opening: asyncio.Task[Sandbox | None] = field(init=False)
-    has_place: bool = False
+    has_place: bool = False  # it is being opened, or open
 
 
 class RunSandboxes:

@@ -17,16 +17,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Advantage:
-    """The difference between a mean and the largest of others, with its 95 % interval and a one-sided p.
-
-    Attributes
-    ----------
-    p
-        Against the hypothesis of no advantage; None if all values of each group are equal.
-    """
+    """The difference between a mean and the largest of others, with its 95 % interval and a one-sided p."""
 
     difference: Estimate
-    p: float | None
+    p: float | None  # against the hypothesis of no advantage; None if all values of each group are equal
 
 
 def advantage(first: Sequence[float], others: Sequence[Sequence[float]], domain: Domain = ANY) -> Advantage:

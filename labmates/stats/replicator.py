@@ -24,25 +24,13 @@ AT_REST = 0.01
 
 @dataclass(frozen=True)
 class Dynamics:
-    """The result of replicator dynamics.
+    """The result of replicator dynamics."""
 
-    Attributes
-    ----------
-    population
-        The final share of each model, shape ``(models,)``.
-    fitness
-        Each model's payoff against that population.
-    gain
-        The excess of the best model's fitness over the average, as a share of the range of payoffs; 0 at an
-        equilibrium.
-    path
-        The shares before the first and after each step; shape ``(steps + 1, models)``.
-    """
-
-    population: Array
-    fitness: Array
+    population: Array  # the final share of each model, shape ``(models,)``
+    fitness: Array  # each model's payoff against that population
+    # The excess of the best model's fitness over the average, as a share of the range of payoffs; 0 at an equilibrium.
     gain: float
-    path: Array
+    path: Array  # the shares before the first and after each step; shape ``(steps + 1, models)``
 
     @property
     def average(self) -> float:

@@ -25,26 +25,16 @@ _PILE = 0.25
 
 @dataclass(frozen=True)
 class Sample:
-    """Statistics of independent values of one outcome.
-
-    Attributes
-    ----------
-    skewness
-        Adjusted for small samples; 0 for fewer than three values.
-    pooled
-        Number of cells behind its variance; 0 for its own.
-    piled
-        The values themselves if many are at a bound; else empty.
-    """
+    """Statistics of independent values of one outcome."""
 
     n: int
     mean: float
     variance: float
-    skewness: float
+    skewness: float  # adjusted for small samples; 0 for fewer than three values
     df: float
     domain: Domain
-    pooled: int = 0
-    piled: tuple[float, ...] = ()
+    pooled: int = 0  # number of cells behind its variance; 0 for its own
+    piled: tuple[float, ...] = ()  # the values themselves if many are at a bound; else empty
 
     @classmethod
     def of(cls, values: Sequence[float], domain: Domain) -> Sample:

@@ -39,20 +39,13 @@ _PAID = ("llm_call", "tool_call")
 
 @dataclass(frozen=True)
 class Branch:
-    """A fork that is not in the store yet.
-
-    Attributes
-    ----------
-    first, bodies
-        What it has from its origin.
-    rest
-        The later events of the origin.
-    """
+    """A fork that is not in the store yet."""
 
     run: RunRecord
+    # What it has from its origin.
     first: Sequence[Event]
     bodies: Sequence[Body]
-    rest: Sequence[Event]
+    rest: Sequence[Event]  # the later events of the origin
 
     def has(self, run: RunRecord) -> bool:
         """Whether a run is a continuation of it."""

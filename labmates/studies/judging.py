@@ -65,25 +65,13 @@ def judging_usage(events: Iterable[Event]) -> list[JudgingUsage]:
 
 @dataclass
 class Judged:
-    """The result of judging one run.
-
-    Attributes
-    ----------
-    added
-        New scores.
-    calls
-        Model calls of the judges for these scores.
-    error
-        Why judging failed, or None.
-    paused
-        Whether it failed because a judge's model takes no calls for hours.
-    """
+    """The result of judging one run."""
 
     run: RunRecord
-    added: list[ScoreEvent] = field(default_factory=list)
-    calls: list[LLMCallEvent] = field(default_factory=list)
-    error: str | None = None
-    paused: bool = False
+    added: list[ScoreEvent] = field(default_factory=list)  # new scores
+    calls: list[LLMCallEvent] = field(default_factory=list)  # model calls of the judges for these scores
+    error: str | None = None  # why judging failed, or None
+    paused: bool = False  # whether it failed because a judge's model takes no calls for hours
 
     @property
     def is_done(self) -> bool:

@@ -39,21 +39,11 @@ CHECK_ERROR = 0.002
 
 @dataclass(frozen=True)
 class Part:
-    """The evidence of one instrument.
+    """The evidence of one instrument."""
 
-    Attributes
-    ----------
-    instrument
-        Name of the instrument.
-    frame
-        All its data as one table; a column ``table`` names the tables if there are several.
-    description
-        Data dictionary of the part for the agents.
-    """
-
-    instrument: str
-    frame: pd.DataFrame
-    description: str
+    instrument: str  # name of the instrument
+    frame: pd.DataFrame  # all its data as one table; a column ``table`` names the tables if there are several
+    description: str  # data dictionary of the part for the agents
 
     def csv(self) -> bytes:
         """The part as the bytes of a CSV file."""

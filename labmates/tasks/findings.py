@@ -61,21 +61,11 @@ class Repair:
 
 @dataclass(frozen=True)
 class ReadFindings(Generic[FindingsT]):
-    """Findings parsed from a text.
+    """Findings parsed from a text."""
 
-    Attributes
-    ----------
-    findings
-        The valid fields; None if the text has no readable findings.
-    problems
-        Omitted parts with the reason, and contradictions, one line each.
-    repaired
-        Format repairs.
-    """
-
-    findings: FindingsT | None
-    problems: tuple[str, ...] = ()
-    repaired: tuple[Repair, ...] = ()
+    findings: FindingsT | None  # the valid fields; None if the text has no readable findings
+    problems: tuple[str, ...] = ()  # omitted parts with the reason, and contradictions, one line each
+    repaired: tuple[Repair, ...] = ()  # format repairs
 
 
 @dataclass(frozen=True)

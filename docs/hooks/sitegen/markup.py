@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from griffe import Docstring, DocstringSectionKind, Parser
 
 _COMMENTED = re.compile(r"^    (\w+): [^#\n]*  # (.+)$", re.MULTILINE)
+_BELOW_COMMENT = re.compile(r"^((?:    # .+\n)+)    (\w+): ", re.MULTILINE)
 
 
 def cell(text: str) -> str:
@@ -45,11 +46,17 @@ def fence(language: str, text: str) -> str:
 def read_docstring(documented: type) -> tuple[str, dict[str, str]]:
     """Return the text of a class's docstring, and the description of each attribute.
 
-    A description is in the docstring (``a, b`` stands for both) or in a comment after the attribute's annotation.
+    A description is in the docstring (``a, b`` stands for both), in a comment after the attribute's annotation or above
+    it, or in the docstring of a property.
     """
     sections = Docstring(inspect.getdoc(documented) or "", parser=Parser.numpy).parse(warnings=False)
     text = "\n\n".join(str(part.value) for part in sections if part.kind is DocstringSectionKind.text)
-    found = dict(_COMMENTED.findall(inspect.getsource(documented)))
+    source = inspect.getsource(documented)
+    found = {name: inspect.getdoc(each) or "" for name, each in vars(documented).items() if isinstance(each, property)}
+    found |= {
+        name: comment.replace("    # ", "").replace("\n", " ") for comment, name in _BELOW_COMMENT.findall(source)
+    }
+    found |= dict(_COMMENTED.findall(source))
     for part in sections:
         if part.kind is DocstringSectionKind.attributes:
             for attribute in part.value:

@@ -27,17 +27,10 @@ LIKE = ("cooperate", "defect", "tit-for-tat", "grim", "win-stay-lose-shift")
 
 @dataclass(frozen=True)
 class Profile:
-    """A player's behaviour.
+    """A player's behaviour."""
 
-    Attributes
-    ----------
-    traits
-        Shares by name, in [0, 1]; None without an occasion.
-    affinity
-        Share of rounds in which the player moved as a strategy would have, by strategy; None without rounds.
-    """
-
-    traits: Mapping[str, float | None]
+    traits: Mapping[str, float | None]  # shares by name, in [0, 1]; None without an occasion
+    # Share of rounds in which the player moved as a strategy would have, by strategy; None without rounds.
     affinity: Mapping[str, float | None]
 
 

@@ -80,31 +80,16 @@ def turned(rounds: Sequence[Round]) -> tuple[Round, ...]:
 
 @dataclass(frozen=True)
 class Match:
-    """A completed match.
+    """A completed match."""
 
-    Attributes
-    ----------
-    number
-        Its place in the tournament's schedule, from 1.
-    players, teams
-        Names of both players and of their teams.
-    rounds
-        The executed moves of each round, in the order of `players`.
-    end
-        Why it ended.
-    by
-        The players who ended it: those who left, had no rounds left, or made no usable move.
-    chosen
-        The chosen moves, if noise may have flipped them; by default those executed.
-    """
-
-    number: int
+    number: int  # its place in the tournament's schedule, from 1
+    # Names of both players and of their teams.
     players: tuple[str, str]
     teams: tuple[str, str]
-    rounds: tuple[Round, ...]
-    end: End
-    by: tuple[str, ...] = ()
-    chosen: tuple[Round, ...] = ()
+    rounds: tuple[Round, ...]  # the executed moves of each round, in the order of `players`
+    end: End  # why it ended
+    by: tuple[str, ...] = ()  # the players who ended it: those who left, had no rounds left, or made no usable move
+    chosen: tuple[Round, ...] = ()  # the chosen moves, if noise may have flipped them; by default those executed
 
     @property
     def within_team(self) -> bool:

@@ -64,25 +64,13 @@ _ACTIONS: Mapping[str, Action] = {LABELS["C"]: "C", LABELS["D"]: "D"}
 
 @dataclass(frozen=True)
 class Question:
-    """A question.
+    """A question."""
 
-    Attributes
-    ----------
-    id
-        Its key in the answer's JSON.
-    kind
-        Type of the answer.
-    truth
-        The right answer; actions by their labels, several in alphabetical order.
-    facts
-        Values named in the text, in its order: ``actions`` or an ``action``, ``who``, ``round``.
-    """
-
-    id: str
+    id: str  # its key in the answer's JSON
     text: str
-    kind: Kind
-    truth: Answer
-    facts: Mapping[str, Any]
+    kind: Kind  # type of the answer
+    truth: Answer  # the right answer; actions by their labels, several in alphabetical order
+    facts: Mapping[str, Any]  # values named in the text, in its order: ``actions`` or an ``action``, ``who``, ``round``
 
 
 def questions(rounds: Sequence[Round], payoffs: Payoffs, *, has_noise: bool = False, seed: int) -> list[Question]:

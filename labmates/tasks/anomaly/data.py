@@ -37,28 +37,17 @@ CLOCKS: Final = tuple(f"{minutes // 60:02}:{minutes % 60:02}" for minutes in ran
 
 
 class SensorType(NamedTuple):
-    """A kind of sensor.
+    """A kind of sensor."""
 
-    Attributes
-    ----------
-    letters
-        Prefix of its tags.
-    quantity, unit
-        Measured quantity, and its unit.
-    base, scale
-        Ranges of its level and of one noise unit, in its unit.
-    decimals
-        Decimals of its readings.
-    factor, offset
-        Conversion to another usual unit: factor · reading + offset.
-    """
-
-    letters: str
+    letters: str  # prefix of its tags
+    # Measured quantity, and its unit.
     quantity: str
     unit: str
+    # Ranges of its level and of one noise unit, in its unit.
     base: tuple[float, float]
     scale: tuple[float, float]
-    decimals: int
+    decimals: int  # decimals of its readings
+    # Conversion to another usual unit: factor · reading + offset.
     factor: float
     offset: float
 
@@ -78,38 +67,22 @@ class AnomalyLevel:
     """Difficulty parameters of an anomaly data set.
 
     Pairs are inclusive ranges; sizes are in standard deviations of the noise.
-
-    Attributes
-    ----------
-    points, contextual, collective
-        Number of events of each kind.
-    point_size
-        Height of a spike.
-    context_size
-        Least distance of a contextual anomaly from the normal value at that time of day.
-    collective_size
-        Height of a level shift; a burst multiplies the noise by one more than this.
-    drift
-        Total drift of a drifting sensor.
-    factor
-        Standard deviation of a group's shared factor.
-    missing, sentinels, repeats
-        Shares: of empty readings, of readings logged as −999, of repeated rows.
-    stuck, unit_changes
-        Number of periods in which a logger repeats its last value, and of sensors that change their unit.
     """
 
+    # Number of events of each kind.
     points: tuple[int, int]
     contextual: tuple[int, int]
     collective: tuple[int, int]
-    point_size: tuple[float, float]
-    context_size: float
-    collective_size: tuple[float, float]
-    drift: tuple[float, float]
-    factor: float
+    point_size: tuple[float, float]  # height of a spike
+    context_size: float  # least distance of a contextual anomaly from the normal value at that time of day
+    collective_size: tuple[float, float]  # height of a level shift; a burst multiplies the noise by one more than this
+    drift: tuple[float, float]  # total drift of a drifting sensor
+    factor: float  # standard deviation of a group's shared factor
+    # Shares: of empty readings, of readings logged as −999, of repeated rows.
     missing: float
     sentinels: float
     repeats: float
+    # Number of periods in which a logger repeats its last value, and of sensors that change their unit.
     stuck: int
     unit_changes: int
 
@@ -135,27 +108,17 @@ LEVELS: Final[Mapping[Difficulty, AnomalyLevel]] = {
 
 @dataclass(frozen=True)
 class Plant:
-    """S sensors and their normal behaviour.
+    """S sensors and their normal behaviour."""
 
-    Attributes
-    ----------
-    types, tags
-        Kind and name (column) of each sensor.
-    base, scale, day
-        Shape (S,): level and size of one noise unit in the sensor's unit; amplitude of the daily cycle in noise units.
-    group
-        Shape (S,): index of the sensor's group factor.
-    drift
-        Shape (S,): total drift in noise units; 0 for most.
-    """
-
+    # Kind and name (column) of each sensor.
     types: tuple[SensorType, ...]
     tags: tuple[str, ...]
+    # Shape (S,): level and size of one noise unit in the sensor's unit; amplitude of the daily cycle in noise units.
     base: Floats
     scale: Floats
     day: Floats
-    group: npt.NDArray[np.int64]
-    drift: Floats
+    group: npt.NDArray[np.int64]  # shape (S,): index of the sensor's group factor
+    drift: Floats  # shape (S,): total drift in noise units; 0 for most
 
 
 @dataclass(frozen=True)

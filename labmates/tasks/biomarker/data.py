@@ -39,24 +39,15 @@ DAYS: Final = 390
 
 
 class Assay(NamedTuple):
-    """A way to measure markers.
+    """A way to measure markers."""
 
-    Attributes
-    ----------
-    letters
-        Prefix of its markers' names.
-    median, spread
-        Ranges of the median concentration in its unit, and of the standard deviation of its natural logarithm.
-    factor
-        Conversion factor to another usual unit.
-    """
-
-    letters: str
+    letters: str  # prefix of its markers' names
     method: str
     unit: str
+    # Ranges of the median concentration in its unit, and of the standard deviation of its natural logarithm.
     median: tuple[float, float]
     spread: tuple[float, float]
-    factor: float
+    factor: float  # conversion factor to another usual unit
 
 
 ASSAYS: Final = (
@@ -72,51 +63,36 @@ class TrialLevel:
     """Difficulty parameters of a biomarker data set.
 
     Pairs are inclusive ranges. "sd" is the standard deviation of a marker's log level over the patients.
-
-    Attributes
-    ----------
-    patients, subtypes
-        Size of the trial, and number of hidden subtypes.
-    separation
-        Distance of a subtype's mean from the overall mean, for each marker of its signature, in within-subtype standard
-        deviations.
-    prognostic, predictive
-        Points per sd of a marker: of improvement in both arms; of treatment effect.
-    noise
-        Residual standard deviation of a patient's improvement, in points.
-    assay_noise
-        Standard deviation of the measurement error, in sd.
-    batch_markers, batch_shift
-        Number of markers whose level differs between assay batches, and the standard deviation of the shifts, in sd.
-    limited, below
-        Number of markers with a detection limit, and the share of their values below it.
-    missing, lost_tubes, dropout
-        Shares: of single measurements not done (on average over the markers), of patients without any marker, of
-        patients without outcome. High levels, sick patients and poor outcomes are missing more often.
-    other_units, pound_sites, turned_sites
-        Number of markers that some batches report in another unit, of sites that weigh in pounds, and of sites that
-        write the improvement with the opposite sign.
-    slips, repeats, respelled
-        Shares of decimal slips, repeated rows and respelled words.
     """
 
+    # Size of the trial, and number of hidden subtypes.
     patients: tuple[int, int]
     subtypes: tuple[int, int]
+    # Distance of a subtype's mean from the overall mean, for each marker of its signature, in within-subtype standard
+    # deviations.
     separation: tuple[float, float]
+    # Points per sd of a marker: of improvement in both arms; of treatment effect.
     prognostic: tuple[float, float]
     predictive: tuple[float, float]
-    noise: float
-    assay_noise: float
+    noise: float  # residual standard deviation of a patient's improvement, in points
+    assay_noise: float  # standard deviation of the measurement error, in sd
+    # Number of markers whose level differs between assay batches, and the standard deviation of the shifts, in sd.
     batch_markers: int
     batch_shift: float
+    # Number of markers with a detection limit, and the share of their values below it.
     limited: int
     below: tuple[float, float]
+    # Shares: of single measurements not done (on average over the markers), of patients without any marker, of patients
+    # without outcome. High levels, sick patients and poor outcomes are missing more often.
     missing: float
     lost_tubes: float
     dropout: float
+    # Number of markers that some batches report in another unit, of sites that weigh in pounds, and of sites that write
+    # the improvement with the opposite sign.
     other_units: int
     pound_sites: int
     turned_sites: int
+    # Shares of decimal slips, repeated rows and respelled words.
     slips: float
     repeats: float
     respelled: float
@@ -146,67 +122,45 @@ LEVELS: Final[Mapping[Difficulty, TrialLevel]] = {
 
 @dataclass(frozen=True)
 class Trial:
-    """The truth of a trial with M markers and K subtypes.
+    """The truth of a trial with M markers and K subtypes."""
 
-    Attributes
-    ----------
-    markers, assays
-        Name (column) and assay of each marker.
-    pathway, loading
-        Shape (M,): a marker's pathway, and its correlation with it within a subtype.
-    by_age, by_sex
-        Shape (M,): change of a marker for 12 years of age, and difference of women from men, in within-subtype
-        standard deviations.
-    shares, shift
-        Shapes (K,) and (K, M): share of a subtype, and its shifts in within-subtype standard deviations.
-    prognostic, predictive
-        Shape (M,): points of improvement, and of treatment effect, per sd; 0 for most.
-    effect
-        Treatment effect at average marker levels, in points.
-    """
-
+    # Name (column) and assay of each marker.
     markers: tuple[str, ...]
     assays: tuple[Assay, ...]
+    # Shape (M,): a marker's pathway, and its correlation with it within a subtype.
     pathway: Integers
     loading: Floats
+    # Shape (M,): change of a marker for 12 years of age, and difference of women from men, in within-subtype standard
+    # deviations.
     by_age: Floats
     by_sex: Floats
+    # Shapes (K,) and (K, M): share of a subtype, and its shifts in within-subtype standard deviations.
     shares: Floats
     shift: Floats
+    # Shape (M,): points of improvement, and of treatment effect, per sd; 0 for most.
     prognostic: Floats
     predictive: Floats
-    effect: float
+    effect: float  # treatment effect at average marker levels, in points
 
 
 @dataclass(frozen=True)
 class Cohort:
-    """N patients, ordered by site and day of enrolment.
+    """N patients, ordered by site and day of enrolment."""
 
-    Attributes
-    ----------
-    site, day, treated, subtype
-        Shape (N,): index of the site, working days since the trial began, whether treated, index of the hidden subtype.
-    age, female, smoker, height, weight
-        Shape (N,): in years, as booleans, in cm and kg.
-    score
-        Shape (N,): symptom score at the start, in points.
-    level
-        Shape (N, M): true log levels z of the markers.
-    benefit, improvement
-        Shape (N,): expected effect of the treatment, and improvement under the arm at hand, in points.
-    """
-
+    # Shape (N,): index of the site, working days since the trial began, whether treated, index of the hidden subtype.
     site: Integers
     day: Integers
     treated: npt.NDArray[np.bool_]
     subtype: Integers
+    # Shape (N,): in years, as booleans, in cm and kg.
     age: Floats
     female: npt.NDArray[np.bool_]
     smoker: npt.NDArray[np.bool_]
     height: Floats
     weight: Floats
-    score: Floats
-    level: Floats
+    score: Floats  # shape (N,): symptom score at the start, in points
+    level: Floats  # shape (N, M): true log levels z of the markers
+    # Shape (N,): expected effect of the treatment, and improvement under the arm at hand, in points.
     benefit: Floats
     improvement: Floats
 

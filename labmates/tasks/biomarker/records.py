@@ -34,25 +34,14 @@ _WORDS: Final = {"F": "female", "M": "male"}
 
 @dataclass(frozen=True)
 class Laboratory:
-    """The laboratory's measurements of M markers in B batches.
+    """The laboratory's measurements of M markers in B batches."""
 
-    Attributes
-    ----------
-    median, spread
-        Shape (M,): median concentration in the assay's unit, and standard deviation of its natural logarithm.
-    limit
-        Shape (M,): detection limit in the assay's unit; 0 for markers without one.
-    shift
-        Shape (B, M): shift of the log level in each batch, in standard deviations; 0 for most markers.
-    other_unit
-        Shape (B, M): whether the batch reports the marker in the assay's other unit.
-    """
-
+    # Shape (M,): median concentration in the assay's unit, and standard deviation of its natural logarithm.
     median: Floats
     spread: Floats
-    limit: Floats
-    shift: Floats
-    other_unit: npt.NDArray[np.bool_]
+    limit: Floats  # shape (M,): detection limit in the assay's unit; 0 for markers without one
+    shift: Floats  # shape (B, M): shift of the log level in each batch, in standard deviations; 0 for most markers
+    other_unit: npt.NDArray[np.bool_]  # shape (B, M): whether the batch reports the marker in the assay's other unit
 
 
 def draw_laboratory(trial: Trial, level: TrialLevel, rng: np.random.Generator) -> Laboratory:

@@ -65,51 +65,30 @@ SPELLINGS: Final[tuple[Callable[[str], str], ...]] = (
 
 @dataclass(frozen=True)
 class EcologyLevel:
-    """Difficulty parameters of an ecology data set; pairs are inclusive ranges.
+    """Difficulty parameters of an ecology data set; pairs are inclusive ranges."""
 
-    Attributes
-    ----------
-    species, sites, surveys
-        Size of the data.
-    shifts
-        Number of regime shifts.
-    effect
-        Strength of an interaction: change of the target's log growth per unit of the source's log abundance.
-    change
-        Size of a regime shift's effect on a species, in log units (0.7 doubles or halves).
-    onset
-        Duration of a shift, in surveys.
-    warmth
-        Effect of 6 °C on the log growth of a responding species.
-    process_noise, shared_noise
-        Standard deviation of the noise in log growth, and the share of its variance common to all sites.
-    count_noise
-        Standard deviation of the log of the multiplicative error of a count.
-    missing, slips, repeats, respelled
-        Shares: of empty counts, temperatures and visits; of decimal slips; of repeated rows; of respelled names.
-    spellings
-        Number of kinds of respelling (upper case, lower case, blanks, underscore, abbreviated genus, typing error).
-    fahrenheit_sites
-        Number of sites with a thermometer in °F for part of the time.
-    """
-
+    # Size of the data.
     species: tuple[int, int]
     sites: int
     surveys: int
-    shifts: tuple[int, int]
+    shifts: tuple[int, int]  # number of regime shifts
+    # Strength of an interaction: change of the target's log growth per unit of the source's log abundance.
     effect: tuple[float, float]
-    change: tuple[float, float]
-    onset: int
-    warmth: tuple[float, float]
+    change: tuple[float, float]  # size of a regime shift's effect on a species, in log units (0.7 doubles or halves)
+    onset: int  # duration of a shift, in surveys
+    warmth: tuple[float, float]  # effect of 6 °C on the log growth of a responding species
+    # Standard deviation of the noise in log growth, and the share of its variance common to all sites.
     process_noise: float
     shared_noise: float
-    count_noise: float
+    count_noise: float  # standard deviation of the log of the multiplicative error of a count
+    # Shares: of empty counts, temperatures and visits; of decimal slips; of repeated rows; of respelled names.
     missing: float
     slips: float
     repeats: float
     respelled: float
+    # Number of kinds of respelling (upper case, lower case, blanks, underscore, abbreviated genus, typing error).
     spellings: int
-    fahrenheit_sites: int
+    fahrenheit_sites: int  # number of sites with a thermometer in °F for part of the time
 
 
 LEVELS: Final[Mapping[Difficulty, EcologyLevel]] = {
@@ -133,46 +112,22 @@ LEVELS: Final[Mapping[Difficulty, EcologyLevel]] = {
 
 @dataclass(frozen=True)
 class Community:
-    """The true dynamics of S species.
+    """The true dynamics of S species."""
 
-    Attributes
-    ----------
-    species
-        Their names, sorted.
-    effects
-        A, shape (S, S): row = target, column = source, without unit.
-    warmth
-        b, shape (S,).
-    shifts
-        First survey of each shift, ascending.
-    typical
-        Typical log abundances m by regime, shape (len(shifts) + 1, S).
-    """
-
-    species: tuple[str, ...]
-    effects: Floats
-    warmth: Floats
-    shifts: tuple[int, ...]
-    typical: Floats
+    species: tuple[str, ...]  # their names, sorted
+    effects: Floats  # A, shape (S, S): row = target, column = source, without unit
+    warmth: Floats  # b, shape (S,)
+    shifts: tuple[int, ...]  # first survey of each shift, ascending
+    typical: Floats  # typical log abundances m by regime, shape (len(shifts) + 1, S)
 
 
 @dataclass(frozen=True)
 class History:
-    """The history of the sites.
+    """The history of the sites."""
 
-    Attributes
-    ----------
-    log_abundance
-        Shape (surveys, sites, S).
-    temperature
-        Shape (surveys, sites), in °C.
-    future
-        Expected mean abundance over the `HORIZON`, shape (S,), in individuals.
-    """
-
-    log_abundance: Floats
-    temperature: Floats
-    future: Floats
+    log_abundance: Floats  # shape (surveys, sites, S)
+    temperature: Floats  # shape (surveys, sites), in °C
+    future: Floats  # expected mean abundance over the `HORIZON`, shape (S,), in individuals
 
 
 def draw_community(level: EcologyLevel, rng: np.random.Generator) -> Community:

@@ -33,35 +33,20 @@ ROCKS: Final = (
 
 
 class Covariate(NamedTuple):
-    """A quantity measured at every sample beside the grade.
+    """A quantity measured at every sample beside the grade."""
 
-    Attributes
-    ----------
-    column, about
-        Its column, and its description with the unit.
-    centre, scale
-        Mean and standard deviation of its values, or of their natural logarithms.
-    by_log
-        Whether its logarithms, rather than its values, are normal.
-    decimals
-        Decimals of the values.
-    fine
-        Standard deviation of the part without spatial correlation (measurement error), in units of the smooth part.
-    of_rock
-        Whether its level differs between rocks.
-    gridded
-        Whether it comes from a geophysical survey grid with holes, rather than from the site.
-    """
-
+    # Its column, and its description with the unit.
     column: str
     about: str
+    # Mean and standard deviation of its values, or of their natural logarithms.
     centre: float
     scale: float
-    by_log: bool
-    decimals: int
+    by_log: bool  # whether its logarithms, rather than its values, are normal
+    decimals: int  # decimals of the values
+    # Standard deviation of the part without spatial correlation (measurement error), in units of the smooth part.
     fine: float
-    of_rock: bool
-    gridded: bool
+    of_rock: bool  # whether its level differs between rocks
+    gridded: bool  # whether it comes from a geophysical survey grid with holes, rather than from the site
 
 
 COVARIATES: Final = (
@@ -88,43 +73,19 @@ COVARIATES: Final = (
 
 @dataclass(frozen=True)
 class GeospatialLevel:
-    """Difficulty parameters of a geospatial data set; pairs are ranges.
+    """Difficulty parameters of a geospatial data set; pairs are ranges."""
 
-    Attributes
-    ----------
-    line_step
-        Metres between survey lines.
-    nugget
-        Share of e in the variance of S + e.
-    ratio
-        Longest over shortest range of S.
-    effect
-        Change of log grade per standard deviation of a relevant covariate.
-    rock
-        Difference of the richest rock from the others, in log units.
-    peak
-        Enrichment in the centre of a hot spot, in log units (1.1 is threefold).
-    shared
-        Correlation of each covariate with one of two shared factors.
-    detection
-        Detection limit of the better laboratory as a share of the median grade; the other's is twice as high.
-    missing, holes, repeats, duplicates, swaps, slips, respelled
-        Shares: of empty values, of holes in grids (−9999), of repeated rows, of sites sampled twice, of exchanged
-        coordinates, of decimal slips in the grade, of respelled words.
-    reread
-        Standard deviation of the coordinates of a second sample around those of the first, in metres.
-    ppb_batches, feet_crews
-        Number of batches with grades in parts per billion, and of crews with heights in feet.
-    """
-
-    line_step: float
-    nugget: tuple[float, float]
-    ratio: tuple[float, float]
-    effect: tuple[float, float]
-    rock: tuple[float, float]
-    peak: tuple[float, float]
-    shared: float
+    line_step: float  # metres between survey lines
+    nugget: tuple[float, float]  # share of e in the variance of S + e
+    ratio: tuple[float, float]  # longest over shortest range of S
+    effect: tuple[float, float]  # change of log grade per standard deviation of a relevant covariate
+    rock: tuple[float, float]  # difference of the richest rock from the others, in log units
+    peak: tuple[float, float]  # enrichment in the centre of a hot spot, in log units (1.1 is threefold)
+    shared: float  # correlation of each covariate with one of two shared factors
+    # Detection limit of the better laboratory as a share of the median grade; the other's is twice as high.
     detection: float
+    # Shares: of empty values, of holes in grids (−9999), of repeated rows, of sites sampled twice, of exchanged
+    # coordinates, of decimal slips in the grade, of respelled words.
     missing: float
     holes: float
     repeats: float
@@ -132,7 +93,8 @@ class GeospatialLevel:
     swaps: float
     slips: float
     respelled: float
-    reread: float
+    reread: float  # standard deviation of the coordinates of a second sample around those of the first, in metres
+    # Number of batches with grades in parts per billion, and of crews with heights in feet.
     ppb_batches: int
     feet_crews: int
 
@@ -168,34 +130,22 @@ class HotSpot:
 
 @dataclass(frozen=True)
 class Ground:
-    """The true ground of one survey area, with J covariates and K rocks.
+    """The true ground of one survey area, with J covariates and K rocks."""
 
-    Attributes
-    ----------
-    metal, median
-        The metal of interest, and its median grade in ppm.
-    continuity, nugget
-        Covariance of S, and the share of e in the variance of S + e.
-    covariates, effects
-        Measured covariates, and their effect on the log grade per standard deviation, shape (J,); 0 for most.
-    rocks, rock_effects
-        Names of the rocks, and their log grade relative to the poorest, shape (K,).
-    hot_spots
-        From west to east.
-    corner
-        Easting and northing of the south-west corner, in metres.
-    """
-
+    # The metal of interest, and its median grade in ppm.
     metal: str
     median: float
+    # Covariance of S, and the share of e in the variance of S + e.
     continuity: Continuity
     nugget: float
+    # Measured covariates, and their effect on the log grade per standard deviation, shape (J,); 0 for most.
     covariates: tuple[Covariate, ...]
     effects: Floats
+    # Names of the rocks, and their log grade relative to the poorest, shape (K,).
     rocks: tuple[str, ...]
     rock_effects: Floats
-    hot_spots: tuple[HotSpot, ...]
-    corner: tuple[float, float]
+    hot_spots: tuple[HotSpot, ...]  # from west to east
+    corner: tuple[float, float]  # easting and northing of the south-west corner, in metres
 
 
 def draw_ground(level: GeospatialLevel, rng: np.random.Generator) -> Ground:

@@ -31,24 +31,12 @@ NEIGHBOURS: Final = 16
 
 @dataclass(frozen=True)
 class Continuity:
-    """Correlation range and direction of a field of mean 0 and variance 1.
+    """Correlation range and direction of a field of mean 0 and variance 1."""
 
-    Attributes
-    ----------
-    range_m
-        Practical range along the longest axis, in metres.
-    azimuth
-        Direction of the longest axis, in degrees clockwise from north, from 0 to 180.
-    ratio
-        Longest over shortest practical range, at least 1.
-    smoothness
-        Of the Matérn covariance: 0.5 is exponential, 1.5 gives a differentiable field.
-    """
-
-    range_m: float
-    azimuth: float
-    ratio: float
-    smoothness: float
+    range_m: float  # practical range along the longest axis, in metres
+    azimuth: float  # direction of the longest axis, in degrees clockwise from north, from 0 to 180
+    ratio: float  # longest over shortest practical range, at least 1
+    smoothness: float  # of the Matérn covariance: 0.5 is exponential, 1.5 gives a differentiable field
 
     def scaled(self, metres: Floats) -> Floats:
         """Offsets or places, shape (..., 2), as (along, across) the longest axis, in practical ranges."""

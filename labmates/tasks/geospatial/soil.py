@@ -40,30 +40,15 @@ PRIMARY, DUPLICATE = "primary", "duplicate"
 
 @dataclass(frozen=True)
 class Soil:
-    """Values at the n sites and their predictability.
+    """Values at the n sites and their predictability."""
 
-    Attributes
-    ----------
-    places
-        Shape (n, 2), in whole metres from the corner.
-    standard
-        The covariates with mean 0 and variance 1, shape (n, J).
-    rock
-        Index of the rock, shape (n,).
-    log_grade
-        Shape (n,), in log ppm.
-    local
-        The local part e of the log grade, different a few metres away; shape (n,).
-    fit
-        Predictable shares of the variance of `log_grade` at unseen sites: ``spatial`` in random folds, ``blocked`` the
-        same in folds of whole blocks, ``plain`` with rock and covariates only.
-    """
-
-    places: Floats
-    standard: Floats
-    rock: Whole
-    log_grade: Floats
-    local: Floats
+    places: Floats  # shape (n, 2), in whole metres from the corner
+    standard: Floats  # the covariates with mean 0 and variance 1, shape (n, J)
+    rock: Whole  # index of the rock, shape (n,)
+    log_grade: Floats  # shape (n,), in log ppm
+    local: Floats  # the local part e of the log grade, different a few metres away; shape (n,)
+    # Predictable shares of the variance of `log_grade` at unseen sites: ``spatial`` in random folds, ``blocked`` the
+    # same in folds of whole blocks, ``plain`` with rock and covariates only.
     fit: Mapping[str, float]
 
 

@@ -75,21 +75,15 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Compared:
-    """An outcome of two levels: `first` minus `second`.
-
-    Attributes
-    ----------
-    difference
-        For the primary outcome, the interval is simultaneous for all pairs, and so is p; other p values are Holm's.
-    possible
-        For the primary outcome, the interval that assumes only the range, whatever lost runs would have got.
-    """
+    """An outcome of two levels: `first` minus `second`."""
 
     matched: Matched
     outcome: Outcome
     pairs: Sequence[Pair]
     means: tuple[float, float]
+    # For the primary outcome, the interval is simultaneous for all pairs, and so is p; other p values are Holm's.
     difference: Estimate
+    # For the primary outcome, the interval that assumes only the range, whatever lost runs would have got.
     possible: tuple[float | None, float | None] = (None, None)
 
     @property
@@ -129,26 +123,15 @@ class Compared:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The compared levels of each factor.
+    """The compared levels of each factor."""
 
-    Attributes
-    ----------
-    records
-        All runs, compared or not.
-    forks
-        The forks among them that were left out.
-    results
-        By pair of levels and outcome; those of one factor have common blocks, if these are enough.
-    number
-        Of pairs for which intervals and p are simultaneous.
-    """
-
-    records: Sequence[RunRecord]
-    forks: Sequence[RunRecord]
+    records: Sequence[RunRecord]  # all runs, compared or not
+    forks: Sequence[RunRecord]  # the forks among them that were left out
     factors: Sequence[Factor]
     paired: Sequence[Matched]
+    # By pair of levels and outcome; those of one factor have common blocks, if these are enough.
     results: Sequence[Compared]
-    number: int
+    number: int  # of pairs for which intervals and p are simultaneous
     usable: str
     params: CompareParams
 

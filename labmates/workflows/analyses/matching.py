@@ -40,28 +40,14 @@ _UNTOLD: Final = (STUDY, ORIGIN, "prices")
 
 @dataclass(frozen=True)
 class Observed:
-    """What a run, or one of its players, got.
-
-    Attributes
-    ----------
-    settings
-        The parameters of its condition, as texts.
-    values
-        By outcome.
-    place
-        What has to be equal beside the parameters, such as a seat in a run.
-    usable
-        Whether the result is usable, such as a readable report; 0 stands in for one that is not.
-    block
-        What is independent within its task; by default its data set.
-    """
+    """What a run, or one of its players, got."""
 
     run: RunRecord
-    settings: Mapping[str, str]
-    values: Mapping[str, float]
-    place: tuple[object, ...] = ()
-    usable: bool = True
-    block: str = ""
+    settings: Mapping[str, str]  # the parameters of its condition, as texts
+    values: Mapping[str, float]  # by outcome
+    place: tuple[object, ...] = ()  # what has to be equal beside the parameters, such as a seat in a run
+    usable: bool = True  # whether the result is usable, such as a readable report; 0 stands in for one that is not
+    block: str = ""  # what is independent within its task; by default its data set
 
 
 @dataclass(frozen=True)
@@ -78,36 +64,22 @@ class Level:
 
 @dataclass(frozen=True)
 class Factor:
-    """Levels that are compared with each other.
-
-    Attributes
-    ----------
-    compared
-        The parameters that make the levels.
-    """
+    """Levels that are compared with each other."""
 
     name: str
     levels: Sequence[Level]
-    compared: frozenset[str]
+    compared: frozenset[str]  # the parameters that make the levels
 
 
 @dataclass(frozen=True)
 class Matched:
-    """Two levels and the observations that are equal in all else, by task, block, model and further parameters.
-
-    Attributes
-    ----------
-    same
-        The parameters that are equal in pairs.
-    mixed
-        The parameters of both levels that differ too.
-    """
+    """Two levels and the observations that are equal in all else, by task, block, model and further parameters."""
 
     factor: Factor
     first: Level
     second: Level
-    same: Sequence[str] = ()
-    mixed: Sequence[str] = ()
+    same: Sequence[str] = ()  # the parameters that are equal in pairs
+    mixed: Sequence[str] = ()  # the parameters of both levels that differ too
     cells: Mapping[tuple[Any, ...], tuple[Sequence[Observed], Sequence[Observed]]] = field(default_factory=dict)
 
     @classmethod

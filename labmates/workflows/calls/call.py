@@ -54,47 +54,20 @@ class Outsider(Protocol):
 
 
 class CallOptions(TypedDict, total=False):
-    """Optional parts of a call.
+    """Optional parts of a call."""
 
-    Attributes
-    ----------
-    tools
-        Listed tools, as OpenAI schemas.
-    usable
-        Names of the tools that the reply may use; by default all. The others are listed for prompt caches.
-    response_format
-        Format enforced by the server.
-    tool_choice
-        The tool that the reply must call; a name, or `ANY_TOOL`.
-    state_limit
-        Always state the output limit.
-    limit
-        Output limit, in tokens; by default the model's, else the caller's.
-    """
-
-    tools: Sequence[dict[str, Any]]
+    tools: Sequence[dict[str, Any]]  # listed tools, as OpenAI schemas
+    # Names of the tools that the reply may use; by default all. The others are listed for prompt caches.
     usable: Collection[str]
-    response_format: Mapping[str, Any] | None
-    tool_choice: str
-    state_limit: bool
-    limit: int
+    response_format: Mapping[str, Any] | None  # format enforced by the server
+    tool_choice: str  # the tool that the reply must call; a name, or `ANY_TOOL`
+    state_limit: bool  # always state the output limit
+    limit: int  # output limit, in tokens; by default the model's, else the caller's
 
 
 @dataclass(frozen=True)
 class Call:
-    """A call: its prompt, payer and limits.
-
-    Attributes
-    ----------
-    inputs
-        Estimated tokens of the transcript and the tools.
-    scale
-        Reported tokens of the agent's previous input, as a share of their estimate.
-    reserved
-        Reserved input tokens.
-    limit
-        Output limit; 0 for the model's, until the call is made.
-    """
+    """A call: its prompt, payer and limits."""
 
     step: str
     speaker: Speaker
@@ -107,10 +80,10 @@ class Call:
     response_format: Mapping[str, Any] | None = None
     tool_choice: str = ""
     state_limit: bool = False
-    inputs: int = 0
-    scale: float = 1.0
-    reserved: int = 0
-    limit: int = 0
+    inputs: int = 0  # estimated tokens of the transcript and the tools
+    scale: float = 1.0  # reported tokens of the agent's previous input, as a share of their estimate
+    reserved: int = 0  # reserved input tokens
+    limit: int = 0  # output limit; 0 for the model's, until the call is made
 
     @property
     def where(self) -> dict[str, str]:

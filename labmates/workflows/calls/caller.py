@@ -56,30 +56,15 @@ _LIMIT_LINE_TOKENS = 32
 
 @dataclass(frozen=True)
 class Terms:
-    """The price of a model's calls, and their limits in tokens.
+    """The price of a model's calls, and their limits in tokens."""
 
-    Attributes
-    ----------
-    price
-        Price for charges.
-    billed
-        The provider's price; None if unknown.
-    counted
-        Whether the estimate of a call's input is enough to reserve: the price is the provider's, or the model scripted.
-    output
-        Output limit before funds lower it: the model's, else the condition's.
-    window
-        Context of the model; None if unknown.
-    context
-        Limit of transcripts; longer ones are compacted.
-    """
-
-    price: Price
-    billed: Price | None
+    price: Price  # price for charges
+    billed: Price | None  # the provider's price; None if unknown
+    # Whether the estimate of a call's input is enough to reserve: the price is the provider's, or the model scripted.
     counted: bool
-    output: int
-    window: int | None
-    context: int
+    output: int  # output limit before funds lower it: the model's, else the condition's
+    window: int | None  # context of the model; None if unknown
+    context: int  # limit of transcripts; longer ones are compacted
 
 
 @dataclass(eq=False)

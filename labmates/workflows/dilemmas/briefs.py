@@ -130,24 +130,12 @@ def _allowed(blank: Blank) -> str:
 
 @dataclass(frozen=True)
 class Labels:
-    """Displayed names of actions, and replacements of words in texts.
+    """Displayed names of actions, and replacements of words in texts."""
 
-    Attributes
-    ----------
-    names
-        Displayed names, by label.
-    in_text
-        Displayed names by the labels in texts, which a wording may have replaced already.
-    vocabulary
-        Replacements of words in texts.
-    reversed
-        The labels that forms list in reverse.
-    """
-
-    names: Mapping[str, str]
-    in_text: Mapping[str, str]
-    vocabulary: Mapping[str, str]
-    reversed: Collection[str] = ()
+    names: Mapping[str, str]  # displayed names, by label
+    in_text: Mapping[str, str]  # displayed names by the labels in texts, which a wording may have replaced already
+    vocabulary: Mapping[str, str]  # replacements of words in texts
+    reversed: Collection[str] = ()  # the labels that forms list in reverse
 
     @classmethod
     def of(cls, table: PayoffTable, words: MechanismWording, ablation: Ablation, *, is_reversed: bool) -> Labels:

@@ -32,20 +32,12 @@ _Key = tuple[int, int, str, str]
 
 @dataclass(frozen=True)
 class Match:
-    """A match, led by its mechanism.
-
-    Attributes
-    ----------
-    entrants
-        The entrant of each agent.
-    log
-        Plays and negotiations so far.
-    """
+    """A match, led by its mechanism."""
 
     name: str
-    entrants: tuple[int, ...]
+    entrants: tuple[int, ...]  # the entrant of each agent
     play: Play
-    log: list[Played | Negotiated]
+    log: list[Played | Negotiated]  # plays and negotiations so far
 
     def advance(self, answers: list[Answer]) -> list[Question]:
         """The next open questions after these answers; empty if the match has ended."""

@@ -36,23 +36,14 @@ _SHARES: Final = (-0.04, 1.04)
 
 @dataclass(frozen=True)
 class Dots:
-    """Dots with intervals in one game.
-
-    Attributes
-    ----------
-    rows
-        The values of each row, by its name, from the top. ``NAME_low`` and ``NAME_high`` are the interval of the value
-        ``NAME``.
-    series
-        The drawn values, with their labels in the legend.
-    xlabel
-        What the axis shows, without a word of intervals.
-    """
+    """Dots with intervals in one game."""
 
     title: str
+    # The values of each row, by its name, from the top. ``NAME_low`` and ``NAME_high`` are the interval of the value
+    # ``NAME``.
     rows: Mapping[str, Mapping[str, Any]]
-    series: Mapping[str, str]
-    xlabel: str
+    series: Mapping[str, str]  # the drawn values, with their labels in the legend
+    xlabel: str  # what the axis shows, without a word of intervals
     xlim: tuple[float, float] | None = None
 
     def figure(self) -> Figure:

@@ -34,34 +34,19 @@ class Ended(TypedDict):
 
 
 class CrossPlay(Ended):
-    """All matches.
+    """All matches."""
 
-    Attributes
-    ----------
-    opened
-        Their first questions, by name.
-    """
-
-    opened: dict[str, list[Question]]
+    opened: dict[str, list[Question]]  # their first questions, by name
 
 
 class MatchState(Ended):
-    """One match.
+    """One match."""
 
-    Attributes
-    ----------
-    match
-        Its name.
-    questions, answers
-        The open questions, and the players' answers in the same order.
-    recorded
-        Number of log entries recorded.
-    """
-
-    match: str
+    match: str  # its name
+    # The open questions, and the players' answers in the same order.
     questions: list[Question]
     answers: list[Answer]
-    recorded: int
+    recorded: int  # number of log entries recorded
 
 
 Update = dict[str, Any]

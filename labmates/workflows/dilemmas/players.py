@@ -28,26 +28,14 @@ from labmates.workflows.play.wordings import renamed
 
 @dataclass(frozen=True)
 class Situation:
-    """The situation of a player.
+    """The situation of a player."""
 
-    Attributes
-    ----------
-    view
-        The game with this player in the first place.
-    seat
-        Its seat in the game, from 0.
-    facts
-        As in `labmates.mechanisms.base.Question`.
-    delegate
-        Displayed name of the action `DELEGATE`.
-    """
-
-    view: NormalForm
+    view: NormalForm  # the game with this player in the first place
     stage: Stage
-    seat: int
+    seat: int  # its seat in the game, from 0
     sheet: Sheet
-    facts: Mapping[str, Any]
-    delegate: str = DELEGATE
+    facts: Mapping[str, Any]  # as in `labmates.mechanisms.base.Question`
+    delegate: str = DELEGATE  # displayed name of the action `DELEGATE`
 
     @property
     def keys(self) -> list[str]:

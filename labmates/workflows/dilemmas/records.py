@@ -49,22 +49,12 @@ _SHOWN_TERMS: Final = frozenset({"order"})
 
 @dataclass(frozen=True, kw_only=True)
 class Round(Played):
-    """One play of the game in a match; its step is that in the run.
-
-    Attributes
-    ----------
-    models
-        By seat, the displayed name of the model.
-    labels
-        By seat, names of the actions.
-    failed
-        By seat, whether the decision failed, so that `mixes` has the fallback.
-    """
+    """One play of the game in a match; its step is that in the run."""
 
     match: str
-    models: tuple[str, ...]
-    labels: tuple[tuple[str, ...], ...]
-    failed: tuple[bool, ...]
+    models: tuple[str, ...]  # by seat, the displayed name of the model
+    labels: tuple[tuple[str, ...], ...]  # by seat, names of the actions
+    failed: tuple[bool, ...]  # by seat, whether the decision failed, so that `mixes` has the fallback
 
     @property
     def shares(self) -> list[dict[str, float]]:
@@ -75,16 +65,10 @@ class Round(Played):
 
 @dataclass(frozen=True)
 class Agreement:
-    """The outcome of proposals and votes, by seat from 0.
-
-    Attributes
-    ----------
-    place
-        Prefix of the steps of all plays under it.
-    """
+    """The outcome of proposals and votes, by seat from 0."""
 
     match: str
-    place: str
+    place: str  # prefix of the steps of all plays under it
     models: tuple[str, ...]
     proposals: tuple[Mapping[str, Any] | None, ...]
     stable: tuple[tuple[bool, bool] | None, ...]
@@ -122,30 +106,18 @@ class Decided:
 
 @dataclass(frozen=True)
 class CrossPlay:
-    """The record of one run.
-
-    Attributes
-    ----------
-    models
-        Displayed names of the run's models.
-    has_metagame
-        Whether co-players are fixed within matches.
-    decided
-        All requested decisions.
-    left_out
-        Models left out, with their decisions; see `without`.
-    """
+    """The record of one run."""
 
     run: str
     mechanism: str
     game: str
-    models: tuple[str, ...]
+    models: tuple[str, ...]  # displayed names of the run's models
     table: PayoffTable
-    has_metagame: bool
+    has_metagame: bool  # whether co-players are fixed within matches
     rounds: tuple[Round, ...]
     agreements: tuple[Agreement, ...]
-    decided: tuple[Decided, ...]
-    left_out: Mapping[str, Tally] = field(default_factory=dict)
+    decided: tuple[Decided, ...]  # all requested decisions
+    left_out: Mapping[str, Tally] = field(default_factory=dict)  # models left out, with their decisions; see `without`
 
     @cached_property
     def failures(self) -> Mapping[str, Tally]:

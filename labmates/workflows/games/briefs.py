@@ -25,30 +25,15 @@ Said = tuple[str, str]
 
 @dataclass(frozen=True)
 class Round:
-    """The events of a round.
+    """The events of a round."""
 
-    Attributes
-    ----------
-    said
-        Messages in deliberation, by group.
-    decisions
-        Shape ``(groups, group_size, quantities)``.
-    usable
-        Whether each decision is the player's and not the fallback, ``(groups, group_size)``.
-    tokens
-        Spent on sanctions, ``(groups, group_size, group_size)``; None without sanctions.
-    spent
-        Whether each player's tokens are its decision and not the fallback, ``(groups, group_size)``.
-    payoffs
-        Shape ``(groups, group_size)``; None before the round is settled.
-    """
-
-    said: Mapping[str, Sequence[Said]] = field(default_factory=dict)
-    decisions: Array | None = None
-    usable: Array | None = None
-    tokens: Array | None = None
+    said: Mapping[str, Sequence[Said]] = field(default_factory=dict)  # messages in deliberation, by group
+    decisions: Array | None = None  # shape ``(groups, group_size, quantities)``
+    usable: Array | None = None  # whether each decision is the player's and not the fallback, ``(groups, group_size)``
+    tokens: Array | None = None  # spent on sanctions, ``(groups, group_size, group_size)``; None without sanctions
+    # Whether each player's tokens are its decision and not the fallback, ``(groups, group_size)``.
     spent: Array | None = None
-    payoffs: Array | None = None
+    payoffs: Array | None = None  # shape ``(groups, group_size)``; None before the round is settled
 
 
 def history(rounds: Iterable[Round]) -> Array:

@@ -25,26 +25,15 @@ from labmates.models.scripted.base import Heard
 
 @dataclass(frozen=True)
 class Situation:
-    """The situation of a player.
-
-    Attributes
-    ----------
-    stage
-        ``decide``, ``sanction`` or ``deliberation``.
-    round
-        From 0.
-    group, seat
-        The player's group and seat, from 0.
-    last
-        Decisions of the group's other members in the latest known round, by name.
-    """
+    """The situation of a player."""
 
     game: Game
-    stage: str
-    round: int
+    stage: str  # ``decide``, ``sanction`` or ``deliberation``
+    round: int  # from 0
+    # The player's group and seat, from 0.
     group: int
     seat: int
-    last: Mapping[str, Decision]
+    last: Mapping[str, Decision]  # decisions of the group's other members in the latest known round, by name
 
 
 def read(heard: Heard) -> Situation | None:

@@ -30,32 +30,18 @@ What = Literal["plan", "request", "write", "review", "interrupt"]
 
 @dataclass(frozen=True)
 class Question:
-    """A question to a person.
+    """A question to a person."""
 
-    Attributes
-    ----------
-    run
-        Id of the run.
-    step
-        Stable name of the waiting step.
-    team, agent
-        The proposer.
-    what
-        What is proposed: to carry out a plan, to send a request to another team, or to write an artifact. ``review`` is
-        about calls of tools in an organisation as code, and ``interrupt`` any other question of it.
-    name
-        The team that plans, the team that is asked, or the artifact; of an interrupt the node that asks.
-    text
-        The proposal itself.
-    """
-
-    run: str
-    step: str
+    run: str  # id of the run
+    step: str  # stable name of the waiting step
+    # The proposer.
     team: str
     agent: str
+    # What is proposed: to carry out a plan, to send a request to another team, or to write an artifact. ``review`` is
+    # about calls of tools in an organisation as code, and ``interrupt`` any other question of it.
     what: What
-    name: str
-    text: str
+    name: str  # the team that plans, the team that is asked, or the artifact; of an interrupt the node that asks
+    text: str  # the proposal itself
 
     @property
     def heading(self) -> str:

@@ -20,27 +20,13 @@ _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 @dataclass(frozen=True)
 class Asked:
-    """An interrupt that waits for its answer.
+    """An interrupt that waits for its answer."""
 
-    Attributes
-    ----------
-    value
-        What the graph asks with.
-    task
-        The nodes around the task that interrupts, from the outermost in, and its own.
-    number
-        Which interrupt of these nodes it is, the same in each process.
-    schema
-        JSON schema of the answer; None for any.
-    fault
-        What the graph found wrong with the answer before.
-    """
-
-    value: Any
-    task: tuple[str, ...] = ()
-    number: str = "0"
-    schema: Any = None
-    fault: str = ""
+    value: Any  # what the graph asks with
+    task: tuple[str, ...] = ()  # the nodes around the task that interrupts, from the outermost in, and its own
+    number: str = "0"  # which interrupt of these nodes it is, the same in each process
+    schema: Any = None  # JSON schema of the answer; None for any
+    fault: str = ""  # what the graph found wrong with the answer before
 
 
 def is_review(value: Any) -> bool:

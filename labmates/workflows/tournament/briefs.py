@@ -81,43 +81,22 @@ def answers_form(questions: Sequence[Question], actions: tuple[str, ...]) -> typ
 
 @dataclass(frozen=True)
 class View:
-    """The knowledge of a player before a round.
-
-    Attributes
-    ----------
-    memory
-        Its completed matches.
-    rounds
-        The present match as executed, with its moves first.
-    opponent
-        Name of the opponent; empty before the first round, when it is unknown.
-    left
-        Rounds left to it.
-    plan
-        Its latest plan; empty if there is none.
-    messages
-        Its own and its opponent's messages in the present match, with the number of the following round.
-    reputation
-        The opponent's cooperative moves and all moves in its earlier matches; None if not shown.
-    chosen
-        The moves that it chose in the present match, if noise may have flipped them; by default those executed.
-    points
-        The points of all players before the match; empty if not shown.
-    shared
-        The latest plans of its teammates; empty if not shared.
-    """
+    """The knowledge of a player before a round."""
 
     player: str
-    memory: tuple[Match, ...]
-    rounds: tuple[Round, ...]
-    opponent: str
-    left: int
-    plan: str
+    memory: tuple[Match, ...]  # its completed matches
+    rounds: tuple[Round, ...]  # the present match as executed, with its moves first
+    opponent: str  # name of the opponent; empty before the first round, when it is unknown
+    left: int  # rounds left to it
+    plan: str  # its latest plan; empty if there is none
+    # Its own and its opponent's messages in the present match, with the number of the following round.
     messages: tuple[tuple[int, str, str], ...] = ()
+    # The opponent's cooperative moves and all moves in its earlier matches; None if not shown.
     reputation: tuple[int, int] | None = None
+    # The moves that it chose in the present match, if noise may have flipped them; by default those executed.
     chosen: tuple[Action, ...] = ()
-    points: tuple[tuple[str, int], ...] = ()
-    shared: tuple[tuple[str, str], ...] = ()
+    points: tuple[tuple[str, int], ...] = ()  # the points of all players before the match; empty if not shown
+    shared: tuple[tuple[str, str], ...] = ()  # the latest plans of its teammates; empty if not shared
 
 
 class Briefing:

@@ -33,18 +33,10 @@ def add_matches(old: list[Match], new: list[Match]) -> list[Match]:
 
 
 class Plans(TypedDict):
-    """The plans of players.
+    """The plans of players."""
 
-    Attributes
-    ----------
-    plans
-        The latest plan of each player with one.
-    planned
-        The number of rounds it had played at that time.
-    """
-
-    plans: Annotated[dict[str, str], operator.or_]
-    planned: Annotated[dict[str, int], operator.or_]
+    plans: Annotated[dict[str, str], operator.or_]  # the latest plan of each player with one
+    planned: Annotated[dict[str, int], operator.or_]  # the number of rounds it had played at that time
 
 
 class Progress(Plans):
@@ -61,55 +53,29 @@ class TournamentState(Progress):
 
 
 class MatchState(Progress):
-    """State of one match.
-
-    Attributes
-    ----------
-    memory
-        Completed matches of either player.
-    rounds, chosen
-        Both moves of each round so far, as executed and as chosen.
-    moves
-        Both moves of the present round; None for a player without a usable move.
-    messages
-        Both messages before a round, with its number; empty if unusable.
-    points
-        The points of all players before the match, if they are shown.
-    shared
-        The latest plans of all players before the match, if teams share them.
-    """
+    """State of one match."""
 
     number: int
     players: list[str]
-    memory: list[Match]
+    memory: list[Match]  # completed matches of either player
+    # Both moves of each round so far, as executed and as chosen.
     rounds: list[Round]
     chosen: list[Round]
-    moves: list[Move | None]
-    messages: list[tuple[int, str, str]]
-    points: dict[str, int]
-    shared: dict[str, str]
+    moves: list[Move | None]  # both moves of the present round; None for a player without a usable move
+    messages: list[tuple[int, str, str]]  # both messages before a round, with its number; empty if unusable
+    points: dict[str, int]  # the points of all players before the match, if they are shown
+    shared: dict[str, str]  # the latest plans of all players before the match, if teams share them
 
 
 class PlanState(Plans):
-    """State of one player's planning before a round.
+    """State of one player's planning before a round."""
 
-    Attributes
-    ----------
-    number
-        The match.
-    view
-        The player's knowledge.
-    draft, critique
-        The latest of each; empty if unusable.
-    turn
-        Number of critiques so far.
-    """
-
-    number: int
-    view: View
+    number: int  # the match
+    view: View  # the player's knowledge
+    # The latest of each; empty if unusable.
     draft: str
     critique: str
-    turn: int
+    turn: int  # number of critiques so far
 
 
 @dataclass(frozen=True)

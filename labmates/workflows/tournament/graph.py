@@ -109,18 +109,10 @@ def _match(ctx: TournamentContext, state: TournamentState, number: int, pair: Pa
 
 
 class ChoiceState(TournamentState, total=False):
-    """State of a tournament before its teams are formed.
+    """State of a tournament before its teams are formed."""
 
-    Attributes
-    ----------
-    introductions
-        Each player's introduction; empty if unusable.
-    wishes
-        Each player's desired teammates.
-    """
-
-    introductions: dict[str, str]
-    wishes: dict[str, list[str]]
+    introductions: dict[str, str]  # each player's introduction; empty if unusable
+    wishes: dict[str, list[str]]  # each player's desired teammates
 
 
 async def introductions(state: ChoiceState, runtime: Runtime[TournamentContext]) -> Update:

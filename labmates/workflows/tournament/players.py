@@ -29,30 +29,16 @@ _PLAN = "Begin every match and go on in it by one fixed rule, whoever the oppone
 
 @dataclass(frozen=True)
 class Situation:
-    """The situation of a player.
+    """The situation of a player."""
 
-    Attributes
-    ----------
-    step
-        ``move``, ``message``, ``plan``, ``critique``, ``improved plan``, ``questions``, ``introduction`` or ``wishes``.
-    length
-        Maximum rounds of a match; infinity if its end is unknown.
-    rounds
-        The match, with this player's moves first.
-    questions
-        Their facts by key.
-    labels
-        Displayed names of both actions.
-    others, most
-        Candidates for its team, and the maximum number to choose.
-    """
-
+    # ``move``, ``message``, ``plan``, ``critique``, ``improved plan``, ``questions``, ``introduction`` or ``wishes``.
     step: str
     payoffs: Payoffs
-    length: float
-    rounds: tuple[Round, ...]
-    questions: Mapping[str, Mapping[str, Any]]
-    labels: tuple[str, str] = (LABELS["C"], LABELS["D"])
+    length: float  # maximum rounds of a match; infinity if its end is unknown
+    rounds: tuple[Round, ...]  # the match, with this player's moves first
+    questions: Mapping[str, Mapping[str, Any]]  # their facts by key
+    labels: tuple[str, str] = (LABELS["C"], LABELS["D"])  # displayed names of both actions
+    # Candidates for its team, and the maximum number to choose.
     others: tuple[str, ...] = ()
     most: int = 0
 

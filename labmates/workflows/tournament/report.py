@@ -47,18 +47,10 @@ _SIGNIFICANT: Final = 0.05
 
 @dataclass(frozen=True)
 class Rate:
-    """A rate, as mean over players and replicates.
+    """A rate, as mean over players and replicates."""
 
-    Attributes
-    ----------
-    over_players
-        The mean of all players, with an interval that treats them as independent.
-    over_tournaments
-        The mean of the tournaments' means.
-    """
-
-    over_players: Estimate
-    over_tournaments: Estimate
+    over_players: Estimate  # the mean of all players, with an interval that treats them as independent
+    over_tournaments: Estimate  # the mean of the tournaments' means
 
     @property
     def value(self) -> float:
@@ -68,20 +60,12 @@ class Rate:
 
 @dataclass(frozen=True)
 class Group:
-    """The players of one model in tournaments of one structure.
-
-    Attributes
-    ----------
-    among
-        All models in these tournaments.
-    settings
-        The other settings; includes a player's rounds if they vary within a structure.
-    """
+    """The players of one model in tournaments of one structure."""
 
     structure: str
     model: str
-    among: tuple[str, ...]
-    settings: Mapping[str, Any]
+    among: tuple[str, ...]  # all models in these tournaments
+    settings: Mapping[str, Any]  # the other settings; includes a player's rounds if they vary within a structure
     tournaments: tuple[Tournament, ...]
 
     def _players(self, tournament: Tournament) -> list[str]:

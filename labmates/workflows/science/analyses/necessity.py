@@ -55,52 +55,30 @@ _WORDS: Final = {
 
 @dataclass(frozen=True)
 class Play:
-    """Result of a run of one arm.
+    """Result of a run of one arm."""
 
-    Attributes
-    ----------
-    settings
-        Parameters common to all arms of a comparison, as JSON.
-    team
-        Organisation and size of the team; empty for a single agent.
-    credit
-        Accuracy over `ALL` findings, and the credit of each.
-    spent
-        Dollars.
-    """
-
-    settings: str
+    settings: str  # parameters common to all arms of a comparison, as JSON
     split: float
-    team: str
+    team: str  # organisation and size of the team; empty for a single agent
     arm: str
     seed: int
-    credit: Mapping[str, float]
-    spent: float
+    credit: Mapping[str, float]  # accuracy over `ALL` findings, and the credit of each
+    spent: float  # dollars
     readable: bool
 
 
 @dataclass(frozen=True)
 class Necessity:
-    """A comparison of a team with both single-agent arms, at one split, for one finding.
+    """A comparison of a team with both single-agent arms, at one split, for one finding."""
 
-    Attributes
-    ----------
-    head
-        Condition, team, split, finding, number of common seeds, mean credit and dollars of each arm, as a table's row.
-    gains, gain
-        Team minus restricted by seed, and the mean with its interval over seeds: simultaneous for all splits, teams and
-        conditions, or for all findings of these.
-    indices
-        By arm; None if the oracle is no better than the restricted agent.
-    credits
-        By arm, the credit of each seed.
-    """
-
+    # Condition, team, split, finding, number of common seeds, mean credit and dollars of each arm, as a table's row.
     head: Mapping[str, Any]
+    # Team minus restricted by seed, and the mean with its interval over seeds: simultaneous for all splits, teams and
+    # conditions, or for all findings of these.
     gains: Sequence[Pair]
     gain: Estimate
-    indices: Mapping[str, Estimate | None]
-    credits: Mapping[str, Sequence[float]]
+    indices: Mapping[str, Estimate | None]  # by arm; None if the oracle is no better than the restricted agent
+    credits: Mapping[str, Sequence[float]]  # by arm, the credit of each seed
 
     @property
     def verdict(self) -> str:

@@ -27,23 +27,16 @@ _MOST_FIGURES = 24
 
 @dataclass(frozen=True)
 class Finding:
-    """One question of the task: the truth, the report's statement, and its credit.
-
-    Attributes
-    ----------
-    true, stated
-        The truth and the report's statement, an entry a line; empty without one.
-    teams
-        Each team's findings stated with the tool, with their credit.
-    """
+    """One question of the task: the truth, the report's statement, and its credit."""
 
     name: str
+    # The truth and the report's statement, an entry a line; empty without one.
     true: str
     stated: str
     credit: float | None
     weight: float
     reason: str
-    teams: tuple[tuple[str, float | None], ...] = ()
+    teams: tuple[tuple[str, float | None], ...] = ()  # each team's findings stated with the tool, with their credit
 
 
 def sections(reader: RunReader, links: Links) -> Iterator[Section]:

@@ -42,39 +42,17 @@ class Use:
 
 @dataclass(frozen=True)
 class Step:
-    """The request of an order to the agent.
+    """The request of an order to the agent."""
 
-    Attributes
-    ----------
-    kind
-        The name of the step's order; ``other`` for anything outside the science lab.
-    order
-        The text of the order; in a deliberation, of each round so far.
-    declared
-        The kind of step; None for anything outside the science lab.
-    facts
-        Facts of its orders.
-    replies
-        Number of the agent's replies in this step.
-    uses
-        Answered tool calls in these replies.
-    before
-        Tool calls of earlier steps in the same conversation.
-    remarks
-        Remarks on unusable replies.
-    hurry
-        Notice about the pool in the last message.
-    """
-
-    kind: str
-    order: str
-    declared: StepKind | None = None
-    facts: Mapping[str, Any] = field(default_factory=dict)
-    replies: int = 0
-    uses: tuple[Use, ...] = ()
-    remarks: tuple[str, ...] = ()
-    hurry: Hurry = "none"
-    before: tuple[Use, ...] = ()
+    kind: str  # the name of the step's order; ``other`` for anything outside the science lab
+    order: str  # the text of the order; in a deliberation, of each round so far
+    declared: StepKind | None = None  # the kind of step; None for anything outside the science lab
+    facts: Mapping[str, Any] = field(default_factory=dict)  # facts of its orders
+    replies: int = 0  # number of the agent's replies in this step
+    uses: tuple[Use, ...] = ()  # answered tool calls in these replies
+    remarks: tuple[str, ...] = ()  # remarks on unusable replies
+    hurry: Hurry = "none"  # notice about the pool in the last message
+    before: tuple[Use, ...] = ()  # tool calls of earlier steps in the same conversation
 
     @property
     def agent(self) -> str:

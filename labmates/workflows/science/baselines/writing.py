@@ -27,24 +27,12 @@ TEST = re.compile(r"\b[tp] = |AIC|sd \d")
 
 @dataclass(frozen=True)
 class Material:
-    """Material of a lead's artifact.
+    """Material of a lead's artifact."""
 
-    Attributes
-    ----------
-    step
-        The step in which it is written.
-    found
-        Findings of the members, or for the paper, of the artifacts.
-    printed
-        Lines with numbers in the output of the members' code.
-    artifacts
-        Artifacts of other teams, by name.
-    """
-
-    step: Step
-    found: Block
-    printed: tuple[str, ...]
-    artifacts: Mapping[str, str]
+    step: Step  # the step in which it is written
+    found: Block  # findings of the members, or for the paper, of the artifacts
+    printed: tuple[str, ...]  # lines with numbers in the output of the members' code
+    artifacts: Mapping[str, str]  # artifacts of other teams, by name
 
     def quote(self, name: str, most: int) -> str:
         """Numeric statements of an artifact with its source, its tests first."""
@@ -86,30 +74,14 @@ def _handed(step: Step, artifacts: Mapping[str, str]) -> Iterator[Block]:
 
 @dataclass(frozen=True)
 class Part:
-    """What a section says, in this order; how much, by the number of sentences that the text may have.
+    """What a section says, in this order; how much, by the number of sentences that the text may have."""
 
-    Attributes
-    ----------
-    brief
-        How many sentences of the project's description it begins with, if the text is long enough.
-    methods
-        Which of the analysis's methods it tells; None for none.
-    quotes
-        The artifact that it quotes.
-    opening
-        Its own sentences, of which a short text has fewer.
-    facts
-        Sentences on findings beyond the usual number; None for none at all.
-    lines
-        A pattern of the printed lines that it lists.
-    """
-
-    opening: tuple[str, ...] = ()
-    facts: int | None = None
-    lines: str = ""
-    quotes: str = ""
-    methods: slice | None = None
-    brief: int = 0
+    opening: tuple[str, ...] = ()  # its own sentences, of which a short text has fewer
+    facts: int | None = None  # sentences on findings beyond the usual number; None for none at all
+    lines: str = ""  # a pattern of the printed lines that it lists
+    quotes: str = ""  # the artifact that it quotes
+    methods: slice | None = None  # which of the analysis's methods it tells; None for none
+    brief: int = 0  # how many sentences of the project's description it begins with, if the text is long enough
 
 
 PARTS: Final[Mapping[str, Part]] = {

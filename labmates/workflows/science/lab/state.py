@@ -54,32 +54,20 @@ class Member(TypedDict):
 
 
 class Phase(TypedDict):
-    """One phase of one team.
-
-    Attributes
-    ----------
-    place
-        Index in the organisation's flow.
-    steps
-        Steps not yet completed.
-    chosen
-        Seats that work after a bid.
-    notes
-        What steps tell the author of the artifact, beside what members say.
-    """
+    """One phase of one team."""
 
     team: str
-    place: int
+    place: int  # index in the organisation's flow
     number: int
     reason: Literal["planned", "additional", "redo"]
     asked: Asked | None
-    steps: list[str]
+    steps: list[str]  # steps not yet completed
     started: bool
     plan: str
-    chosen: list[str]
+    chosen: list[str]  # seats that work after a bid
     members: dict[str, Member]
     said: list[tuple[str, str]]
-    notes: list[str]
+    notes: list[str]  # what steps tell the author of the artifact, beside what members say
 
 
 class Mail(TypedDict):
@@ -148,46 +136,21 @@ def add_versions(old: dict[str, list[T]], new: dict[str, list[T]]) -> dict[str, 
 
 
 class LabState(TypedDict):
-    """State of the whole lab. Teams' graphs return all of it, so it needs no reducers.
+    """State of the whole lab. Teams' graphs return all of it, so it needs no reducers."""
 
-    Attributes
-    ----------
-    agenda
-        Phases to come, the current one first.
-    spent
-        Charges by team, in micro-dollars.
-    spent_by
-        Charges by seat, without the writing of artifacts.
-    artifacts
-        Versions of each artifact, oldest first.
-    findings
-        Versions of each team's findings, oldest first, as numbers of bodies.
-    asked
-        Number of requests, by ``asking>asked`` team.
-    phases
-        Number of phases so far, by team.
-    earlier
-        Ended phases since the team wrote its artifact, by team.
-    conversations
-        Remembered messages by agent, as numbers of bodies.
-    likely
-        The cost of each team's artifact by the material that there is now, in micro-dollars; none before any work.
-    exhausted
-        Whether the pool could not pay an indispensable call.
-    """
-
-    agenda: list[Phase]
-    spent: dict[str, int]
-    spent_by: dict[str, int]
+    agenda: list[Phase]  # phases to come, the current one first
+    spent: dict[str, int]  # charges by team, in micro-dollars
+    spent_by: dict[str, int]  # charges by seat, without the writing of artifacts
+    # The cost of each team's artifact by the material that there is now, in micro-dollars; none before any work.
     likely: dict[str, int]
-    artifacts: dict[str, list[Version]]
-    findings: dict[str, list[int]]
-    earlier: dict[str, list[Phase]]
-    conversations: dict[str, list[int]]
+    artifacts: dict[str, list[Version]]  # versions of each artifact, oldest first
+    findings: dict[str, list[int]]  # versions of each team's findings, oldest first, as numbers of bodies
+    earlier: dict[str, list[Phase]]  # ended phases since the team wrote its artifact, by team
+    conversations: dict[str, list[int]]  # remembered messages by agent, as numbers of bodies
     mail: list[Mail]
-    asked: dict[str, int]
-    phases: dict[str, int]
-    exhausted: bool
+    asked: dict[str, int]  # number of requests, by ``asking>asked`` team
+    phases: dict[str, int]  # number of phases so far, by team
+    exhausted: bool  # whether the pool could not pay an indispensable call
 
 
 class TeamState(TypedDict):

@@ -22,29 +22,17 @@ from labmates.workflows.science.lab.context import LabContext
 
 @dataclass
 class ToolUse:
-    """Context of an agent's tool calls.
-
-    Attributes
-    ----------
-    held
-        Names of its tools.
-    outputs
-        Output of its code, as numbers of bodies.
-    after_code
-        Called after each piece of code.
-    failures
-        Number of calls that failed.
-    """
+    """Context of an agent's tool calls."""
 
     ctx: LabContext
     speaker: Speaker
     purse: Purse
     code: Session
     workspace: Workspace
-    held: list[str]
-    outputs: list[int] = field(default_factory=list)
-    after_code: Callable[[], object] = lambda: None
-    failures: int = 0
+    held: list[str]  # names of its tools
+    outputs: list[int] = field(default_factory=list)  # output of its code, as numbers of bodies
+    after_code: Callable[[], object] = lambda: None  # called after each piece of code
+    failures: int = 0  # number of calls that failed
 
     async def use(self, step: str, call: ToolCall, refusal: str = "") -> str:
         """The answer to a call, which may be a `refusal`; a recorded call is replayed.

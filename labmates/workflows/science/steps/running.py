@@ -41,18 +41,11 @@ Answered = tuple[T, list[BaseMessage]]
 
 @dataclass
 class Told:
-    """What several members said at the same time, with what it cost.
+    """What several members said at the same time, with what it cost."""
 
-    Attributes
-    ----------
-    said
-        Their texts in the order of the seats, without those who said nothing usable or could not pay.
-    transcripts
-        Their conversations in this step, by seat.
-    """
-
+    # Their texts in the order of the seats, without those who said nothing usable or could not pay.
     said: list[tuple[str, str]] = field(default_factory=list)
-    transcripts: dict[str, list[BaseMessage]] = field(default_factory=dict)
+    transcripts: dict[str, list[BaseMessage]] = field(default_factory=dict)  # their conversations in this step, by seat
     spent: int = 0
     spent_by: dict[str, int] = field(default_factory=dict)
 
