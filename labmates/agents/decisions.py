@@ -46,10 +46,8 @@ class Numbers(Form):
 def read_decision(reply: Reply, form: type[FormT], *, reasoned: bool = False) -> FormT:
     """The decision in a reply; the last object in one that was to reason first (`reasoned`).
 
-    Raises
-    ------
-    UnusableAnswerError
-        If the reply was cut off or is empty, or has no JSON object of that form, or several different ones.
+    Raises `UnusableAnswerError` if the reply was cut off or is empty, or has no JSON object of that form, or several
+    different ones.
     """
     if "cut" in reply.faults:
         limit = f" of {reply.limit} tokens" if reply.limit else ""

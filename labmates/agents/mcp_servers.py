@@ -75,10 +75,7 @@ class McpServer(BaseModel):
     def check(self, name: str) -> None:
         """Check that the server can be reached from here, and its variables are set.
 
-        Raises
-        ------
-        UsageError
-            If the package that reaches servers is not installed, or a variable is not set.
+        Raises `UsageError` if the package that reaches servers is not installed, or a variable is not set.
         """
         TOOL_SERVERS.get("mcp")
         named = (*self.env, *self.headers.values())

@@ -36,10 +36,7 @@ _READ: dict[str, tuple[Organisation, Source]] = {}
 def find_organisation(name: str) -> Organisation:
     """The organisation `name`: a registered name, a YAML file, or the ``module:function`` of a graph.
 
-    Raises
-    ------
-    UsageError
-        If it is unknown or invalid.
+    Raises `UsageError` if it is unknown or invalid.
     """
     if name in ORGANISATIONS:
         with ORGANISATIONS.guarded(name, "can't be used"):
@@ -75,10 +72,7 @@ OrganisationRef = Annotated[
 def source_of(name: str) -> dict[str, str]:
     """The texts of an organisation's file and prompts, by path relative to the file's folder.
 
-    Raises
-    ------
-    UsageError
-        If the organisation is not in a file.
+    Raises `UsageError` if the organisation is not in a file.
     """
     path = Path(name)
     if name in ORGANISATIONS:

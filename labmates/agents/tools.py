@@ -222,10 +222,7 @@ MOST_CHARS = 12_000
 def own_tool(name: str) -> BaseTool:
     """The tool `name` of another package.
 
-    Raises
-    ------
-    UsageError
-        If it is unknown, or is neither a LangChain tool nor a function with a docstring.
+    Raises `UsageError` if it is unknown, or is neither a LangChain tool nor a function with a docstring.
     """
     from langchain_core.tools import BaseTool, StructuredTool
 
@@ -249,10 +246,7 @@ def own_schema(name: str) -> dict[str, Any]:
 async def use_own_tool(name: str, arguments: Mapping[str, Any]) -> str:
     """The result of a tool of another package, as text.
 
-    Raises
-    ------
-    ToolError
-        If the arguments don't fit, or the tool fails.
+    Raises `ToolError` if the arguments don't fit, or the tool fails.
     """
     try:
         result = await own_tool(name).ainvoke(dict(arguments))

@@ -70,10 +70,7 @@ def names_within(prefix: str, registry: Registry[Any]) -> Iterator[str]:
 def verb_within(path: str) -> click.Command | None:
     """The command that a package adds to a group, by ``GROUP/NAME``; None without one.
 
-    Raises
-    ------
-    UsageError
-        If it is in a package that is not installed.
+    Raises `UsageError` if it is in a package that is not installed.
     """
     VERBS.refuse_missing(path, shown=path.replace("/", " "))
     return verb_command(path.rpartition("/")[2], VERBS.get(path)) if path in VERBS else None

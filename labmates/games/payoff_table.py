@@ -164,10 +164,7 @@ class PayoffTable(BaseModel):
     def meanings(self) -> dict[str, str]:
         """Meaningful words for the actions, by neutral label.
 
-        Raises
-        ------
-        UsageError
-            If players have different actions, or the words are equal to numbers of players.
+        Raises `UsageError` if players have different actions, or the words are equal to numbers of players.
         """
         words = self.words or self.actions[0]
         if not self.words and len(set(self.actions)) > 1:

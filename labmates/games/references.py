@@ -42,10 +42,7 @@ class References:
 def references(game: Game) -> References:
     """The reference plays of a game.
 
-    Raises
-    ------
-    NoEquilibriumError
-        If no symmetric profile of the reduced game is an equilibrium.
+    Raises `NoEquilibriumError` if no symmetric profile of the reduced game is an equilibrium.
     """
     stable = equilibria(game)
     if not stable:

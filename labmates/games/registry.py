@@ -16,10 +16,7 @@ GAMES: Registry[type[Game]] = Registry("game", "labmates.games")
 def make_game(name: str, rules: Mapping[str, Any] | None = None) -> Game:
     """The game called `name` with these rules, and defaults for other rules.
 
-    Raises
-    ------
-    UsageError
-        If the game or a rule is unknown, a rule is out of bounds, or a plug-in's entry is not a game.
+    Raises `UsageError` if the game or a rule is unknown, a rule is out of bounds, or a plug-in's entry is not a game.
     """
     game = GAMES.get(name)
     if not (isinstance(game, type) and issubclass(game, Game)):

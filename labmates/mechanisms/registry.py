@@ -38,6 +38,8 @@ def split_terms(name: str) -> tuple[str, dict[str, str]]:
 def make_mechanisms(name: str, parameters: Mapping[str, Any] | None = None) -> tuple[Mechanism, ...]:
     """The mechanisms in a name, the outermost first.
 
+    Raises `UsageError` if a mechanism or a parameter is unknown, or a value is out of bounds.
+
     Parameters
     ----------
     name
@@ -45,11 +47,6 @@ def make_mechanisms(name: str, parameters: Mapping[str, Any] | None = None) -> t
         repeated game. Values of parameters may stand in brackets: ``reputation(order=3)``.
     parameters
         Further values; each mechanism takes its own.
-
-    Raises
-    ------
-    UsageError
-        If a mechanism or a parameter is unknown, or a value is out of bounds.
     """
     name, bracketed = split_terms(name)
     kinds = [_kind(part) for part in name.split("+")]

@@ -171,10 +171,7 @@ class ModelHub:
     def prepare(self, model: str) -> None:
         """Import and set up what calls of a model need; its first call does so otherwise, which can take seconds.
 
-        Raises
-        ------
-        UsageError
-            If the name or the base URL is invalid, or the provider can't be set up.
+        Raises `UsageError` if the name or the base URL is invalid, or the provider can't be set up.
         """
         if model not in self._scripted and model not in self._connections:
             self._connect(model)

@@ -99,7 +99,8 @@ class Database:
     """A database with the store's tables.
 
     All reads and writes, also those of modules built on it, raise `StoreError` if the database fails or stays
-    unreachable.
+    unreachable. Raises `UsageError` if the URL is malformed, or the database can't be opened or written or is of
+    another version.
 
     Parameters
     ----------
@@ -114,11 +115,6 @@ class Database:
         The database should exist: retry while it is unreachable.
     read_only
         Refuse all writes, even of tables.
-
-    Raises
-    ------
-    UsageError
-        If the URL is malformed, or the database can't be opened or written or is of another version.
     """
 
     def __init__(

@@ -80,6 +80,9 @@ def enter_study(
 ) -> tuple[int, int]:
     """Insert a study, or extend it to its new plan, and return the number of all its runs and of new ones.
 
+    Raises `UsageError` if a run of the study was started with another seed, or another process inserts a different plan
+    meanwhile.
+
     Parameters
     ----------
     template
@@ -93,11 +96,6 @@ def enter_study(
         Seed of replicate 0, if replicate r has ``seed + r``; other seeds are refused before anything is written.
     watch
         Receives the number of runs examined.
-
-    Raises
-    ------
-    UsageError
-        If a run of the study was started with another seed, or another process inserts a different plan meanwhile.
     """
     if seed is not None:
         _check_seeds(database, study.name, seed)

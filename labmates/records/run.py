@@ -114,10 +114,7 @@ class RunRecord:
     def taken_over(self) -> int:
         """The number of its first events that come from the origin of the fork.
 
-        Raises
-        ------
-        ValueError
-            If the origin is malformed.
+        Raises `ValueError` if the origin is malformed.
         """
         return int(self.fork_point.rpartition("@")[2]) if self.origin else 0
 

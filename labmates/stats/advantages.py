@@ -27,6 +27,7 @@ def advantage(first: Sequence[float], others: Sequence[Sequence[float]], domain:
     """The advantage of the mean of `first` over the largest mean of `others`.
 
     Groups are resampled independently. Degrees of freedom are those of `first` and the group with the largest mean.
+    Raises `ValueError` if a group has fewer than two values.
 
     Parameters
     ----------
@@ -36,11 +37,6 @@ def advantage(first: Sequence[float], others: Sequence[Sequence[float]], domain:
         The groups to compare with.
     domain
         Of the difference.
-
-    Raises
-    ------
-    ValueError
-        If a group has fewer than two values.
     """
     n = min(len(first), *map(len, others))
     if n < 2:

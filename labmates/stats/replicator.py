@@ -53,6 +53,8 @@ def replicator_dynamics(
     """The evolution of a population of models.
 
     In each step a model's share is multiplied by ``exp(rate * (fitness - average))``; then shares are normalised.
+    Raises `UsageError` if `payoffs` is not a metagame, `steps` or `rate` is negative or infinite, or `start` is
+    invalid.
 
     Parameters
     ----------
@@ -62,11 +64,6 @@ def replicator_dynamics(
         Learning rate, per unit of payoff.
     start
         The initial shares of models, positive with the sum 1; by default equal.
-
-    Raises
-    ------
-    UsageError
-        If `payoffs` is not a metagame, `steps` or `rate` is negative or infinite, or `start` is invalid.
     """
     array = as_metagame(payoffs)
     if steps < 0 or not 0 <= rate < np.inf:

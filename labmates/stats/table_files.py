@@ -112,10 +112,7 @@ def _groups(columns: Sequence[Column]) -> Iterator[str]:
 def check_table(path: Path) -> None:
     """Check, before the rows exist, that a table can be written to a file.
 
-    Raises
-    ------
-    UsageError
-        If the ending is not in `FORMATS`, the folder can't be made, or pyarrow is missing for Parquet.
+    Raises `UsageError` if the ending is not in `FORMATS`, the folder can't be made, or pyarrow is missing for Parquet.
     """
     ending = path.suffix.lower()
     if ending not in FORMATS:

@@ -60,10 +60,7 @@ class Continuations:
     def most(self, cap: str | float) -> int:
         """The most that each of those left may cost under a cap in dollars, in micro-dollars.
 
-        Raises
-        ------
-        UsageError
-            If the cap is no amount, or the expected price is above it.
+        Raises `UsageError` if the cap is no amount, or the expected price is above it.
         """
         try:
             total = parse_dollars(cap)
@@ -122,10 +119,7 @@ def _price(each: Branch) -> int:
 def effect(forks: Sequence[RunRecord], branches: Sequence[Branch], store: Store) -> Result:
     """What the continuations of `both_arms` tell of the change.
 
-    Raises
-    ------
-    TooFewRunsError
-        If they are too few to compare.
+    Raises `TooFewRunsError` if they are too few to compare.
     """
     if not forks:
         raise TooFewRunsError("no continuation has ended")

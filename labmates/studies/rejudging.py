@@ -120,13 +120,7 @@ class _RecordedAnswers:
         self._seed = seed
 
     async def ask(self, model: str, messages: list[BaseMessage], name: str, limit: int, held: object) -> Exchange:
-        """The recorded reply to these messages.
-
-        Raises
-        ------
-        LookupError
-            If there is none.
-        """
+        """The recorded reply to these messages. Raises `LookupError` if there is none."""
         del limit, held
         asked = [message_to_data(message) for message in messages]
         made = (model, derive(self._seed, name))

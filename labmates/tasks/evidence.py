@@ -57,15 +57,12 @@ class Part:
 def divide(task: Task[Any, Any], seed: int, difficulty: Difficulty, split: float) -> tuple[Part, ...]:
     """Divide a task's data set of `seed` among its instruments.
 
+    Raises `UsageError` if the task has no instruments, or `split` is out of range.
+
     Parameters
     ----------
     split
         Share of the credit that needs two or more instruments, from 0 to 1.
-
-    Raises
-    ------
-    UsageError
-        If the task has no instruments, or `split` is out of range.
     """
     instruments = instruments_of(task)
     if not 0 <= split <= 1:
@@ -107,13 +104,7 @@ def union(task: Task[Any, Any], parts: Sequence[Part]) -> Part:
 
 
 def instruments_of(task: Task[Any, Any]) -> Instruments[Any, Any]:
-    """The instruments of a task.
-
-    Raises
-    ------
-    UsageError
-        If the task has none.
-    """
+    """The instruments of a task. Raises `UsageError` if the task has none."""
     if task.instruments is None:
         raise UsageError(f"the task '{task.name}' declares no instruments, so its evidence can't be split; use shared")
     return task.instruments

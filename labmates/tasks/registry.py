@@ -23,10 +23,7 @@ TASKS: Registry[type[Task[Any, Any]]] = Registry("task", "labmates.tasks")
 def get_task(name: str) -> Task[Any, Any]:
     """The task called `name`.
 
-    Raises
-    ------
-    UsageError
-        If it is unknown, or a plug-in's entry is not a complete subclass of `labmates.tasks.base.Task`.
+    Raises `UsageError` if it is unknown, or a plug-in's entry is not a complete subclass of `labmates.tasks.base.Task`.
     """
     with TASKS.guarded(name, "can't be used"):
         return make_task(TASKS.get(name))
@@ -35,10 +32,7 @@ def get_task(name: str) -> Task[Any, Any]:
 def make_task(task: object) -> Task[Any, Any]:
     """An instance of a class of tasks.
 
-    Raises
-    ------
-    UsageError
-        If it is not a complete subclass of `labmates.tasks.base.Task`.
+    Raises `UsageError` if it is not a complete subclass of `labmates.tasks.base.Task`.
     """
     if not (isinstance(task, type) and issubclass(task, Task)):
         raise UsageError(f"a task must be a subclass of labmates.tasks.base.Task, not {task!r}")
@@ -51,10 +45,7 @@ def make_task(task: object) -> Task[Any, Any]:
 def resolve_reference(text: str, registry: Registry[Any] = TASKS) -> str:
     """A reference in a form for any process, without importing a plug-in.
 
-    Raises
-    ------
-    UsageError
-        If the name or file is unknown.
+    Raises `UsageError` if the name or file is unknown.
     """
     place, _, attribute = text.partition(":")
     if place.endswith(".py"):

@@ -33,10 +33,7 @@ class _Salt(NamedTuple):
 def salt_fingerprint() -> str | None:
     """A fingerprint of the current salt, 16 hexadecimal digits that don't reveal it; None without a salt.
 
-    Raises
-    ------
-    UsageError
-        If the salt is too short.
+    Raises `UsageError` if the salt is too short.
     """
     salt = _in_use()
     return salt.fingerprint if salt else None
@@ -45,10 +42,7 @@ def salt_fingerprint() -> str | None:
 def data_seed(seed: int) -> int:
     """The generator's seed for a public `seed`: the seed itself, or with a salt, a 128-bit number.
 
-    Raises
-    ------
-    UsageError
-        If the salt is too short.
+    Raises `UsageError` if the salt is too short.
     """
     salt = _in_use()
     if salt is None:

@@ -172,10 +172,7 @@ def read_answers(path: Path) -> Answers:
 def read_table(path: Path) -> pd.DataFrame:
     """The table in a CSV file, separated by commas, semicolons (also with decimal commas), tabs or bars.
 
-    Raises
-    ------
-    UsageError
-        If the file is unreadable or has no rows.
+    Raises `UsageError` if the file is unreadable or has no rows.
     """
     import pandas as pd
 
@@ -209,10 +206,7 @@ class TableTask(Task[BaseModel, BaseModel]):
     def __init_subclass__(cls) -> None:
         """Read the answers, which define title, brief, version and findings; the version has a hash of the content.
 
-        Raises
-        ------
-        UsageError
-            If a file is unreadable, or the content is not that of the version.
+        Raises `UsageError` if a file is unreadable, or the content is not that of the version.
         """
         cls.questions = read_answers(cls.folder / ANSWERS)
         cls.title, cls.brief = cls.questions.title, cls.questions.brief

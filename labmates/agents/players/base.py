@@ -103,10 +103,7 @@ def player(
 def check_player(baseline: str, payoffs: Payoffs) -> None:
     """Check that a scripted player can play the iterated game with these payoffs.
 
-    Raises
-    ------
-    UsageError
-        If it can't, or needs a prisoner's dilemma.
+    Raises `UsageError` if it can't, or needs a prisoner's dilemma.
     """
     if baseline in IN_PRISONERS_DILEMMA and payoffs.game != "prisoner's dilemma":
         raise UsageError(f"scripted:{baseline} needs a prisoner's dilemma, not a game of {payoffs.game}")

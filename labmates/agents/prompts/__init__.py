@@ -29,10 +29,7 @@ class Prompts:
     def render(self, name: str, /, **values: object) -> str:
         """Fill in the template called `name`; every placeholder of it must be given.
 
-        Raises
-        ------
-        KeyError
-            If a placeholder has no value.
+        Raises `KeyError` if a placeholder has no value.
         """
         return self.template(name).substitute({key: str(value) for key, value in values.items()})
 

@@ -41,11 +41,8 @@ class Payoffs:
     def game(self) -> str:
         """The name of the game.
 
-        Raises
-        ------
-        UsageError
-            If it is not a social dilemma (Macy and Flache 2002): mutual cooperation beats mutual defection, lone
-            cooperation and taking turns, and a lone defector gains or a lone cooperator loses.
+        Raises `UsageError` if it is not a social dilemma (Macy and Flache 2002): mutual cooperation beats mutual
+        defection, lone cooperation and taking turns, and a lone defector gains or a lone cooperator loses.
         """
         if not self.reward > max(self.punishment, self.sucker):
             raise UsageError("payoffs: a social dilemma needs reward > punishment and reward > sucker")

@@ -76,10 +76,7 @@ class _Program(ctypes.Structure):
 def refuse_calls() -> None:
     """Put this process and all that it will start under the filter.
 
-    Raises
-    ------
-    OSError
-        If there is no filter for this machine, or its kernel does not take it.
+    Raises `OSError` if there is no filter for this machine, or its kernel does not take it.
     """
     install(filter_program(platform.machine()))
 
@@ -87,10 +84,7 @@ def refuse_calls() -> None:
 def install(program: bytes) -> None:
     """Put this process and all that it will start under a filter.
 
-    Raises
-    ------
-    OSError
-        If the kernel of the machine does not take it.
+    Raises `OSError` if the kernel of the machine does not take it.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     buffer = ctypes.create_string_buffer(program, len(program))
@@ -102,10 +96,7 @@ def install(program: bytes) -> None:
 def filter_program(machine: str) -> bytes:
     """The filter of a machine: a program of the Berkeley packet filter over (number, machine, address, arguments).
 
-    Raises
-    ------
-    OSError
-        If there is none for this machine.
+    Raises `OSError` if there is none for this machine.
     """
     if machine not in _CALLS:
         raise OSError(_ENOSYS, f"there is no filter of system calls for {machine}; only for {', '.join(_CALLS)}")

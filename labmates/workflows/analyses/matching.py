@@ -226,10 +226,7 @@ def varying(observations: Sequence[Observed]) -> list[str]:
 def factor_of(parameter: str, observations: Sequence[Observed]) -> Factor:
     """The levels of a parameter, in order of appearance, references last: they are subtracted.
 
-    Raises
-    ------
-    UsageError
-        If no run has the parameter.
+    Raises `UsageError` if no run has the parameter.
     """
     names = dict.fromkeys(name for each in observations for name in each.settings)
     compared = [name for name in names if name == parameter or name.startswith(f"{parameter}.")]
@@ -247,10 +244,7 @@ def factor_of(parameter: str, observations: Sequence[Observed]) -> Factor:
 def factor_of_conditions(conditions: Sequence[str], observations: Sequence[Observed]) -> Factor:
     """Levels from conditions: ``[LABEL:]NAME=VALUE[,NAME!=VALUE…]``.
 
-    Raises
-    ------
-    UsageError
-        If a condition is malformed, unknown or has no runs, or a run belongs to two.
+    Raises `UsageError` if a condition is malformed, unknown or has no runs, or a run belongs to two.
     """
     if len(conditions) < 2:
         raise UsageError("name at least two conditions, or compare the values of a parameter with --by")

@@ -113,10 +113,7 @@ class JudgeCaller(Caller):
     ) -> Exchange:
         """Make a call; see `labmates.judges.interview.JudgeCalls`.
 
-        Raises
-        ------
-        ModelCallError
-            If it can't be paid, or brings no reply.
+        Raises `ModelCallError` if it can't be paid, or brings no reply.
         """
         judge = Speaker("", "judge", model)
         try:

@@ -127,17 +127,14 @@ class CallRecord:
     def exchange(self, step: str, messages: Sequence[BaseMessage], purse: Purse, model: str) -> Exchange | None:
         """The recorded call of a step, noted as paid in `purse`; None if there is none.
 
+        Raises `ContextOverflowError` if the shortest transcript overflowed the model's context.
+
         Parameters
         ----------
         messages
             The current transcript, with the orders that a record lacks.
         model
             Name of the model in errors.
-
-        Raises
-        ------
-        ContextOverflowError
-            If the shortest transcript overflowed the model's context.
         """
         for lost in (*self._uncertain(step), *self._inner(step)):
             purse.note(lost.amount)

@@ -207,23 +207,16 @@ class Caller:
     ) -> Exchange:
         """Make one call; an output limit lowered for lack of funds is stated at the end of the transcript.
 
+        Raises `InsufficientFundsError` if the purse can't pay the call, or another attempt of it;
+        `ContextOverflowError` if even the shortest transcript overflows the model's context; `EndpointError` if the
+        model is unreachable or its answers are unusable; `StoppedError` if the run is stopped.
+
         Parameters
         ----------
         step
             Stable name of the call in the run.
         name
             Name of the call in a trace.
-
-        Raises
-        ------
-        InsufficientFundsError
-            If the purse can't pay the call, or another attempt of it.
-        ContextOverflowError
-            If even the shortest transcript overflows the model's context.
-        EndpointError
-            If the model is unreachable or its answers are unusable.
-        StoppedError
-            If the run is stopped.
         """
         if (recorded := self._events.exchange(step, messages, purse, speaker.model)) is not None:
             self._learn(speaker, recorded, options.get("tools", ()))

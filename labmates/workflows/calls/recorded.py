@@ -24,13 +24,7 @@ class RecordedOutsider:
     past: Recorder
 
     async def reply(self, call: Call) -> Reply:
-        """The recorded reply.
-
-        Raises
-        ------
-        NewStepError
-            If it is not recorded.
-        """
+        """The recorded reply. Raises `NewStepError` if it is not recorded."""
         numbered = (self.past.done("llm_call", inner_step(call.step, number)) for number in count())
         for event in cast(Iterator[LLMCallEvent], takewhile(lambda event: event is not None, numbered)):
             sent = [message_from_data(self.past.bodies[number]) for number in event.messages]
@@ -72,10 +66,7 @@ class FromRun:
 def from_run(caller: Caller, model: str, record_of: Callable[[str], Recorder] | None) -> FromRun:
     """The answerer named ``recorded:RUN``.
 
-    Raises
-    ------
-    UsageError
-        If there is no such run, or none can be read here.
+    Raises `UsageError` if there is no such run, or none can be read here.
     """
     if record_of is None:
         raise UsageError(f"model '{model}': no other run can be read here")

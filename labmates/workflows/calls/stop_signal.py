@@ -46,10 +46,8 @@ class Steps:
     async def step(self) -> AsyncIterator[None]:
         """Make one step.
 
-        Raises
-        ------
-        StoppedError
-            If the run is to stop: when the steps of its other agents have ended, which leaving would cut off.
+        Raises `StoppedError` if the run is to stop: when the steps of its other agents have ended, which leaving would
+        cut off.
         """
         if self._stop_signal.pulled.is_set():
             await self._quiet.wait()

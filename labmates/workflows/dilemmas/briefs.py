@@ -188,16 +188,12 @@ class Briefing:
 
     All players read the same system message. Then come the request of the step, the game from the player's seat, what
     the player has been told, to which each step only adds, and last its seat: servers cache prompts by their beginning.
+    Raises `UsageError` if the ablation needs words for actions that the game does not have.
 
     Attributes
     ----------
     words
         The wording of mechanisms.
-
-    Raises
-    ------
-    UsageError
-        If the ablation needs words for actions that the game does not have.
     """
 
     def __init__(

@@ -110,12 +110,7 @@ class DilemmaContext:
     async def ask(self, match: Match, question: Question) -> Answer:
         """A player's answer, or its fallback without a usable one; shared questions are asked once for all matches.
 
-        Raises
-        ------
-        EndpointError
-            If the model is unreachable.
-        StoppedError
-            If the run should stop.
+        Raises `EndpointError` if the model is unreachable; `StoppedError` if the run should stop.
         """
         if not question.shared:
             return await self._ask(match, question)

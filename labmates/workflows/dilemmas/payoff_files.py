@@ -90,10 +90,7 @@ class _File(_Part):
 def read_cells(path: Path) -> list[Cell]:
     """The cells of a file of recorded payoffs.
 
-    Raises
-    ------
-    UsageError
-        If the file is unreadable or invalid, or some models never met.
+    Raises `UsageError` if the file is unreadable or invalid, or some models never met.
     """
     with telling(f"the payoffs can't be read: {path}"):
         text = path.read_bytes()

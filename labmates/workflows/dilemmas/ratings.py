@@ -146,15 +146,12 @@ def rate_play(
 ) -> Rated:
     """The ratings of a cross-play.
 
+    Raises `UsageError` if not every seating was played.
+
     Parameters
     ----------
     leave_out
         Models without ratings; by default those above `MOST_FAILED`.
-
-    Raises
-    ------
-    UsageError
-        If not every seating was played.
     """
     out = invalid(play.failures) if leave_out is None else leave_out
     return rate(play.without(out).cell(use), evolution)

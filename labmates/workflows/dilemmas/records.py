@@ -130,13 +130,7 @@ class CrossPlay:
         return scale_of(self.table.game())
 
     def cell(self, use: Use = "expected") -> Cell:
-        """The cell to rate.
-
-        Raises
-        ------
-        UsageError
-            If not every seating was played.
-        """
+        """The cell to rate. Raises `UsageError` if not every seating was played."""
         totals = self.totals(use)
         if not self.models:
             tensor: Array = np.zeros(0)
@@ -282,10 +276,7 @@ def scale_of(game: NormalForm) -> Scale | None:
 def cross_plays(runs: Runs) -> list[CrossPlay]:
     """The completed cross-plays among runs; labels of mechanisms name the parameters that vary (`mechanism_labels`).
 
-    Raises
-    ------
-    UsageError
-        If there are none, or a named run is of another experiment.
+    Raises `UsageError` if there are none, or a named run is of another experiment.
     """
     completed = runs.completed("dilemma")
     mechanisms = mechanism_labels([run.condition for run in completed])

@@ -34,17 +34,13 @@ async def invoke_answered(
     """The last state of a graph whose interrupts are answered.
 
     A question is asked at once, while the nodes beside the interrupted one work on; all of them go on together. An
-    answer that does not match the schema of its interrupt is asked for again.
+    answer that does not match the schema of its interrupt is asked for again. Raises `UsageError` if a graph within
+    this one can't resume.
 
     Parameters
     ----------
     answer
         Returns what an interrupt resumes with.
-
-    Raises
-    ------
-    UsageError
-        If a graph within this one can't resume.
     """
     # A process that ends loses nothing: the run has its record.
     saver = InMemorySaver(serde=_Copies())

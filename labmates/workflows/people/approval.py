@@ -103,10 +103,7 @@ def approver_of(ask: Ask) -> Approver:
 def answer_of(question: Question, response: Any) -> Answer:
     """The answer of a person: True is yes, False is no, and a text is no with that reason.
 
-    Raises
-    ------
-    UsageError
-        If the question does not accept this answer.
+    Raises `UsageError` if the question does not accept this answer.
     """
     if question.takes_anything:
         try:
@@ -202,12 +199,8 @@ class Approvals:
     def refusal(self, what: What, step: str, speaker: Speaker, name: str, text: str) -> str:
         """The message to the agent about a refusal; empty if its proposal is approved, or needs no approval.
 
-        Raises
-        ------
-        GraphInterrupt
-            If the question has no answer yet.
-        NewStepError
-            If the record of a rerun lacks the answer.
+        Raises `GraphInterrupt` if the question has no answer yet; `NewStepError` if the record of a rerun lacks the
+        answer.
         """
         if not self.cover(what):
             return ""
@@ -242,14 +235,8 @@ class Approvals:
     async def answer(self, asked: Asked) -> Any:
         """Obtain and record the answers to an interrupt, and return the value with which the graph resumes.
 
-        Raises
-        ------
-        StoppedError
-            If the run is stopped before the answer.
-        NewStepError
-            If the record being replayed has no answer.
-        UsageError
-            If no person can be asked, or the graph refuses an automatic answer.
+        Raises `StoppedError` if the run is stopped before the answer; `NewStepError` if the record being replayed has
+        no answer; `UsageError` if no person can be asked, or the graph refuses an automatic answer.
         """
         if isinstance(asked.value, Mapping) and asked.value.keys() == _FIELDS:
             return (await self._answer(Question(**asked.value))).approved

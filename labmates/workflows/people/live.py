@@ -77,10 +77,7 @@ async def live_run(run_id: str, budget: Callable[[], Json] = dict) -> AsyncItera
 def _prepare(path: Path) -> None:
     """Make the folder of a socket, which this user alone can enter.
 
-    Raises
-    ------
-    PermissionError
-        If the folder belongs to another user, or others can enter it.
+    Raises `PermissionError` if the folder belongs to another user, or others can enter it.
     """
     folder = path.parent
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -51,15 +51,13 @@ class DecisionCondition(PlayCondition, ABC):
     def check_structured(self, reasoning: Iterable[str] = ()) -> None:
         """Check that decisions can be held to a schema, if they are to be.
 
+        Raises `UsageError` if a model takes no schema, or players are asked to reason in the reply that holds the
+        decision.
+
         Parameters
         ----------
         reasoning
             How players are asked to reason before they decide.
-
-        Raises
-        ------
-        UsageError
-            If a model takes no schema, or players are asked to reason in the reply that holds the decision.
         """
         if not self.structured:
             return

@@ -71,21 +71,15 @@ class Table:
     ) -> FormT | None:
         """Ask a player for a decision; None if no reply could be used.
 
+        Raises `InsufficientFundsError` if the bound of the run can't pay a call; `EndpointError` if the model can't be
+        reached or gives no usable answer; `StoppedError` if the run is to stop.
+
         Parameters
         ----------
         otherwise
             What happens without a decision; a player whose reply has none is told.
         reasoned
             Whether it was asked to reason first; then the last object of a reply counts.
-
-        Raises
-        ------
-        InsufficientFundsError
-            If the bound of the run can't pay a call.
-        EndpointError
-            If the model can't be reached or gives no usable answer.
-        StoppedError
-            If the run is to stop.
         """
 
         def read(reply: Reply, _last: bool) -> FormT:
@@ -107,14 +101,8 @@ class Table:
     ) -> T | None:
         """Ask a player for what `read` makes of a reply; None if it can use none. See `Caller.answer`.
 
-        Raises
-        ------
-        InsufficientFundsError
-            If the bound of the run can't pay a call.
-        EndpointError
-            If the model can't be reached or gives no usable answer.
-        StoppedError
-            If the run is to stop.
+        Raises `InsufficientFundsError` if the bound of the run can't pay a call; `EndpointError` if the model can't be
+        reached or gives no usable answer; `StoppedError` if the run is to stop.
         """
         purse = self.purse(speaker.team)
         return await self.caller.answer(
@@ -129,13 +117,7 @@ class Table:
 
 
 def decision_of(reply: Reply, form: type[FormT], *, otherwise: str, reasoned: bool) -> FormT:
-    """The decision in a player's reply; see `Table.decide`.
-
-    Raises
-    ------
-    UnusableAnswerError
-        If there is none.
-    """
+    """The decision in a player's reply; see `Table.decide`. Raises `UnusableAnswerError` if there is none."""
     try:
         return read_decision(reply, form, reasoned=reasoned)
     except NoAnswerError as error:

@@ -316,10 +316,7 @@ class ScienceCondition(Condition):
     def check_instruments(self) -> None:
         """Check the seats' instruments, and that the organisation can bring them together.
 
-        Raises
-        ------
-        UsageError
-            If a seat holds an instrument that the task lacks, or no seat can get readings and all keys.
+        Raises `UsageError` if a seat holds an instrument that the task lacks, or no seat can get readings and all keys.
         """
         number = len(self.instruments)
         for name, (_, seat) in self.organisation.seats.items():

@@ -37,13 +37,7 @@ class SeatKind(Protocol):
     """A way in which external agents are reached."""
 
     def check(self, name: str, seat: Seat) -> None:
-        """Check that the agent of a seat can be started.
-
-        Raises
-        ------
-        UsageError
-            If something is missing.
-        """
+        """Check that the agent of a seat can be started. Raises `UsageError` if something is missing."""
 
     def connect(self, caller: Caller, speaker: Speaker, seat: Seat, budget: Callable[[Call], str]) -> OutsideAgent:
         """The agent of a seat, which asks the speaker's model; `budget` is its view of the pool during a call."""
@@ -135,10 +129,7 @@ class SeatAgents:
 def check_seats(organisation: Organisation) -> None:
     """Check that the external agents can be started.
 
-    Raises
-    ------
-    UsageError
-        If something is missing, such as a program, a function or the package that reaches it.
+    Raises `UsageError` if something is missing, such as a program, a function or the package that reaches it.
     """
     for name, (_, seat) in organisation.seats.items():
         if seat.outside:
@@ -171,10 +162,7 @@ def failed_seats(events: Iterable[Event]) -> str | None:
 def load_function(place: str) -> Callable[[Any], object]:
     """The function at ``module:function`` or ``file.py:function``.
 
-    Raises
-    ------
-    UsageError
-        If it can't be imported, or is not a function.
+    Raises `UsageError` if it can't be imported, or is not a function.
     """
     module, _, name = place.rpartition(":")
     try:

@@ -36,10 +36,7 @@ class ToolServers:
     async def open(self, wanted: Iterable[str]) -> None:
         """List the tools of all servers, and check the teams' tools.
 
-        Raises
-        ------
-        UsageError
-            If a server lacks one of them.
+        Raises `UsageError` if a server lacks one of them.
         """
 
     async def close(self) -> None:
@@ -57,12 +54,7 @@ class ToolServers:
     async def use(self, step: str, title: str, arguments: Mapping[str, Any]) -> str:
         """The result of a tool; a rerun takes it from the record.
 
-        Raises
-        ------
-        ToolError
-            If the call fails.
-        NewStepError
-            If the record of a rerun lacks the result.
+        Raises `ToolError` if the call fails; `NewStepError` if the record of a rerun lacks the result.
         """
         raise ToolError(f"no server has a tool '{title}'")
 

@@ -37,10 +37,7 @@ class ToolUse:
     async def use(self, step: str, call: ToolCall, refusal: str = "") -> str:
         """The answer to a call, which may be a `refusal`; a recorded call is replayed.
 
-        Raises
-        ------
-        InsufficientFundsError
-            If the purse can't pay the call.
+        Raises `InsufficientFundsError` if the purse can't pay the call.
         """
         event = cast(ToolCallEvent | None, self.ctx.recorder.done("tool_call", step))
         if event is not None:

@@ -109,12 +109,8 @@ class StepRun:
         """The money that a reply before the work must leave for it, with `spent` in the step, in micro-dollars.
 
         It pays a reply of each worker who can be paid, whose order holds what is said now; in a small pool, all but the
-        shortest reply.
-
-        Raises
-        ------
-        InsufficientFundsError
-            If no worker could be paid after the shortest reply: it would buy nothing.
+        shortest reply. Raises `InsufficientFundsError` if no worker could be paid after the shortest reply: it would
+        buy nothing.
         """
         if not any(find_step(name).does == "work" for name in self.phase["steps"]):
             return 0
