@@ -143,26 +143,28 @@ def estimate(lab: Lab, params: EstimateParams) -> Iterator[Result]:
 
     The estimate covers all generations; the evolution may end earlier, when a gene reaches the threshold.
     """
+    from labmates_populations.duration import estimate as estimated
     from labmates_populations.duration import measure
     from labmates_populations.engine.crew import open_crew
     from labmates_populations.engine.evolution import Evolution
 
     condition = EvolutionCondition.model_validate(lab.condition(EvolutionCondition.kind, {}).model_dump())
     assert condition.digest is not None
+    assert condition.generations is not None
     params.warn(lab)
     settings = SessionSettings(params.processes, params.sandbox, params.executor)
     with open_crew(settings) as crew:
         strategies = crew.open((condition.strategies, condition.game, *condition.chosen), condition.digest)
         evolution = Evolution(condition, strategies.population, strategies.play, seed=params.seed)
-        duration = measure(evolution, condition, params.seconds)
-    row = duration.row()
+        measured, by_way = measure(evolution, condition, params.seconds)
+    row = estimated(measured, condition.decisions, condition.generations)
     population = strategies.population
-    costs = {way: cost.microseconds for way, cost in duration.costs.items()}
+    costs = {way: cost.microseconds for way, cost in by_way.items()}
     lines = [
-        f"{duration.decisions:,} decisions in a generation, {row['first_microseconds_per_decision']:.2f} µs each in "
+        f"{condition.decisions:,} decisions in a generation, {row['first_microseconds_per_decision']:.2f} µs each in "
         f"the first and {row['later_microseconds_per_decision']:.2f} µs later "
-        f"({len(duration.measured)} generations measured)",
-        f"{duration.generations:,} generations: {timedelta(seconds=round(duration.seconds))} (h:min:s) at most",
+        f"({len(measured)} generations measured)",
+        f"{condition.generations:,} generations: {timedelta(seconds=round(row['seconds']))} (h:min:s) at most",
         f"{len(population.names)} strategies, {told(Counter(population.ways.values()), costs)}",
         *slower(population.whys),
     ]

@@ -8,7 +8,6 @@ recorded as decisions; the payoffs of every round have the moves of all.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from string import Template
@@ -41,58 +40,30 @@ class Move(Form):
     action: Literal["C", "D"]
 
 
-@dataclass(frozen=True)
-class Played:
-    """The rounds so far of all groups; shapes ``(groups, rounds, players)`` and ``(groups, rounds)``.
-
-    Attributes
-    ----------
-    stocks
-        Before each round, the next one included; None in a game without stock.
-    """
-
-    actions: Actions
-    payoffs: Payoffs
-    stocks: Payoffs | None
-
-    def after(self, game: RepeatedGame, actions: Actions) -> Played:
-        """The same with one more round; `actions` has shape ``(groups, players)``."""
-        stock = None if self.stocks is None else self.stocks[:, -1]
-        paid = game.payoffs(actions, stock)
-        left = game.next_stock(stock, paid)
-        return Played(
-            np.concatenate([self.actions, actions[:, None]], axis=1),
-            np.concatenate([self.payoffs, paid[:, None]], axis=1),
-            None if self.stocks is None or left is None else np.concatenate([self.stocks, left[:, None]], axis=1),
-        )
-
-
 async def play(condition: MixedplayCondition, services: Services) -> Outcome:
     """Play all groups, round by round."""
     async with open_arena(condition, services) as arena:
         game, table = condition.make_game(), Table(condition, services)
-        shape = (condition.groups, 0, game.n_players)
-        start = game.start(condition.groups)
-        played = Played(np.zeros(shape, bool), np.zeros(shape), None if start is None else start[:, None])
+        actions = np.zeros((condition.groups, 0, game.n_players), bool)
         strategies, results, failed = drawn(arena), list[Result](), 0
         for number in range(1, game.n_rounds + 1):
             decided = await together(
-                _ask(table, condition, game, played, group, seat, number)
+                _ask(table, condition, game, actions[group], group, seat)
                 for group in range(condition.groups)
                 for seat in range(condition.chats)
             )
-            batch = next_moves(arena, game, strategies, played)
+            batch = next_moves(arena, game, strategies, actions)
             results += await asyncio.to_thread(arena.play, [batch])
             failed += decided.count(None)
             chosen = np.array([move is not None and move.action == "C" for move in decided])
             coded = results[-1].actions[:, number - 1, 0]
-            rows = (condition.groups, -1)
-            played = played.after(game, np.concatenate([chosen.reshape(rows), coded.reshape(rows)], axis=1))
-            _record(arena, strategies, played)
+            moves = [each.reshape(condition.groups, 1, -1) for each in (chosen, coded)]
+            actions = np.concatenate([actions, np.concatenate(moves, axis=2)], axis=1)
+            _record(arena, strategies, actions, game.play(actions))
             await services.recorder.flush()
         errors = merged(results)
         arena.warn_of_errors(errors)
-    return _outcome(condition, game, played, failed, sum(error.count for error in errors.values()))
+    return _outcome(condition, game, actions, failed, sum(error.count for error in errors.values()))
 
 
 def drawn(arena: Arena[MixedplayCondition]) -> Actions:
@@ -102,9 +73,9 @@ def drawn(arena: Arena[MixedplayCondition]) -> Actions:
     return np.array([chance.choice(members, size=size, replace=size > len(members)) for _ in range(condition.groups)])
 
 
-def next_moves(arena: Arena[MixedplayCondition], game: RepeatedGame, strategies: Actions, played: Played) -> Batch:
+def next_moves(arena: Arena[MixedplayCondition], game: RepeatedGame, strategies: Actions, before: Actions) -> Batch:
     """The next moves of all strategies: each plays a game whose other moves are fixed, a group for each."""
-    condition, before = arena.condition, played.actions
+    condition = arena.condition
     own = before[:, :, condition.chats :].transpose(0, 2, 1).reshape(strategies.size, -1, 1)
     others = np.stack(
         [np.delete(before[group], seat, axis=1) for group in range(len(before)) for seat in _seats(condition)]
@@ -125,12 +96,13 @@ def _seats(condition: MixedplayCondition) -> range:
 
 
 async def _ask(
-    table: Table, condition: MixedplayCondition, game: RepeatedGame, played: Played, group: int, seat: int, number: int
+    table: Table, condition: MixedplayCondition, game: RepeatedGame, before: Actions, group: int, seat: int
 ) -> Move | None:
     """Ask a chat model for its move, and record it."""
+    number = len(before) + 1
     who = Speaker(f"group {group + 1}", f"{group + 1}.{seat + 1}", condition.model)
     step = f"{group + 1}/{number}/{seat + 1}"
-    order = order_of_round(condition, game, played, group, seat)
+    order = order_of_round(condition, game, before, seat)
     move = await table.decide(step, who, [order.human()], Move, name="move", otherwise=OTHERWISE)
     action = "D" if move is None else move.action
     table.recorder.once(
@@ -148,20 +120,20 @@ async def _ask(
     return move
 
 
-def order_of_round(condition: MixedplayCondition, game: RepeatedGame, played: Played, group: int, seat: int) -> Order:
-    """The request for the next move of a player."""
-    actions, payoffs = played.actions[group], played.payoffs[group]
+def order_of_round(condition: MixedplayCondition, game: RepeatedGame, before: Actions, seat: int) -> Order:
+    """The request for the next move of a player; `before` are its group's moves, ``(rounds, players)``."""
+    payoffs, known = game.course(before[None])
     rounds = [
         {"own": "DC"[int(row[seat])], "others": int(row.sum() - row[seat]), "payoff": f"{paid[seat]:.4g}"}
-        for row, paid in zip(actions, payoffs, strict=True)
+        for row, paid in zip(before, payoffs[0], strict=True)
     ]
-    stocks = None if played.stocks is None else [f"{stock:.4g}" for stock in played.stocks[group]]
+    stocks = [f"{stock[0]:.4g}" for stock in known if stock is not None]
     lines = [
         f"- round {number}: you {each['own']}, {each['others']} of the others C, your payoff {each['payoff']}"
-        + ("" if stocks is None else f", stock before it {stocks[number - 1]}")
+        + (f", stock before it {stocks[number - 1]}" if stocks else "")
         for number, each in enumerate(rounds, 1)
     ]
-    if stocks is not None:
+    if stocks:
         lines.append(f"The stock is now {stocks[-1]}.")
     parameters = {("K" if name == "capacity" else name): value for name, value in game.parameters.items()}
     facts = {"players": game.n_players, "length": game.n_rounds, "rounds": rounds, **parameters}
@@ -182,10 +154,10 @@ def _prompt(name: str) -> Template:
     return Template(files("labmates_populations").joinpath("prompts", f"{name}.md").read_text("utf-8"))
 
 
-def _record(arena: Arena[MixedplayCondition], strategies: Actions, played: Played) -> None:
+def _record(arena: Arena[MixedplayCondition], strategies: Actions, played: Actions, payoffs: Payoffs) -> None:
     """Record the payoffs and moves of the last round."""
-    condition, number = arena.condition, played.actions.shape[1]
-    for group, (actions, paid) in enumerate(zip(played.actions[:, -1], played.payoffs[:, -1], strict=True)):
+    condition, number = arena.condition, played.shape[1]
+    for group, (actions, paid) in enumerate(zip(played[:, -1], payoffs[:, -1], strict=True)):
         coded = [arena.population.names[int(index)] for index in strategies[group]]
         players = [*[""] * condition.chats, *coded]
         names = [f"{group + 1}.{seat + 1} {player}".rstrip() for seat, player in enumerate(players)]
@@ -203,14 +175,14 @@ def _record(arena: Arena[MixedplayCondition], strategies: Actions, played: Playe
         )
 
 
-def _outcome(condition: MixedplayCondition, game: RepeatedGame, played: Played, failed: int, errors: int) -> Outcome:
-    chats, rounds = condition.chats, played.actions.shape[0] * played.actions.shape[1]
+def _outcome(condition: MixedplayCondition, game: RepeatedGame, played: Actions, failed: int, errors: int) -> Outcome:
+    chats, rounds, payoffs = condition.chats, played.shape[0] * played.shape[1], game.play(played)
     metrics: dict[str, Any] = {
-        "chat_cooperation": played.actions[:, :, :chats].mean(),
-        "code_cooperation": played.actions[:, :, chats:].mean(),
-        "chat_payoff": played.payoffs[:, :, :chats].mean(),
-        "code_payoff": played.payoffs[:, :, chats:].mean(),
-        "efficiency": game.efficiency(float(played.payoffs.mean())),
+        "chat_cooperation": played[:, :, :chats].mean(),
+        "code_cooperation": played[:, :, chats:].mean(),
+        "chat_payoff": payoffs[:, :, :chats].mean(),
+        "code_payoff": payoffs[:, :, chats:].mean(),
+        "efficiency": game.efficiency(float(payoffs.mean())),
         "failed_decision_rate": failed / (rounds * chats),
         "error_rate": errors / (rounds * condition.coded),
     }

@@ -120,13 +120,15 @@ class RepeatedGame(ABC):
 
     def play(self, actions: Actions) -> Payoffs:
         """The payoffs of whole games; shape ``(groups, rounds, players)``, as `actions`."""
-        groups, rounds, _ = actions.shape
-        stock = self.start(groups)
-        paid = np.empty(actions.shape)
-        for t in range(rounds):
-            paid[:, t] = self.payoffs(actions[:, t], stock)
-            stock = self.next_stock(stock, paid[:, t])
-        return paid
+        return self.course(actions)[0]
+
+    def course(self, actions: Actions) -> tuple[Payoffs, list[Payoffs | None]]:
+        """The same, and the stocks of all groups before each round and after the last."""
+        stocks, paid = [self.start(len(actions))], np.empty(actions.shape)
+        for t in range(actions.shape[1]):
+            paid[:, t] = self.payoffs(actions[:, t], stocks[-1])
+            stocks.append(self.next_stock(stocks[-1], paid[:, t]))
+        return paid, stocks
 
     @cached_property
     def _weights(self) -> Payoffs:

@@ -18,7 +18,7 @@ from labmates.records.events import PayoffEvent, WarningEvent
 from labmates.records.store import Store
 from labmates.studies.settings import RunSettings
 from labmates_populations.condition import EvolutionCondition, SelfplayCondition
-from labmates_populations.duration import Duration, measure
+from labmates_populations.duration import estimate, measure
 from labmates_populations.engine.evolution import Evolution, Generation, invasion
 from labmates_populations.engine.library import Gene, Population, load_population
 from labmates_populations.engine.workers import Workers
@@ -329,15 +329,15 @@ def test_another_model_has_to_pay_more_by_the_switching_cost(cost: float, likely
 
 
 def test_a_duration_follows_from_the_generations_that_were_measured(population: tuple[Population, Any]) -> None:
-    assert Duration(100, (3.0, 1.0, 0.5), generations=10, costs={}).seconds == 4.5 + 7 * 0.5
-    assert Duration(100, (3.0, 1.0), generations=2, costs={}).seconds == 4
+    assert estimate([3.0, 1.0, 0.5], 100, generations=10)["seconds"] == 4.5 + 7 * 0.5
+    assert estimate([3.0, 1.0], 100, generations=2)["seconds"] == 4
     strategies, play = population
     values: dict[str, Any] = {"game": "collective-risk", "strategies": "here", "digest": "0", **SMALL}
     short = EvolutionCondition(**values, generations=4)
     evolution = Evolution(short, strategies, play, seed=1)
-    assert len(measure(evolution, short, seconds=0.0).measured) == 3
-    assert len(measure(evolution, short, seconds=600.0).measured) == 4
-    assert measure(evolution, short, seconds=0.0).decisions == 64 * 2 * 4
+    assert len(measure(evolution, short, seconds=0.0)[0]) == 3
+    assert len(measure(evolution, short, seconds=600.0)[0]) == 4
+    assert short.decisions == 64 * 2 * 4
     graph = short.model_copy(update={"structure": "ring", "protocol": "imitation"})
     assert graph.decisions == 64 * 2 * 4 * 4
 

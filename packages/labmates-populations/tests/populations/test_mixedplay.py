@@ -13,7 +13,7 @@ from labmates.condition_types import Kind
 from labmates.records.events import DecisionEvent, LLMCallEvent, PayoffEvent
 from labmates.records.store import Store
 from labmates_populations.condition import MixedplayCondition
-from labmates_populations.mixedplay import Played, order_of_round
+from labmates_populations.mixedplay import order_of_round
 from labmates_populations.mixedplay_players import STRATEGIES
 from labmates_populations.repeated import make_repeated
 from tests.support.command_line import Labmates
@@ -91,11 +91,10 @@ def test_the_text_renders_all_facts() -> None:
             game=name, group_size=4, chats=2, groups=1, rounds=3, strategies="", model="scripted:grim"
         )
         game = make_repeated(name, 4, 3)
-        start = game.start(1)
-        played = Played(np.zeros((1, 0, 4), bool), np.zeros((1, 0, 4)), None if start is None else start[:, None])
-        for moves in ([True, False, True, True], [False, False, True, False]):
-            check_rendered([order_of_round(condition, game, played, 0, 1).human()], ("own", "others", "payoff"))
-            played = played.after(game, np.array([moves]))
+        played = np.array([[True, False, True, True], [False, False, True, False]])
+        for number in range(3):
+            before = played[:number]
+            check_rendered([order_of_round(condition, game, before, 1).human()], ("own", "others", "payoff"))
 
 
 @pytest.mark.parametrize(

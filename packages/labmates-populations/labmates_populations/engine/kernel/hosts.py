@@ -10,6 +10,7 @@ import contextlib
 import math
 import mmap
 import os
+import pickle
 import select
 import signal
 import socket
@@ -69,22 +70,21 @@ class History:
     their_actions: NDArray[np.bool_] | None
     their_payoffs: NDArray[np.float64] | None
 
-    def packed(self, places: NDArray[Any], told: NDArray[Any], t: int) -> tuple[int, bytes]:
-        """The rows after `told` rounds and before round `t` of some players, and the stock of that round."""
+    def rows(self, places: NDArray[Any], told: NDArray[Any], t: int) -> tuple[Any, list[NDArray[Any]], Any]:
+        """The rows after `told` rounds and before round `t` of some players, and their stocks up to that round.
+
+        First the places and rounds of the rows, then their observations, then the same for stocks, or None.
+        """
         missing = t - told
         which = np.repeat(np.arange(len(places)), missing)
         rounds = np.arange(len(which)) - np.repeat(np.cumsum(missing) - missing, missing) + np.repeat(told, missing)
-        rows = places[which], rounds
-        parts = [places[which].astype(np.int32), rounds.astype(np.int32)]
-        parts += [self.actions[rows], self.payoffs[rows], self.counts[rows]]
-        if self.their_actions is not None and self.their_payoffs is not None:
-            parts += [self.their_actions[rows], self.their_payoffs[rows]]
-        if self.stocks is not None:
-            which = np.concatenate([which, np.arange(len(places))])
-            rounds = np.concatenate([rounds, np.full(len(places), t)])
-            parts += [np.array([len(which)], np.int32), places[which].astype(np.int32), rounds.astype(np.int32)]
-            parts += [self.stocks[places[which], rounds]]
-        return len(rows[1]), b"".join(part.tobytes() for part in parts)
+        at = places[which], rounds
+        every = (self.actions, self.payoffs, self.counts, self.their_actions, self.their_payoffs)
+        seen = [each[at] for each in every if each is not None]
+        if self.stocks is None:
+            return at, seen, None
+        until = np.concatenate([at[0], places]), np.concatenate([rounds, np.full(len(places), t)])
+        return at, seen, (until, self.stocks[until])
 
 
 @dataclass(frozen=True)
@@ -208,16 +208,14 @@ class Host:
         """Request decisions; `answers` waits for them."""
         new = sorted(set(numbers.tolist()) - self._known)
         self._known.update(new)
-        rows, packed = history.packed(places, self._told[places], t)
+        rows = history.rows(places, self._told[places], t)
         self._told[places] = t
         self._asked, self._round = len(places), t
-        head = {"t": t, "asked": len(places), "rows": rows, "learn": [(one, len(sources[one].code)) for one in new]}
-        codes = b"".join(sources[one].code for one in new)
         self._began = processor_seconds(self.pid)[0]
         self._beats, self._asleep = (self._marks[BEATS], self._began), 0
-        data = places.astype(np.int32).tobytes() + numbers.astype(np.int32).tobytes() + packed + codes
+        request = t, places.tolist(), numbers.tolist(), rows, [(one, sources[one].code) for one in new]
         with contextlib.suppress(ClosedError):
-            send(self._connection, head, data)
+            send(self._connection, {}, pickle.dumps(request))
 
     def answers(self) -> Answers:
         """The requested decisions and errors; HostError if the process has died or hangs."""

@@ -12,6 +12,7 @@ import marshal
 import math
 import mmap
 import os
+import pickle
 import socket
 import time
 from collections import Counter
@@ -42,7 +43,7 @@ from labmates_populations.engine.kernel.interface import (
 from labmates_populations.engine.kernel.limits import MARKS, MOST_SPENT, PLACE, DecisionTimeout, Watch
 from labmates_populations.engine.kernel.names import chance_of, drawing, harmless_names
 from labmates_populations.engine.kernel.ways import COMPILED
-from labmates_populations.engine.kernel.wire import ClosedError, Reader, receive, send
+from labmates_populations.engine.kernel.wire import ClosedError, receive, send
 from labmates_populations.repeated import REPEATED, RepeatedGame
 
 COOPERATED, FAILED = 1, 255
@@ -93,7 +94,7 @@ def serve(connection: socket.socket, settings: dict[str, Any], marks: int) -> No
                 continue
             assert players is not None
             try:
-                answers, failures = players.answer(head, Reader(data))
+                answers, failures = players.answer(*pickle.loads(data))  # noqa: S301 - from the engine
             except MemoryError:
                 os._exit(OUT_OF_MEMORY)
             told = {"failures": failures, "seconds": time.thread_time() - began}
@@ -181,21 +182,22 @@ class Players:
         self._spent: Counter[int] = Counter()
         watch.begin()
 
-    def answer(self, head: dict[str, Any], data: Reader) -> tuple[bytearray, list[dict[str, Any]]]:
+    def answer(
+        self, t: int, places: list[int], numbers: list[int], rows: Any, learn: list[tuple[int, bytes]]
+    ) -> tuple[bytearray, list[dict[str, Any]]]:
         """The players' decisions in a round, and their errors.
 
         Parameters
         ----------
-        head
-            The round `t`, the number of `asked` players and of new `rows`, and new strategies to `learn`.
-        data
-            The players' places and strategies, the rows, and the strategies' code.
+        places, numbers
+            Of the asked players, and of their strategies.
+        rows
+            See `hosts.History.rows`.
+        learn
+            The code of new strategies, with their numbers.
         """
-        t, asked = head["t"], head["asked"]
-        places, numbers = data.take(np.int32, asked).tolist(), data.take(np.int32, asked).tolist()
-        self._seen.write(data, head["rows"])
-        for number, size in head["learn"]:
-            self._known[number] = Strategy(data.bytes(size))
+        self._seen.write(*rows)
+        self._known.update((number, Strategy(code)) for number, code in learn)
         stocks = self._seen.stocks(places, t) if self._stocked else None
         return self._decide(t, places, numbers, stocks)
 
@@ -293,33 +295,18 @@ class Seen:
 
     def __init__(self, places: int, game: RepeatedGame, *, paper: bool) -> None:
         rounds, others = game.n_rounds, game.n_players - 1
-        kind, self._actions_of = (np.bool_, ()) if game.is_binary else (np.int64, (len(game.labels),))
-        self._sent = np.bool_ if game.is_binary else np.uint8
-        self._actions, self._own_actions = _array(kind, places, rounds)
-        self._payoffs, self._own_payoffs = _array(np.float64, places, rounds)
-        self._counts, self._own_counts = _array(np.int64, places, rounds, *self._actions_of)
+        kind, by_action = (np.bool_, ()) if game.is_binary else (np.int64, (len(game.labels),))
+        own: list[tuple[Any, tuple[int, ...]]] = [(kind, ()), (np.float64, ()), (np.int64, by_action)]
+        theirs = [(kind, (others,)), (np.float64, (others,))] if paper else []
+        self._arrays = [_array(kind, places, rounds, *shape) for kind, shape in own + theirs]
         self._stocks = np.zeros((places, rounds))
-        self._stocked = game.start(1) is not None
-        self._others = others if paper else 0
-        if paper:
-            self._their_actions, self._own_their_actions = _array(kind, places, rounds, others)
-            self._their_payoffs, self._own_their_payoffs = _array(np.float64, places, rounds, others)
 
-    def write(self, data: Reader, rows: int) -> None:
-        """Add rows: places, rounds, and observations."""
-        places, rounds = data.take(np.int32, rows), data.take(np.int32, rows)
-        self._actions[places, rounds] = data.take(self._sent, rows)
-        self._payoffs[places, rounds] = data.take(np.float64, rows)
-        counts = data.take(np.int64, rows * math.prod(self._actions_of))
-        self._counts[places, rounds] = counts.reshape(rows, *self._actions_of)
-        if self._others:
-            shape = rows, self._others
-            self._their_actions[places, rounds] = data.take(self._sent, rows * self._others).reshape(shape)
-            self._their_payoffs[places, rounds] = data.take(np.float64, rows * self._others).reshape(shape)
-        if self._stocked:
-            told = data.take(np.int32, 1)[0]
-            places, rounds = data.take(np.int32, told), data.take(np.int32, told)
-            self._stocks[places, rounds] = data.take(np.float64, told)
+    def write(self, at: Any, seen: list[NDArray[Any]], stocks: Any) -> None:
+        """Add rows; see `hosts.History.rows`."""
+        for (array, _), new in zip(self._arrays, seen, strict=True):
+            array[at] = new
+        if stocks is not None:
+            self._stocks[stocks[0]] = stocks[1]
 
     def stocks(self, places: list[int], t: int) -> list[Any]:
         """The stock for each player: an int before the first round, as in the published program."""
@@ -328,10 +315,8 @@ class Seen:
 
     def record(self, place: int, *, paper: bool) -> Record:
         """The observations of the player at a place."""
-        own = self._own_actions[place], self._own_payoffs[place], self._own_counts[place]
-        if not paper:
-            return Record(*own)
-        return Record(*own, self._own_their_actions[place], self._own_their_payoffs[place])
+        own = [read_only[place] for _, read_only in self._arrays]
+        return Record(*(own if paper else own[:3]))
 
 
 def _array(kind: Any, *shape: int) -> tuple[NDArray[Any], NDArray[Any]]:

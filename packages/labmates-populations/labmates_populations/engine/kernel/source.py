@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from io import StringIO
+from itertools import accumulate
 from types import CodeType
 from typing import Any
 
@@ -21,7 +22,7 @@ from labmates_populations.engine.kernel.harmless import harmless
 from labmates_populations.engine.kernel.needs import Needs, draws, names_of_chance
 from labmates_populations.engine.kernel.syntax import IMPORTS, UnfitError
 from labmates_populations.engine.kernel.ways import COMPILED, PROCESS
-from labmates_populations.engine.kernel.wire import Reader, receive, send
+from labmates_populations.engine.kernel.wire import receive, send
 
 _UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 _NAMED = re.compile(r"Strategy_(?P<attitude>[A-Za-z]+)_(?P<number>\d+)$")
@@ -123,10 +124,9 @@ def found_in(told: Iterable[Mapping[str, Any]]) -> list[Found]:
 
 def received_sources(told: Mapping[str, Any], data: bytes) -> list[Source]:
     """The strategies in a message of `serve`."""
-    reader = Reader(data)
-    return [
-        Source(found, reader.bytes(size)) for found, size in zip(found_in(told["found"]), told["sizes"], strict=True)
-    ]
+    sizes = told["sizes"]
+    codes = (data[end - size : end] for end, size in zip(accumulate(sizes), sizes, strict=True))
+    return list(map(Source, found_in(told["found"]), codes))
 
 
 def read_source(text: str, name: str) -> list[Source]:

@@ -10,9 +10,6 @@ import socket
 import struct
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 _HEAD = struct.Struct("<QQ")
 MOST_BYTES = 1 << 30
 
@@ -67,22 +64,3 @@ def _exactly(connection: socket.socket, length: int, before: bytes = b"") -> byt
             raise ClosedError("the other side has gone")
         parts += part
     return bytes(parts)
-
-
-class Reader:
-    """A sequential reader of bytes."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-        self._at = 0
-
-    def take(self, kind: Any, count: int) -> NDArray[Any]:
-        """The next `count` numbers of a type."""
-        found = np.frombuffer(self._data, kind, count, self._at) if count else np.empty(0, kind)
-        self._at += found.nbytes
-        return found
-
-    def bytes(self, count: int) -> bytes:
-        """The next bytes."""
-        self._at += count
-        return self._data[self._at - count : self._at]
