@@ -12,6 +12,7 @@ import ast
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
@@ -133,6 +134,7 @@ _Told = dict[float, list[frozenset[str]]]
 """The numbers in texts of code, with the longer words of each text."""
 
 
+@lru_cache(maxsize=10_000)  # each claim is compared with the words of the same lines and findings
 def words_of(text: str) -> frozenset[str]:
     """The words of a text, in plain form; what is given per standard deviation is no standard deviation."""
     return frozenset(_PER_SD.sub("", plain_name(text)).split())

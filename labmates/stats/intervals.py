@@ -308,8 +308,17 @@ def _weighted(values: tuple[float, ...], domain: Domain) -> tuple[NDArray[np.flo
     """Weighted means with the lower and with the upper bound, sorted."""
     import numpy as np
 
-    draws = min(RESAMPLES, max(RESAMPLES // 10, _MOST_WEIGHTS // len(values)))
-    weights = np.random.default_rng(0).standard_exponential((draws, len(values) + 1))
-    weights /= weights.sum(axis=1, keepdims=True)
+    weights = _weights(len(values))
     known, rest = weights[:, :-1] @ np.asarray(values, dtype=float), weights[:, -1]
     return np.sort(known + rest * domain.low), np.sort(known + rest * domain.high)
+
+
+@lru_cache(maxsize=4)
+def _weights(n: int) -> NDArray[np.float64]:
+    """Random weights of n values and a bound, one draw a row; studies ask for those of few numbers, again and again."""
+    import numpy as np
+
+    draws = min(RESAMPLES, max(RESAMPLES // 10, _MOST_WEIGHTS // n))
+    weights = np.random.default_rng(0).standard_exponential((draws, n + 1))
+    weights /= weights.sum(axis=1, keepdims=True)
+    return weights

@@ -40,15 +40,18 @@ class Continuity:
 
     def scaled(self, metres: Floats) -> Floats:
         """Offsets or places, shape (..., 2), as (along, across) the longest axis, in practical ranges."""
+        return np.stack(self._axes(metres), axis=-1)
+
+    def _axes(self, metres: Floats) -> tuple[Floats, Floats]:
         angle = np.deg2rad(self.azimuth)
         east, north = metres[..., 0] / self.range_m, metres[..., 1] / self.range_m
         along = east * np.sin(angle) + north * np.cos(angle)
-        across = (east * np.cos(angle) - north * np.sin(angle)) * self.ratio
-        return np.stack([along, across], axis=-1)
+        return along, (east * np.cos(angle) - north * np.sin(angle)) * self.ratio
 
     def correlation(self, metres: Floats) -> Floats:
         """The correlation over offsets of shape (..., 2) in metres, shape (...)."""
-        distance = DECAY[self.smoothness] * np.sqrt((self.scaled(metres) ** 2).sum(axis=-1))
+        along, across = self._axes(metres)
+        distance = DECAY[self.smoothness] * np.sqrt(along * along + across * across)
         if self.smoothness == 0.5:
             return np.asarray(np.exp(-distance))
         return np.asarray((1 + distance) * np.exp(-distance))

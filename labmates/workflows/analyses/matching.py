@@ -11,7 +11,7 @@ are too few to tell a difference, the continuations are the blocks, and the answ
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Any, Final
@@ -90,10 +90,11 @@ class Matched:
         names = {name for name in names if name.split(".")[0] not in _UNTOLD}
         mixed = sorted(name for name in names if _is_apart(first.values(name), second.values(name)))
         same = sorted(names.difference(mixed))
-        sides = [grouped((_key(each, same), each) for each in level.observed) for level in (first, second)]
-        shared = [key for key in sides[0] if key in sides[1]]
+        key = _key(same)
+        sides = [grouped((key(each), each) for each in level.observed) for level in (first, second)]
+        shared = [at for at in sides[0] if at in sides[1]]
         told = [name for name in mixed if NONE not in first.values(name) | second.values(name)]
-        return cls(factor, first, second, same, told, {key: (sides[0][key], sides[1][key]) for key in shared})
+        return cls(factor, first, second, same, told, {at: (sides[0][at], sides[1][at]) for at in shared})
 
     def pairs(
         self, outcome: str, lost: tuple[float | None, float | None] = (None, None)
@@ -127,16 +128,14 @@ def balanced(matches: Sequence[Matched], outcome: str) -> list[Matched]:
     A level that lost runs would else be compared with others by means over other data.
     """
     levels = {level.name: level for match in matches for level in (match.first, match.second)}
-    names = sorted(set.intersection(*(set(match.same) for match in matches)))
-
-    def key(each: Observed) -> tuple[Any, ...]:
-        return _key(replace(each, place=()), names)
-
-    known = {name: [each for each in level.observed if outcome in each.values] for name, level in levels.items()}
-    keys = set.intersection(*({*map(key, each)} for each in known.values()))
-    if len({place[:2] for place in keys}) < FEWEST:
+    key = _key(sorted(set.intersection(*(set(match.same) for match in matches))), with_place=False)
+    known = {
+        name: [(key(each), each) for each in level.observed if outcome in each.values] for name, level in levels.items()
+    }
+    keys = set.intersection(*({at for at, _ in some} for some in known.values()))
+    if len({at[:2] for at in keys}) < FEWEST:
         return list(matches)
-    whole = {name: replace(levels[name], observed=[o for o in each if key(o) in keys]) for name, each in known.items()}
+    whole = {name: replace(levels[name], observed=[o for at, o in some if at in keys]) for name, some in known.items()}
     return [Matched.of(match.factor, whole[match.first.name], whole[match.second.name]) for match in matches]
 
 
@@ -144,18 +143,30 @@ def _is_apart(first: set[str], second: set[str]) -> bool:
     return first.isdisjoint(second) and (len(first) == 1 or len(second) == 1)
 
 
-def _key(each: Observed, same: Sequence[str]) -> tuple[Any, ...]:
-    values = {name: each.settings.get(name, NONE) for name in same}
-    task = next((values[name] for name in DATA if name in values), "")
-    return (task, each.block or each.run.data_set[1], values.get("model", ""), each.place, *values.values())
+def _key(same: Sequence[str], *, with_place: bool = True) -> Callable[[Observed], tuple[Any, ...]]:
+    """What has to be equal in pairs: task, block, model, place, and the other parameters that are the `same`."""
+    task = next((name for name in DATA if name in same), None)
+    model = "model" if "model" in same else None
+
+    def key(each: Observed) -> tuple[Any, ...]:
+        get = each.settings.get
+        return (
+            get(task, NONE) if task else "",
+            each.block or each.run.data_set[1],
+            get(model, NONE) if model else "",
+            each.place if with_place else (),
+            *[get(name, NONE) for name in same],
+        )
+
+    return key
 
 
 def _mean(side: Sequence[Observed], outcome: str, lost: float | None) -> float | None:
     """The mean over conditions of the means over their runs."""
-    by_condition = grouped((each.run.key, each.values.get(outcome)) for each in side).values()
-    known = [[value for value in values if value is not None] for values in by_condition]
-    means = [fmean(values) if values else lost for values in known]
-    some = [value for value in means if value is not None]
+    known = grouped((each.run.key, each.values[outcome]) for each in side if outcome in each.values)
+    some = [fmean(values) for values in known.values()]
+    if lost is not None:
+        some += [lost] * len({each.run.key for each in side}.difference(known))
     return fmean(some) if some else None
 
 
