@@ -29,6 +29,9 @@ settings.register_profile("labmates", deadline=None)  # the first example of a t
 settings.load_profile("labmates")
 
 os.environ["LANGSMITH_TRACING"] = "false"
+# Tests take all processors already: threads of one's linear algebra would wait for one another, which takes two to four
+# times as much of the processor. Libraries read this as they are loaded, also in processes that tests start.
+os.environ.update({"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"})
 os.environ.pop("LABMATES_SALT", None)  # tests know their data
 use_prepared_kernels()
 
