@@ -16,12 +16,8 @@ import pytest
 
 import labmates
 from labmates import condition_types as types
-from labmates.models.catalog import Catalog
-from labmates.models.endpoints import endpoint_of
-from labmates.models.names import parse_model
 from labmates.studies.result import Run
-from labmates_gguf.server import acquire
-from tests.support.small_model import SMOLLM2
+from tests.support.small_model import SMOLLM2, served
 
 pytestmark = pytest.mark.needs("gguf")
 
@@ -47,12 +43,8 @@ BRIEF = {"structured": True, "repair_turns": 0, "max_output_tokens": 64}
 @pytest.fixture(scope="module", autouse=True)
 def running() -> Iterator[None]:
     """Keep one server for all tests."""
-    catalog = Catalog(named={})
-    weights = endpoint_of(parse_model(catalog.name_of(MODEL)), catalog.options(), {}).weights
-    assert weights is not None
-    server = acquire(weights)
-    yield
-    server.release()
+    with served(MODEL):
+        yield
 
 
 @pytest.fixture

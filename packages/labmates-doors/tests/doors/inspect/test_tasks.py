@@ -32,15 +32,17 @@ class Words:
 tiktoken.get_encoding = lambda name: Words()
 from inspect_ai._cli.main import main
 
-main()
-"""
+try:
+    main()
+except SystemExit as end:
+    if end.code:
+        raise
 
-READ = """
-import json, sys
+import json
 from inspect_ai.event import event_tree
 from inspect_ai.log import list_eval_logs, read_eval_log
 
-[info] = list_eval_logs(sys.argv[1])
+[info] = list_eval_logs("logs")
 log = read_eval_log(info, resolve_attachments=True)
 spans = lambda tree: [n for node in tree if hasattr(node, "children") for n in [node, *spans(node.children)]]
 print(json.dumps({
@@ -62,14 +64,14 @@ print(json.dumps({
 
 
 async def evaluated(folder: Path, *arguments: str, **environment: str) -> dict[str, Any]:
-    """Run ``inspect eval`` and return its log as Inspect's loader reads it."""
+    """Run ``inspect eval``, and return its log as Inspect's loader reads it."""
 
     def work() -> dict[str, Any]:
         command = [str(BIN / "python"), "-c", COMMAND, "eval", *arguments, "--display", "none", "--log-dir", "logs"]
         more = {"LABMATES_STORE": f"sqlite:///{folder}/runs.db", **environment}
         done = subprocess.run(command, env=os.environ | more, cwd=folder, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr
-        log: dict[str, Any] = json.loads(subprocess.check_output([BIN / "python", "-c", READ, folder / "logs"]))
+        log: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
         return log
 
     return await asyncio.to_thread(work)
