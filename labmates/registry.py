@@ -233,6 +233,7 @@ def entry_points(path: tuple[str, ...]) -> Mapping[str, Mapping[str, Sequence[Po
     return found
 
 
+@cache
 def _distribution(metadata: str) -> str:
     return os.path.basename(metadata).removesuffix("-info").partition("-")[0].replace("_", "-").lower()  # noqa: PTH119
 

@@ -265,11 +265,12 @@ class Organisation(Part):
 
 def _usual_prompt(name: str) -> str:
     """The prompt `name` of a step, or of the lab. Raises `KeyError` if there is none."""
-    steps = (step.prompts[name] for step in kinds_by_label().values() if name in step.prompts)
-    text = TEXTS.get(name) or next(steps, None)
-    if text is None:
-        raise KeyError(name)
-    return text
+    if text := TEXTS.get(name):
+        return text
+    for step in kinds_by_label().values():
+        if name in step.prompts:
+            return step.prompts[name]
+    raise KeyError(name)
 
 
 @lru_cache(maxsize=256)
