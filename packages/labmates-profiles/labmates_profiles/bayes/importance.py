@@ -162,29 +162,33 @@ class Target:
 
 
 @dataclass(frozen=True)
-class Sample:
-    """Draws from a target.
+class Diagnostics:
+    """Diagnostics of draws from importance sampling.
 
     Attributes
     ----------
-    points
-        Equally weighted, in random order, shape ``(draws, dimensions)``.
     effective
         Effective number of draws before resampling.
     k_hat
         See `labmates_profiles.bayes.smoothing`; above 0.7 the draws can't be trusted.
-    attempts
-        1, plus 1 for each repetition due to a bad k-hat or few effective draws.
+    warnings
+        Problems with their remedies.
     """
 
-    points: Array
+    draws: int
     effective: float
     k_hat: float
-    attempts: int
+    warnings: tuple[str, ...] = ()
 
 
-def sample(target: Target, *, draws: int = DRAWS, seed: int = 0) -> Sample:
-    """Independent draws from a density with one mode that matters.
+def sample(target: Target, *, draws: int = DRAWS, seed: int = 0) -> tuple[Array, Diagnostics]:
+    """Independent draws from a density with one mode that matters, and their diagnostics.
+
+    Returns
+    -------
+    points
+        Equally weighted, in random order, shape ``(draws, dimensions)``.
+    diagnostics
 
     Raises
     ------
@@ -209,7 +213,24 @@ def sample(target: Target, *, draws: int = DRAWS, seed: int = 0) -> Sample:
             proposal = Proposal(proposal.mean, proposal.factor * 1.2, proposal.folded, WIDE)
         points, weights, k_hat, effective = _weighted(target, proposal, n, rng)
     chosen = _resampled(weights, draws, rng)
-    return Sample(points[chosen], effective, k_hat, attempts)
+    return points[chosen], Diagnostics(draws, effective, k_hat, warnings(k_hat, effective, attempts))
+
+
+def warnings(k_hat: float, effective: float, attempts: int) -> tuple[str, ...]:
+    """The problems of draws that took this number of attempts."""
+    if k_hat > GOOD_K:
+        return (
+            f"k-hat is {k_hat:.2f}, above {GOOD_K}: a few draws carry most of the weight, even after the "
+            f"proposal was adapted, widened and sampled with more draws ({attempts} attempts), so means and "
+            "intervals can't be trusted. Compare the coefficients with those of least squares beside them. Often the "
+            "cause is too little data for the model: more models or games, or the simpler specification, help.",
+        )
+    if effective < LEAST_EFFECTIVE:
+        return (
+            f"only {effective:.0f} effective draws, fewer than {LEAST_EFFECTIVE}: the ends of 95 % intervals "
+            "are uncertain; ask for more draws.",
+        )
+    return ()
 
 
 @contextmanager

@@ -11,8 +11,7 @@ import numpy as np
 
 from labmates.stats.multiplicity import holm
 from labmates_profiles.arrays import Array
-from labmates_profiles.bayes.importance import LEAST_EFFECTIVE, Sample
-from labmates_profiles.bayes.smoothing import GOOD_K
+from labmates_profiles.bayes.importance import Diagnostics
 
 
 @dataclass(frozen=True)
@@ -38,26 +37,6 @@ class Summary:
     def credible(self) -> bool:
         """Whether the 95 % interval excludes 0."""
         return self.low > 0 or self.high < 0
-
-
-@dataclass(frozen=True)
-class Diagnostics:
-    """Diagnostics of draws from importance sampling.
-
-    Attributes
-    ----------
-    effective
-        Effective number of draws.
-    k_hat
-        Above 0.7 the draws can't be trusted.
-    warnings
-        Problems with their remedies.
-    """
-
-    draws: int
-    effective: float
-    k_hat: float
-    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -119,21 +98,3 @@ def adjusted(effects: Sequence[tuple[Posterior, str]]) -> list[float]:
         positive = posterior.summaries[name].positive
         p_values.append(max(2 * min(positive, 1 - positive), 1 / len(posterior.draws)))
     return [1.0 if p is None else p for p in holm(p_values)]
-
-
-def from_sample(names: Sequence[str], draws: Array, sample: Sample) -> Posterior:
-    """The posterior from importance sampling; `draws` include derived parameters, shape ``(draws, parameters)``."""
-    warnings = []
-    if sample.k_hat > GOOD_K:
-        warnings.append(
-            f"k-hat is {sample.k_hat:.2f}, above {GOOD_K}: a few draws carry most of the weight, even after the "
-            f"proposal was adapted, widened and sampled with more draws ({sample.attempts} attempts), so means and "
-            "intervals can't be trusted. Compare the coefficients with those of least squares beside them. Often the "
-            "cause is too little data for the model: more models or games, or the simpler specification, help."
-        )
-    elif sample.effective < LEAST_EFFECTIVE:
-        warnings.append(
-            f"only {sample.effective:.0f} effective draws, fewer than {LEAST_EFFECTIVE}: the ends of 95 % intervals "
-            "are uncertain; ask for more draws."
-        )
-    return Posterior(tuple(names), draws, Diagnostics(len(draws), sample.effective, sample.k_hat, tuple(warnings)))

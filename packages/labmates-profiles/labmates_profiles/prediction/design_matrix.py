@@ -227,13 +227,14 @@ def _controls(seats: Seats, traits: Mapping[str, KnownModel], choice: Choice) ->
     """The controls of a team, or of a model."""
     if not choice.controls:
         return np.empty(0)
-    return controls_of_team(choice.team or "lead", np.array([control_values(traits[model]) for model in seats]))
+    values = np.array([list(control_values(traits[model]).values()) for model in seats])
+    return controls_of_team(choice.team or "lead", values)
 
 
-def control_values(known: KnownModel) -> list[float]:
-    """The controls of a model in the order of `CONTROLS`; NaN for a missing score."""
+def control_values(known: KnownModel) -> dict[str, float]:
+    """The controls of a model, `CONTROLS`; NaN for a missing score."""
     scores = [math.nan if score is None else float(score) for score in (known.ifeval, known.mmlu_pro)]
-    return [*scores, math.log10(known.size), float(known.thinking)]
+    return dict(zip(CONTROLS, [*scores, math.log10(known.size), float(known.thinking)], strict=True))
 
 
 def choose_judge(outcome: str, observations: Iterable[Observation], asked: Mapping[str, str], notes: list[str]) -> str:
@@ -337,23 +338,24 @@ def _why_not(
         return f"it has {runs} scored lab runs, but no profile"
     if not runs:
         return "it has a profile, but no scored lab runs"
+    return lacking(levels, games, [traits.get(seat) for seat in seats], CONTROLS if choice.controls else ())
+
+
+def lacking(
+    levels: Mapping[str, Level], games: Sequence[str], known: Sequence[KnownModel | None], controls: Sequence[str]
+) -> str:
+    """What the profile of a model, or what is known of the models of a team, lacks; empty for nothing."""
     if missing := [game for game in games if game not in levels]:
         return f"no simulations of {', '.join(missing)}"
     if single := [game for game in games if levels[game].error is None]:
         return f"a single simulation of {', '.join(single)}, so its error is unknown"
-    if (failed := unplayed(levels, games)) or not choice.controls:
-        return failed
-    if any(seat not in traits for seat in seats):
+    if failed := [f"{levels[game].failed:.0%} in {game}" for game in games if levels[game].failed > MOST_FAILED]:
+        return f"too many of its decisions failed: {', '.join(failed)} (at most {MOST_FAILED:.0%} may)"
+    if controls and None in known:
         return "its size and benchmark scores are unknown (add them with --roster, or use --no-benchmarks)"
-    values = np.array([control_values(traits[seat]) for seat in seats])
-    unknown = [name for name, column in zip(CONTROLS, values.T, strict=True) if np.isnan(column).any()]
+    values = [control_values(model) for model in known if model]
+    unknown = [name for name in controls if any(math.isnan(value[name]) for value in values)]
     return f"missing benchmark scores: {', '.join(unknown)}" if unknown else ""
-
-
-def unplayed(levels: Mapping[str, Level], games: Sequence[str]) -> str:
-    """The games that count as not played, because too many of the model's decisions failed; empty for none."""
-    failed = [f"{levels[game].failed:.0%} in {game}" for game in games if levels[game].failed > MOST_FAILED]
-    return f"too many of its decisions failed: {', '.join(failed)} (at most {MOST_FAILED:.0%} may)" if failed else ""
 
 
 def _varying(values: Array, names: Sequence[str], why: str, notes: list[str]) -> list[int]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from labmates_profiles.arrays import Array
 from labmates_profiles.bayes.importance import DRAWS, Target, climb, one_thread, sample
-from labmates_profiles.bayes.posterior import Posterior, from_sample
+from labmates_profiles.bayes.posterior import Posterior
 from labmates_profiles.prediction import Form
 from labmates_profiles.prediction.data import PredictionData
 from labmates_profiles.prediction.density import Collapsed
@@ -113,9 +113,9 @@ def fit_prediction(
         model = Collapsed(data, form)
         modes_found = find_modes(model, starts)
         target = Target(_inside(model), modes_found[0][0], _search(model)[1], model.nonnegative, batch=batch(model))
-        drawn = sample(target, draws=draws, seed=seed)
-        linear = model.coefficients(drawn.points, np.random.default_rng([seed, 1]))
-    posterior = from_sample(names(model), arranged(model, drawn.points, linear), drawn)
+        points, diagnostics = sample(target, draws=draws, seed=seed)
+        linear = model.coefficients(points, np.random.default_rng([seed, 1]))
+    posterior = Posterior(names(model), arranged(model, points, linear), diagnostics)
     modes = tuple(
         Mode(tuple(map(float, point[: model.games])), modes_found[0][1] - height) for point, height in modes_found
     )

@@ -18,7 +18,7 @@ from labmates.models.roster import KnownModel
 from labmates_profiles.arrays import Array
 from labmates_profiles.bayes.evidence import leverage
 from labmates_profiles.prediction.data import PredictionData
-from labmates_profiles.prediction.design_matrix import CONTROLS, Assembled, control_values, unplayed
+from labmates_profiles.prediction.design_matrix import Assembled, control_values, lacking
 from labmates_profiles.prediction.fit import BETWEEN, INTERCEPT, NOISE, PredictionFit
 from labmates_profiles.prediction.sources import Level
 from labmates_profiles.prediction.usefulness import Forecast, bounded
@@ -70,27 +70,12 @@ def candidate(model: str, levels: Sequence[Level], known: KnownModel | None, stu
     """A model's profile on the scales of a study; UsageError if it lacks a game, an error or a benchmark score."""
     data = study.data
     by_game = {level.game: level for level in levels}
-    if missing := [game for game in data.games if game not in by_game]:
-        raise UsageError(f"the profile of {model} lacks {', '.join(missing)}, which the fitted study includes")
-    if failed := unplayed(by_game, data.games):
-        raise UsageError(f"the profile of {model} can't be used: {failed}")
-    if single := [game for game in data.games if by_game[game].error is None]:
-        raise UsageError(f"{model} has a single simulation of {', '.join(single)}: its error is unknown")
+    if reason := lacking(by_game, data.games, [known], data.controls):
+        raise UsageError(f"{model} can't be predicted from the fitted study: {reason}")
     values = np.array([by_game[game].value for game in data.games])
     errors = np.array([by_game[game].error for game in data.games], dtype=float)
-    controls = np.empty(0)
-    if data.controls:
-        if known is None:
-            raise UsageError(
-                f"size and benchmark scores of {model} are unknown, and the study controls for them: add them with "
-                "--roster FILE.csv, or use --no-benchmarks"
-            )
-        by_name = dict(zip(CONTROLS, control_values(known), strict=True))
-        controls = np.array([by_name[name] for name in data.controls])
-        if np.isnan(controls).any():
-            lacks = ", ".join(name for name in data.controls if np.isnan(by_name[name]))
-            raise UsageError(f"{model} has no {lacks}: add it with --roster FILE.csv, or use --no-benchmarks")
-        controls = study.control_scale(controls)
+    by_name = control_values(known) if known else {}
+    controls = study.control_scale(np.array([by_name[name] for name in data.controls]))
     return Candidate(study.level_scale(values), errors / study.level_scale.spread, controls)
 
 

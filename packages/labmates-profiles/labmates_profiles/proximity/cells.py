@@ -84,6 +84,8 @@ class Cells:
 
     Attributes
     ----------
+    frame
+        One row per cell, as for `cells_of`.
     count, mean, squares
         Number of rows, their mean, and their sum of squares around it; shape ``(cells,)`` each.
     predictors
@@ -96,6 +98,7 @@ class Cells:
         The names behind the indices; a block is ``model * len(games) + game``.
     """
 
+    frame: pd.DataFrame
     count: Array
     mean: Array
     squares: Array
@@ -158,6 +161,7 @@ def cells_of(frame: pd.DataFrame, names: Sequence[str]) -> Cells:
     games, game = _indexed(frame["game"])
     families, family = _indexed(frame["family"])
     return Cells(
+        frame=frame,
         count=frame["count"].to_numpy(dtype=float),
         mean=frame["mean"].to_numpy(dtype=float),
         squares=frame["squares"].to_numpy(dtype=float),

@@ -10,7 +10,7 @@ import numpy as np
 from labmates_profiles.arrays import Array
 from labmates_profiles.bayes.blocks import Block, Evaluated
 from labmates_profiles.bayes.blocks import evaluated as blocks_evaluated
-from labmates_profiles.proximity.cells import INTERCEPT, Cells
+from labmates_profiles.proximity.cells import INTERCEPT, Cells, cells_of
 from labmates_profiles.proximity.fit import DEVIATION, FAMILY_PREFIX, Fit
 from labmates_profiles.proximity.mixed import CELL, FAMILY, RESIDUAL
 
@@ -56,22 +56,7 @@ def block(fit: Fit, cells: Cells, at: int) -> Block:
 
 def without(cells: Cells, at: int) -> Cells:
     """Cells without those of a model, given by its index."""
-    kept = cells.model != at
-    model = cells.model[kept]
-    model = model - (model > at)
-    families, family = np.unique(cells.family[kept], return_inverse=True)
-    return replace(
-        cells,
-        count=cells.count[kept],
-        mean=cells.mean[kept],
-        squares=cells.squares[kept],
-        predictors=cells.predictors[kept],
-        model=model,
-        family=family,
-        block=model * len(cells.games) + cells.block[kept] % len(cells.games),
-        models=tuple(name for place, name in enumerate(cells.models) if place != at),
-        families=tuple(cells.families[place] for place in families),
-    )
+    return cells_of(cells.frame[cells.frame["model"] != cells.models[at]], cells.names)
 
 
 def _deviation(fit: Fit, name: str) -> Array:

@@ -11,7 +11,7 @@ import numpy as np
 from labmates.errors import UsageError
 from labmates_profiles.arrays import Array
 from labmates_profiles.bayes.importance import DRAWS, one_thread, sample
-from labmates_profiles.bayes.posterior import Posterior, from_sample
+from labmates_profiles.bayes.posterior import Posterior
 from labmates_profiles.proximity.cells import INTERCEPT, Cells, label
 from labmates_profiles.proximity.mixed import (
     CELL,
@@ -87,14 +87,13 @@ def fit(
     model = MixedModel(cells, components, priors or Priors())
     try:
         with one_thread():
-            sampled = sample(model.target, draws=draws, seed=seed)
-            coefficients, families = model.draw(sampled.points, np.random.default_rng([seed, 1]))
+            points, diagnostics = sample(model.target, draws=draws, seed=seed)
+            coefficients, families = model.draw(points, np.random.default_rng([seed, 1]))
     except ValueError as error:  # almost no noise: variances differ by more than the range of floats
         raise _no_noise(specification) from error
-    everything = np.column_stack(
-        [coefficients, families, sampled.points, r_squared(model, coefficients, families, sampled.points)]
-    )
-    return Fit(specification, from_sample(parameters(model), everything, sampled), model, notes)
+    explained = r_squared(model, coefficients, families, points)
+    everything = np.column_stack([coefficients, families, points, explained])
+    return Fit(specification, Posterior(parameters(model), everything, diagnostics), model, notes)
 
 
 def parameters(model: MixedModel) -> tuple[str, ...]:

@@ -7,7 +7,8 @@ import pytest
 
 from labmates.stats.figures import new_figure, svg_text
 from labmates_profiles.bayes.figures import draw_forest
-from labmates_profiles.bayes.posterior import Diagnostics, Posterior
+from labmates_profiles.bayes.importance import Diagnostics
+from labmates_profiles.bayes.posterior import Posterior
 
 
 @pytest.mark.parametrize("scale", [0.001, 0.15, 1.0, 30.0])

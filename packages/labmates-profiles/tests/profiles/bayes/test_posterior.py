@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from labmates.stats.multiplicity import mark
 from labmates.stats.tables import ADJUSTED, CREDIBLE
-from labmates_profiles.bayes.importance import Sample
-from labmates_profiles.bayes.posterior import adjusted, from_sample
+from labmates_profiles.bayes.importance import Diagnostics, warnings
+from labmates_profiles.bayes.posterior import Posterior, adjusted
 
-GOOD = Sample(np.zeros((4000, 1)), effective=3000.0, k_hat=0.2, attempts=1)
+GOOD = Diagnostics(20_000, effective=3000.0, k_hat=0.2)
 
 
 def _draws(seed: int = 0) -> np.ndarray:
@@ -21,7 +20,7 @@ def _draws(seed: int = 0) -> np.ndarray:
 
 
 def test_summaries_tell_mean_spread_interval_and_direction() -> None:
-    found = from_sample(("size", "tom"), _draws(), GOOD).summaries
+    found = Posterior(("size", "tom"), _draws(), GOOD).summaries
 
     size, tom = found["size"], found["tom"]
     assert (size.mean, size.sd) == pytest.approx((1.0, 0.1), abs=0.01)
@@ -33,7 +32,7 @@ def test_summaries_tell_mean_spread_interval_and_direction() -> None:
 
 
 def test_p_of_effects_is_adjusted_for_all_that_are_shown_together() -> None:
-    found = from_sample(("size", "tom"), _draws() - np.array([0.78, 0.0]), GOOD)
+    found = Posterior(("size", "tom"), _draws() - np.array([0.78, 0.0]), GOOD)
     size, tom = found.summaries["size"], found.summaries["tom"]
     alone = 2 * (1 - size.positive)
     assert 0.025 < alone < 0.05
@@ -48,24 +47,24 @@ def test_p_of_effects_is_adjusted_for_all_that_are_shown_together() -> None:
 
 
 def test_a_good_sample_has_no_warning() -> None:
-    assert from_sample(("a", "b"), _draws(), GOOD).diagnostics.warnings == ()
+    assert warnings(0.2, 3000.0, 1) == ()
 
 
 def test_a_bad_k_hat_is_told_with_its_number_and_what_to_do() -> None:
-    [warning] = from_sample(("a", "b"), _draws(), replace(GOOD, k_hat=0.93, attempts=4)).diagnostics.warnings
+    [warning] = warnings(0.93, 3000.0, 4)
 
     assert "0.93" in warning
     assert "least squares" in warning
 
 
 def test_few_effective_draws_are_told() -> None:
-    [warning] = from_sample(("a", "b"), _draws(), replace(GOOD, effective=120.0)).diagnostics.warnings
+    [warning] = warnings(0.2, 120.0, 1)
 
     assert "120 effective draws" in warning
 
 
 def test_json_has_one_entry_per_parameter() -> None:
-    posterior = from_sample(("a", "b"), _draws(), GOOD)
+    posterior = Posterior(("a", "b"), _draws(), GOOD)
 
     data = json.loads(json.dumps(posterior.json()))
     assert [one["name"] for one in data["parameters"]] == ["a", "b"]
