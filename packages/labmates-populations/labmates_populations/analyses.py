@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -25,7 +26,7 @@ from labmates_populations.condition import (
     ModelNames,
     PayoffsFile,
     Processes,
-    Sandbox,
+    SandboxParams,
     game_of,
 )
 
@@ -125,7 +126,7 @@ EVOLUTION = Analysis(
 )
 
 
-class StrategiesParams(Params):
+class StrategiesParams(SandboxParams):
     """Common parameters of analyses of strategies: the players, the rules and the sandbox."""
 
     path: Path = Field(description="A library or a file of strategies.", json_schema_extra={"argument": True})
@@ -137,21 +138,11 @@ class StrategiesParams(Params):
     m: Cooperators = None
     capacity: Capacity = None
     processes: Processes = None
-    sandbox: Sandbox = "auto"
 
     def make_game(self, group_size: int, rounds: int, **rules: float) -> RepeatedGame:
         """The game under these rules and further ones."""
         rules = {**self.model_dump(include={"k", "m", "capacity"}), **rules}
         return game_of(self.game, group_size, rounds, rules, self.payoffs)
-
-    def workers(self, runs: Runs) -> Workers:
-        """Workers that play the strategies."""
-        from labmates_populations.engine.workers import Workers
-
-        unsafe = self.sandbox == "unsafe-local"
-        if unsafe:
-            runs.watch("WARNING: strategies' code runs on this machine without any isolation.")
-        return Workers(processes=self.processes, unsafe=unsafe)
 
     def load(self, workers: Workers) -> Population:
         """The strategies, loaded into the workers."""
@@ -218,7 +209,7 @@ def diversity(runs: Runs, params: DiversityParams) -> Result:
     from labmates_populations.engine.behaviour import situations
 
     known = situations(params.make_game(params.group_size, params.rounds), params.features)  # refuses too many
-    with params.workers(runs) as workers:
+    with params.workers(runs.watch, params.processes) as workers:
         population = params.load(workers)
         members = [index for indices in population.genes.values() for index in indices]
         behaviours = params.behaviours(runs, workers, members, population.cooperate)
@@ -244,7 +235,7 @@ def diversity(runs: Runs, params: DiversityParams) -> Result:
     table = _diversity_table(measures, notes)
     return Result(
         [table],
-        list(_maps(runs, params, sets, vectors)),
+        list(_Maps(runs, params, sets, vectors).drawings()),
         highest(table, "mean_pairwise_distance", ["model", "set"], what="distance between strategies of a set"),
         objects=[
             {"game": params.game, "features": params.features, "situations": vectors.shape[1], **row}
@@ -303,80 +294,73 @@ def _diversity_table(measures: Sequence[Mapping[str, Any]], notes: Sequence[str]
     return Table("diversity", "How different strategies are", columns, rows, notes)
 
 
-def _maps(
-    runs: Runs, params: DiversityParams, sets: Mapping[Gene, Sequence[int]], vectors: NDArray[np.float64]
-) -> Iterator[Drawing]:
-    """The map of all sets; and where sets have variants, the variants side by side."""
-    if params.joint:
-        title = "Strategies of several games on one map"
-        alt = "For each game, the strategies of each set on the common map, with their centres."
-        yield Drawing("games", title, alt, partial(_games_map, runs, params, sets, vectors, title))
-    title = f"Strategies for {params.game}"
-    alt = "The strategies on the first two principal components of their behaviour, beside reference strategies."
-    yield Drawing("map", title, alt, partial(_map, runs, params, sets, vectors, title))
-    panels: dict[str, dict[str, Sequence[int]]] = {}
-    for gene, rows in sets.items():
-        if any(_is_variant(gene, other) for other in sets):
-            panels.setdefault(f"{gene.model}, {gene.attitude}", {})[gene.variant] = rows
-    if panels:
-        title = f"Strategies for {params.game} by the way of writing"
-        alt = "For each model and attitude, the strategies of each variant on the common map, with their centres."
-        yield Drawing("variants", title, alt, partial(_variants_map, vectors, panels, title))
+@dataclass(frozen=True)
+class _Maps:
+    """Maps of strategies: `rows` are those of each set in the `vectors` of its strategies."""
+
+    runs: Runs
+    params: DiversityParams
+    rows: Mapping[Gene, Sequence[int]]
+    vectors: NDArray[np.float64]
+
+    def drawings(self) -> Iterator[Drawing]:
+        """The map of all sets; and where sets have variants, the variants side by side."""
+        game = self.params.game
+        if self.params.joint:
+            title = "Strategies of several games on one map"
+            alt = "For each game, the strategies of each set on the common map, with their centres."
+            yield Drawing("games", title, alt, partial(self._games, title))
+        title = f"Strategies for {game}"
+        alt = "The strategies on the first two principal components of their behaviour, beside reference strategies."
+        yield Drawing("map", title, alt, partial(self._whole, title))
+        panels: dict[str, dict[str, Sequence[int]]] = {}
+        for gene, rows in self.rows.items():
+            if any(_is_variant(gene, other) for other in self.rows):
+                panels.setdefault(f"{gene.model}, {gene.attitude}", {})[gene.variant] = rows
+        if panels:
+            title = f"Strategies for {game} by the way of writing"
+            alt = "For each model and attitude, the strategies of each variant on the common map, with their centres."
+            yield Drawing("variants", title, alt, partial(_panels, self.vectors, panels, title))
+
+    def _games(self, title: str) -> Figure:
+        """The strategies of several games, on the principal components of all of them."""
+        import numpy as np
+
+        named = {str(gene): rows for gene, rows in self.rows.items()}
+        panels: dict[str, dict[str, Sequence[int]]] = {self.params.game: named}
+        every = self.vectors.tolist()
+        for game in dict.fromkeys(self.params.joint):
+            other = self.params.model_copy(update={"game": game, "k": None, "m": None, "capacity": None})
+            with other.workers(self.runs.watch, other.processes) as workers:
+                population = other.load(workers)
+                panels[game] = {}
+                for gene, indices in population.genes.items():
+                    behaviours = other.behaviours(self.runs, workers, indices, population.cooperate)
+                    panels[game][str(gene)] = range(len(every), len(every) + len(indices))
+                    every += [behaviour.rates for behaviour in behaviours]
+        return _panels(np.array(every), panels, title)
+
+    def _whole(self, title: str) -> Figure:
+        """All strategies and the reference strategies, which are played for it."""
+        import numpy as np
+
+        from labmates_populations.diversity import principal_components
+        from labmates_populations.engine.reference import reference_source
+        from labmates_populations.figures import diversity_figure
+
+        with self.params.workers(self.runs.watch, self.params.processes) as workers:
+            known = workers.load("reference strategies", reference_source(REFERENCES))
+            behaviours = self.params.behaviours(self.runs, workers, [loaded.index for loaded in known])
+        references = {name: np.array(behaviour.rates) for name, behaviour in zip(REFERENCES, behaviours, strict=True)}
+        named = {str(gene): rows for gene, rows in self.rows.items()}
+        return diversity_figure(principal_components(self.vectors), named, references, title)
 
 
-def _games_map(
-    runs: Runs,
-    params: DiversityParams,
-    sets: Mapping[Gene, Sequence[int]],
-    vectors: NDArray[np.float64],
-    title: str,
-) -> Figure:
-    """The figure of the strategies of several games, on the principal components of all of them."""
-    import numpy as np
-
-    panels: dict[str, dict[str, Sequence[int]]] = {params.game: {str(gene): rows for gene, rows in sets.items()}}
-    every = vectors.tolist()
-    for game in dict.fromkeys(params.joint):
-        other = params.model_copy(update={"game": game, "k": None, "m": None, "capacity": None})
-        with other.workers(runs) as workers:
-            population = other.load(workers)
-            panels[game] = {}
-            for gene, indices in population.genes.items():
-                behaviours = other.behaviours(runs, workers, indices, population.cooperate)
-                panels[game][str(gene)] = range(len(every), len(every) + len(indices))
-                every += [behaviour.rates for behaviour in behaviours]
-    return _variants_map(np.array(every), panels, title)
-
-
-def _variants_map(
-    vectors: NDArray[np.float64], panels: Mapping[str, Mapping[str, Sequence[int]]], title: str
-) -> Figure:
+def _panels(vectors: NDArray[np.float64], panels: Mapping[str, Mapping[str, Sequence[int]]], title: str) -> Figure:
     from labmates_populations.diversity import principal_components
     from labmates_populations.figures import variants_figure
 
     return variants_figure(principal_components(vectors), panels, title)
-
-
-def _map(
-    runs: Runs,
-    params: DiversityParams,
-    sets: Mapping[Gene, Sequence[int]],
-    vectors: NDArray[np.float64],
-    title: str,
-) -> Figure:
-    """The figure of all strategies and the reference strategies, which are played for it."""
-    import numpy as np
-
-    from labmates_populations.diversity import principal_components
-    from labmates_populations.engine.reference import reference_source
-    from labmates_populations.figures import diversity_figure
-
-    with params.workers(runs) as workers:
-        known = workers.load("reference strategies", reference_source(REFERENCES))
-        behaviours = params.behaviours(runs, workers, [loaded.index for loaded in known])
-    references = {name: np.array(behaviour.rates) for name, behaviour in zip(REFERENCES, behaviours, strict=True)}
-    named = {str(gene): rows for gene, rows in sets.items()}
-    return diversity_figure(principal_components(vectors), named, references, title)
 
 
 DIVERSITY = Analysis(
@@ -421,7 +405,7 @@ def invasion(runs: Runs, params: InvasionParams) -> Result:
     from labmates_populations.outcomes import FOR_THESE
 
     game = params.played_game()
-    with params.workers(runs) as workers:
+    with params.workers(runs.watch, params.processes) as workers:
         population = params.load(workers)
         genes = list(population.genes)
         if len(genes) < 2:
@@ -518,7 +502,7 @@ def fixation(runs: Runs, params: FixationParams) -> Result:
     from labmates_populations.selection import Selection, pair_tables, types_table
 
     game = params.played_game()
-    with params.workers(runs) as workers:
+    with params.workers(runs.watch, params.processes) as workers:
         population = params.load(workers)
         types = params.types(workers, population)
         seed = derive(params.seed, population.digest)

@@ -23,7 +23,7 @@ from labmates_populations.condition import (
     Game,
     PayoffsFile,
     Processes,
-    Sandbox,
+    SandboxParams,
     StrategiesCondition,
     game_of,
 )
@@ -39,24 +39,6 @@ if TYPE_CHECKING:
 _GAME = Field(None, description="Game, if it is not the folder's name.")
 _SHOWN_ROWS = 8
 _PATH = Field(description="A library or a file of strategies.", json_schema_extra={"argument": True})
-
-
-class SandboxParams(Params):
-    """The sandbox of strategies' code, common to the commands that run it."""
-
-    sandbox: Sandbox = "auto"
-
-    def warn(self, lab: Lab) -> None:
-        """Warn if strategies' code is not confined."""
-        if self.sandbox == "unsafe-local":
-            lab.warn("WARNING: strategies' code runs on this machine without any isolation.")
-
-    def workers(self, lab: Lab, processes: int | None) -> Workers:
-        """Workers that play strategies, with a warning if they are not confined."""
-        from labmates_populations.engine.workers import Workers
-
-        self.warn(lab)
-        return Workers(processes=processes, unsafe=self.sandbox == "unsafe-local")
 
 
 class PlayParams(SandboxParams):
@@ -87,7 +69,7 @@ def play(lab: Lab, params: PlayParams) -> Iterator[Result]:
     game = game_of(params.game, len(params.players), params.rounds, rules, params.payoffs)
     for name, problem in faulty_players(params.players, params.game + (params.payoffs or "")).items():
         lab.warn(f"{name} has problems by an earlier check: {problem}")
-    with params.workers(lab, 1) as workers:
+    with params.workers(lab.warn, 1) as workers:
         match = play_match(workers, game, params.players, seed=params.seed)
     yield Result((), verdict=list(match.lines()), objects=[match.as_json()])
 
@@ -151,7 +133,7 @@ def estimate(lab: Lab, params: EstimateParams) -> Iterator[Result]:
     condition = EvolutionCondition.model_validate(lab.condition(EvolutionCondition.kind, {}).model_dump())
     assert condition.digest is not None
     assert condition.generations is not None
-    params.warn(lab)
+    params.warn(lab.warn)
     settings = SessionSettings(params.processes, params.sandbox, params.executor)
     with open_crew(settings) as crew:
         strategies = crew.open((condition.strategies, condition.game, *condition.chosen), condition.digest)
@@ -195,7 +177,7 @@ def check(lab: Lab, params: CheckParams) -> Iterator[Result]:
     faulty = total = cached = 0
     ways: Counter[str] = Counter()
     costs: dict[str, float] = {}
-    with params.workers(lab, params.processes) as workers:
+    with params.workers(lab.warn, params.processes) as workers:
         for begun in begin(workers, _files(params), is_cached=params.sandbox != "unsafe-local"):
             verdicts = _verdicts(workers, begun, params) if begun.verdicts is None else begun.verdicts
             total += len(verdicts)

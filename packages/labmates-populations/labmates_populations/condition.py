@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import (
+    AfterValidator,
     BeforeValidator,
     Field,
     FiniteFloat,
@@ -21,9 +22,11 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 from labmates.errors import UsageError
 from labmates.models.catalog import ModelRef
 from labmates.workflows.play.condition import PlayCondition
+from labmates.workflows.protocol.analysis import Params
 from labmates.workflows.protocol.experiment import Condition
 
 if TYPE_CHECKING:
+    from labmates_populations.engine.workers import Workers
     from labmates_populations.repeated import RepeatedGame
 
 
@@ -39,8 +42,19 @@ def _read(value: str | None) -> str | None:
 PayoffsFile = Annotated[str | None, BeforeValidator(_read)]
 """Payoffs of a user's game: the path of a file when given, then its content."""
 
-ModelNames = Annotated[tuple[str, ...], Field(description="Use strategies by this model; repeatable.")]
-Attitudes = Annotated[tuple[str, ...], Field(description="Use strategies with this attitude; repeatable.")]
+
+def _in_order(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(sorted(set(names)))
+
+
+ModelNames = Annotated[
+    tuple[str, ...], AfterValidator(_in_order), Field(description="Use strategies by this model; repeatable.")
+]
+Attitudes = Annotated[
+    tuple[Annotated[str, AfterValidator(str.lower)], ...],
+    AfterValidator(_in_order),
+    Field(description="Use strategies with this attitude; repeatable."),
+]
 Benefit = Annotated[
     float | None, Field(description="Multiplier (public-goods), or benefit (collective-risk). [default: 2]")
 ]
@@ -58,6 +72,24 @@ Sandbox = Annotated[
         "rights (unsafe-local)."
     ),
 ]
+
+
+class SandboxParams(Params):
+    """The sandbox of strategies' code, common to the commands and analyses that run it."""
+
+    sandbox: Sandbox = "auto"
+
+    def warn(self, tell: Callable[[str], None]) -> None:
+        """Warn if strategies' code is not confined."""
+        if self.sandbox == "unsafe-local":
+            tell("WARNING: strategies' code runs on this machine without any isolation.")
+
+    def workers(self, tell: Callable[[str], None], processes: int | None) -> Workers:
+        """Workers that play strategies, with a warning if they are not confined."""
+        from labmates_populations.engine.workers import Workers
+
+        self.warn(tell)
+        return Workers(processes=processes, unsafe=self.sandbox == "unsafe-local")
 
 
 def game_of(
@@ -303,11 +335,6 @@ class EvolutionCondition(PopulationCondition):
             return value
         return _USUAL[info.data["protocol"]][info.field_name == "mutation"]
 
-    @field_validator("attitudes", "model_names")
-    @classmethod
-    def _in_order(cls, value: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
-        return tuple(sorted({name.lower() if info.field_name == "attitudes" else name for name in value}))
-
     @model_validator(mode="after")
     def _whole_groups(self) -> EvolutionCondition:
         if self.population % self.group_size and self.structure == "well-mixed":
@@ -362,11 +389,6 @@ class MixedplayCondition(PopulationCondition, PlayCondition):
     def chosen(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The authors and the attitudes."""
         return self.model_names, self.attitudes
-
-    @field_validator("attitudes", "model_names")
-    @classmethod
-    def _in_order(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(sorted(set(value)))
 
     @model_validator(mode="after")
     def _both_kinds(self) -> MixedplayCondition:

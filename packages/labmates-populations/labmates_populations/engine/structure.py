@@ -104,11 +104,6 @@ def _graph(shape: Shape, agents: int, degree: int, seed: int) -> Any:
         each = degree // 2
         return nx.barabasi_albert_graph(agents, each, seed=seed, initial_graph=nx.complete_graph(each + 1))
     rows = _rows(agents)
-    lattice = nx.grid_2d_graph(rows, agents // rows, periodic=True)
-    if degree == 8:
-        columns = agents // rows
-        corners = ((row, column, step) for row in range(rows) for column in range(columns) for step in (-1, 1))
-        lattice.add_edges_from(
-            ((row, column), ((row + 1) % rows, (column + step) % columns)) for row, column, step in corners
-        )
-    return nx.convert_node_labels_to_integers(lattice, ordering="sorted")
+    product = nx.cartesian_product if degree == 4 else nx.strong_product
+    torus = product(nx.cycle_graph(rows), nx.cycle_graph(agents // rows))
+    return nx.convert_node_labels_to_integers(torus, ordering="sorted")
