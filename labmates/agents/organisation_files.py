@@ -92,10 +92,7 @@ def source_of(name: str) -> dict[str, str]:
 def read_organisation(path: Traversable) -> Organisation:
     """The organisation in a YAML file, with its folder of prompts beside it.
 
-    Raises
-    ------
-    UsageError
-        If the file or a prompt is unreadable or invalid; names each fault with its line and the remedy.
+    Raises `UsageError` if the file or a prompt is unreadable or invalid; it names each fault with its line and remedy.
     """
     source = read_source(_text(path), path.name, "organisation", "name: peers")
     data = _with_roles(path, source)

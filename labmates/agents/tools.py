@@ -195,10 +195,7 @@ def tool_schema(name: str) -> dict[str, Any]:
 def check_arguments(name: str, arguments: Mapping[str, Any], held: list[str]) -> BaseModel:
     """The checked arguments of a tool call.
 
-    Raises
-    ------
-    ToolError
-        If the agent lacks the tool, or the arguments are invalid; the text lists what is allowed.
+    Raises `ToolError` if the agent lacks the tool, or the arguments are invalid; the text lists what is allowed.
     """
     if name not in held:
         raise ToolError(f"you have no tool '{name}' in this step. Your tools: {', '.join(held)}.")

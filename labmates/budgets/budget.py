@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from types import TracebackType
 from typing import Self, TypeVar
@@ -273,60 +273,28 @@ class Money:
     price: Price
 
 
+@dataclass(eq=False)
 class CallMeter:
-    """The payer of one call's attempts.
+    """The payer of one call's attempts."""
 
-    Parameters
-    ----------
-    call
-        Name of the call in the ledger.
-    input_tokens, output_tokens
-        Usage of an attempt: the estimated prompt, and the limit on the reply.
-    reserved
-        Input tokens to reserve; `input_tokens` by default.
-    lost
-        Called for each attempt that is charged without a reply.
-    by_bill
-        Whether the budget pays the provider's bill where it is known, instead of the price.
-    money
-        The dollars behind a pool of credits; None if no provider's price is known, or the pool holds dollars.
-
-    Attributes
-    ----------
-    cost
-        Charges so far, in micro-dollars.
-    uncertain
-        The part of `cost` for attempts without a reply.
-    excess
-        The part of the provider's bill beyond the run's bound, in micro-dollars.
-    paid
-        The charge of the attempt that brought the reply; None before.
-    """
-
-    def __init__(
-        self,
-        budget: Budget,
-        price: Price,
-        call: str,
-        input_tokens: int,
-        output_tokens: int,
-        *,
-        reserved: int | None = None,
-        lost: Lost | None = None,
-        by_bill: bool = False,
-        money: Money | None = None,
-    ) -> None:
-        self.cost = self.uncertain = self.excess = 0
-        self.paid: JournalLine | None = None
-        self.price = price
-        self._budget = budget
-        self._call = call
-        self._inputs, self._limit = input_tokens, output_tokens
-        self._reserved = input_tokens if reserved is None else reserved
-        self._lost = lost
-        self._by_bill = by_bill
-        self.money = money
-        self._held: tuple[ReplyHold, ReplyHold | None] | None = None
+    budget: Budget
+    price: Price
+    call: str  # name of the call in the ledger
+    # Tokens of an attempt: the estimated prompt, what is reserved for it, and the limit on the reply.
+    inputs: int
+    reserved: int
+    limit: int
+    _: KW_ONLY
+    tell: Lost = lambda _attempt: None
+    by_bill: bool = False  # whether the budget pays the provider's bill where it is known, instead of the price
+    # The dollars behind a pool of credits; None if no provider's price is known, or the pool holds dollars.
+    money: Money | None = None
+    # Charges so far, in micro-dollars; those for attempts without a reply; the provider's bill beyond the run's bound.
+    cost: int = field(default=0, init=False)
+    uncertain: int = field(default=0, init=False)
+    excess: int = field(default=0, init=False)
+    paid: JournalLine | None = field(default=None, init=False)  # the charge of the attempt that brought the reply
+    _held: tuple[ReplyHold, ReplyHold | None] | None = field(default=None, init=False)
 
     def begin(self) -> None:
         """Reserve the maximum cost of the next attempt.
@@ -336,7 +304,7 @@ class CallMeter:
         InsufficientFundsError
             If the budget, or the bound of the run, can't pay it.
         """
-        credits = ReplyHold(self._budget, self._call, self.price, self._reserved, self._limit)
+        credits = ReplyHold(self.budget, self.call, self.price, self.reserved, self.limit)
         try:
             self._held = credits, self._reserve_money()
         except InsufficientFundsError:
@@ -355,18 +323,18 @@ class CallMeter:
         """Charge the estimated prompt and the whole output limit: the provider's bill is unknown."""
         if self._held is not None:
             (credits, money), self._held = self._held, None
-            entry, bill = credits.lost(self._inputs, reason), None
+            entry, bill = credits.lost(self.inputs, reason), None
             self.cost -= entry.amount
             self.uncertain -= entry.amount
             if money is not None:
-                bill = -money.lost(self._inputs, reason).amount  # what was held for it, which always pays it
-            self._tell(LostAttempt(entry, reason, credits.usage, bill))
+                bill = -money.lost(self.inputs, reason).amount  # what was held for it, which always pays it
+            self.tell(LostAttempt(entry, reason, credits.usage, bill))
 
     def failed(self, reason: str, usage: Usage, bill: int | None) -> None:
         """Charge an attempt without a reply for which the server reported the usage."""
         if self._held is not None:
             entry = self._charge(usage, bill, reason)
-            self._tell(LostAttempt(entry, reason, usage, bill, is_certain=True))
+            self.tell(LostAttempt(entry, reason, usage, bill, is_certain=True))
 
     def settle(self, usage: Usage, bill: int | None = None) -> JournalLine:
         """Charge the attempt that brought the reply.
@@ -382,7 +350,7 @@ class CallMeter:
     def _charge(self, usage: Usage, bill: int | None, note: str = "") -> JournalLine:
         assert self._held is not None
         (credits, money), self._held = self._held, None
-        is_billed = self._by_bill and bill is not None
+        is_billed = self.by_bill and bill is not None
         entry = credits.charge(bill if is_billed and bill is not None else usage.cost(self.price), usage, note)
         self.cost -= entry.amount
         if money is not None:
@@ -392,16 +360,12 @@ class CallMeter:
             self.excess += entry.uncovered
         return entry
 
-    def _tell(self, attempt: LostAttempt) -> None:
-        if self._lost is not None:
-            self._lost(attempt)
-
     def _reserve_money(self) -> ReplyHold | None:
         if self.money is None:
             return None
-        return ReplyHold(Budget(self.money.bound), self._call, self.money.price, self._inputs, self._limit)
+        return ReplyHold(Budget(self.money.bound), self.call, self.money.price, self.inputs, self.limit)
 
 
-def free_meter(lost: Lost | None = None) -> CallMeter:
+def free_meter(tell: Lost = lambda _attempt: None) -> CallMeter:
     """A meter for a call without charge."""
-    return CallMeter(Budget(Ledger(0)), FREE, "", 0, 0, lost=lost)
+    return CallMeter(Budget(Ledger(0)), FREE, "", 0, 0, 0, tell=tell)

@@ -287,11 +287,7 @@ class Ledger:
             member,
             call,
             -paid,
-            input_tokens=usage.input_tokens,
-            cached_tokens=usage.cached_tokens,
-            cache_write_tokens=usage.cache_write_tokens,
-            output_tokens=usage.output_tokens,
-            reasoning_tokens=usage.reasoning_tokens,
+            **{name: tokens for name, tokens in vars(usage).items() if name != "estimated"},
             uncovered=cost - paid,
             note=note,
         )

@@ -97,10 +97,7 @@ def given(values: dict[str, Any], model: type[BaseModel]) -> dict[str, Any]:
 def condition_given(values: dict[str, Any], condition: type[BaseModel]) -> dict[str, Any]:
     """The given parameters of a condition, with price lists read from files.
 
-    Raises
-    ------
-    UsageError
-        As for `given`, and if a price list can't be read.
+    Raises `UsageError` as `given` does, and if a price list can't be read.
     """
     parameters = given(values, condition)
     if isinstance(parameters.get("prices"), str):

@@ -19,9 +19,9 @@ from labmates.errors import UsageError, unknown_name
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from labmates.records.pruning import Pruned
     from labmates.records.run import RunRecord
     from labmates.records.store import Store
+    from labmates.records.studies import Amount
 
 _NUMBERS = ("seed", "seconds", "bill")
 
@@ -135,7 +135,7 @@ def delete(
         say(f"{_pruned(pruned)} {'would be' if dry_run else 'were'} deleted.")
 
 
-def _pruned(pruned: Pruned) -> str:
+def _pruned(pruned: Amount) -> str:
     named = {"runs": pruned.runs, "studies": pruned.studies, "cached replies": pruned.replies}
     return ", ".join(f"{number:,} {name}" for name, number in named.items() if number) or "nothing"
 

@@ -9,7 +9,7 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import asynccontextmanager, nullcontext, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, cast
 
 from langchain_core.messages import AIMessage
@@ -107,49 +107,43 @@ class Dialect:
 _MINUTE = 60.0
 
 
+@dataclass(eq=False)
 class Pace:
     """Rate limits of requests and tokens per minute (None: unlimited); a request waits for room in the last minute.
 
     Tokens are counted when a reply reports them, so calls in flight may exceed the limit once.
     """
 
-    def __init__(
-        self,
-        requests: int | None,
-        tokens: int | None,
-        *,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    ) -> None:
-        self._requests = requests
-        self._tokens = tokens
-        self._clock = clock
-        self._sleep = sleep
-        self._starts: deque[float] = deque()
-        self._counts: deque[tuple[float, int]] = deque()
-        self._turn = asyncio.Lock()
+    requests: int | None
+    tokens: int | None
+    _: KW_ONLY
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    _starts: deque[float] = field(default_factory=deque, init=False)
+    _counts: deque[tuple[float, int]] = field(default_factory=deque, init=False)
+    _turn: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
 
     async def start(self) -> None:
         """Wait until a request may start."""
         async with self._turn:
             while (wait := self._wait()) > 0:
-                await self._sleep(wait)
-            self._starts.append(self._clock())
+                await self.sleep(wait)
+            self._starts.append(self.clock())
 
     def used(self, tokens: int) -> None:
         """Count the tokens of a reply."""
-        self._counts.append((self._clock(), tokens))
+        self._counts.append((self.clock(), tokens))
 
     def _wait(self) -> float:
-        past = self._clock() - _MINUTE
+        past = self.clock() - _MINUTE
         while self._starts and self._starts[0] <= past:
             self._starts.popleft()
         while self._counts and self._counts[0][0] <= past:
             self._counts.popleft()
         waits = [0.0]
-        if self._requests is not None and len(self._starts) >= self._requests:
-            waits.append(self._starts[len(self._starts) - self._requests] - past)
-        if self._tokens is not None and sum(count for _, count in self._counts) >= self._tokens:
+        if self.requests is not None and len(self._starts) >= self.requests:
+            waits.append(self._starts[len(self._starts) - self.requests] - past)
+        if self.tokens is not None and sum(count for _, count in self._counts) >= self.tokens:
             waits.append(self._counts[0][0] - past)
         return max(waits)
 

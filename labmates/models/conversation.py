@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import TypeVar
 
 from langchain_core.messages import BaseMessage
@@ -34,27 +34,20 @@ Failed = Callable[[int, str], None]
 """Receives the number of a call with an unusable reply, and the reason."""
 
 
+@dataclass(eq=False)
 class Conversation:
-    """A conversation with one model; the next call has the number `number` and sends `messages`."""
+    """A conversation with one model."""
 
-    def __init__(
-        self,
-        call: Call,
-        messages: Sequence[BaseMessage],
-        *,
-        send_back: SendBack,
-        failed: Failed | None = None,
-        first: int = 0,
-    ) -> None:
-        self.messages = list(messages)
-        self.number = first
-        self._call = call
-        self._send_back = send_back
-        self._failed = failed or (lambda _number, _reason: None)
+    call: Call
+    messages: list[BaseMessage]  # what the next call sends
+    _: KW_ONLY
+    send_back: SendBack
+    failed: Failed = lambda _number, _reason: None
+    number: int = 0  # of the next call
 
     async def turn(self) -> Reply:
         """Call the model once; report faults of the reply, even if the rest is usable."""
-        exchange = await self._call(self.messages, self.number)
+        exchange = await self.call(self.messages, self.number)
         self.number += 1
         self.messages = exchange.sent
         if exchange.reply.faults:
@@ -63,13 +56,13 @@ class Conversation:
 
     def fail(self, reason: str) -> None:
         """Report the last reply as unusable."""
-        self._failed(self.number - 1, reason)
+        self.failed(self.number - 1, reason)
 
     def reject(self, reply: Reply, problem: UnusableAnswerError) -> None:
         """Add the last reply and its problem to the transcript."""
         if not isinstance(problem, RefusedError):
             self.fail(str(problem))
-        self.messages = self._send_back(self.messages, reply, problem)
+        self.messages = self.send_back(self.messages, reply, problem)
 
     async def ask(self, read: Read[T], *, repair_turns: int, accept: Accept[T] | None = None) -> T:
         """Call the model until a reply is usable and accepted, with at most `repair_turns` repairs.

@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Required, Self, TypedDict, Unpack
@@ -71,6 +71,7 @@ class CallParameters(TypedDict, total=False):
     meter: CallMeter
 
 
+@dataclass(eq=False)
 class ModelHub:
     """Builds chat models by name and calls them; an async context manager, for one event loop.
 
@@ -83,22 +84,16 @@ class ModelHub:
     ...     reply = await hub.call("openai:qwen3-4b", [HumanMessage("Hello")], seed=1, max_output_tokens=100)
     """
 
-    def __init__(
-        self,
-        options: ModelOptions,
-        *,
-        backoff: Backoff | None = None,
-        cache: CallCache | None = None,
-    ) -> None:
-        self.options = options
-        self._cache = cache
-        self._backoff = backoff or Backoff()
-        self._connections: dict[str, Connection] = {}
-        self._scripted: dict[str, BaseChatModel] = {}
-        self._slots: dict[str, asyncio.Semaphore] = {}
-        self._charges: dict[str, Price | None] = {}
-        self._client: httpx2.AsyncClient | None = None
-        self._open: AsyncExitStack | None = None
+    options: ModelOptions
+    _: KW_ONLY
+    backoff: Backoff = field(default_factory=Backoff)
+    cache: CallCache | None = None
+    _connections: dict[str, Connection] = field(default_factory=dict, init=False)
+    _scripted: dict[str, BaseChatModel] = field(default_factory=dict, init=False)
+    _slots: dict[str, asyncio.Semaphore] = field(default_factory=dict, init=False)
+    _charges: dict[str, Price | None] = field(default_factory=dict, init=False)
+    _client: httpx2.AsyncClient | None = field(default=None, init=False)
+    _open: AsyncExitStack | None = field(default=None, init=False)
 
     async def __aenter__(self) -> Self:
         self._open = AsyncExitStack()
@@ -129,7 +124,7 @@ class ModelHub:
         request = _request(
             model, NO_SETTINGS if connection is None else connection.model.settings, messages, parameters
         )
-        cache = None if connection is None else self._cache
+        cache = None if connection is None else self.cache
         key = call_key(model, connection.endpoint.address, request) if connection and cache else ""
         if cache is not None and (data := await cache.get(key)) is not None:
             request.meter.begin()
@@ -233,7 +228,7 @@ class ModelHub:
             dialect,
             slots,
             self.options,
-            self._backoff,
+            self.backoff,
             redact,
             source_of(model),
             price,

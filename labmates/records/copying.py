@@ -9,7 +9,6 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -17,7 +16,7 @@ import sqlalchemy as sa
 from labmates.errors import UsageError
 from labmates.records import schema
 from labmates.records.database import Database
-from labmates.records.studies import study_record
+from labmates.records.studies import Amount, study_record
 
 _RUNS, _STUDIES = schema.runs, schema.studies
 _BATCH: Final = 200
@@ -26,18 +25,9 @@ Watch = Callable[[int, int], None]
 """Receives the number of copied runs, and of all."""
 
 
-@dataclass(frozen=True)
-class Copied:
-    """The numbers of copied runs, studies and cached replies of models."""
-
-    runs: int = 0
-    studies: int = 0
-    replies: int = 0
-
-
 def copy_store(
     source: str, target: str, *, study: str | None = None, runs: Sequence[str] = (), watch: Watch | None = None
-) -> Copied:
+) -> Amount:
     """Copy a store, one study or some runs, with their studies' plans, into an empty or new store.
 
     A target in SQLite ends as a single file, which can be read even in a read-only folder. Raises `UsageError` if a
@@ -84,7 +74,7 @@ def _copy(
     chosen: sa.ColumnElement[bool],
     is_whole: bool,
     watch: Watch | None,
-) -> Copied:
+) -> Amount:
     def copy(table: sa.Table, which: sa.ColumnElement[bool], change: Callable[[Mapping[Any, Any]], Any] = dict) -> int:
         count = 0
         with reading.execute(sa.select(table).where(which), execution_options={"yield_per": _BATCH}) as rows:
@@ -99,7 +89,7 @@ def _copy(
     for table in schema.OF_RUNS:
         copy(table, sa.true() if is_whole else table.c.run.in_(sa.select(_RUNS.c.id).where(chosen)))
     named = sa.true() if is_whole else _STUDIES.c.name.in_(sa.select(_RUNS.c.study).where(chosen))
-    return Copied(written, copy(_STUDIES, named), copy(schema.calls, sa.true()) if is_whole else 0)
+    return Amount(written, copy(_STUDIES, named), copy(schema.calls, sa.true()) if is_whole else 0)
 
 
 def _at_rest(row: Mapping[Any, Any]) -> dict[str, Any]:

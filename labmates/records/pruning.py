@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
@@ -12,21 +11,12 @@ from labmates.records import schema
 from labmates.records.claims import is_lost
 from labmates.records.database import Database
 from labmates.records.listing import Chosen, conditions
-from labmates.records.studies import study_record
+from labmates.records.studies import Amount, study_record
 
 _RUNS, _STUDIES = schema.runs, schema.studies
 
 
-@dataclass(frozen=True)
-class Pruned:
-    """Numbers of deleted runs, studies and cached replies of models, or of those to delete."""
-
-    runs: int = 0
-    studies: int = 0
-    replies: int = 0
-
-
-def prune(database: Database, chosen: Chosen | None, *, replies: bool, dry_run: bool = False) -> Pruned:
+def prune(database: Database, chosen: Chosen | None, *, replies: bool, dry_run: bool = False) -> Amount:
     """Delete runs with all their rows, in one transaction, and return the numbers.
 
     Raises `UsageError` if the status or the study is unknown, no runs match, or a worker holds one of the runs.
@@ -46,12 +36,12 @@ def prune(database: Database, chosen: Chosen | None, *, replies: bool, dry_run: 
     if chosen is not None and chosen.study:
         study_record(database, chosen.study)
 
-    def count(connection: sa.Connection) -> Pruned:
+    def count(connection: sa.Connection) -> Amount:
         _refuse_working(database, connection, where)
         runs = _count(connection, _RUNS, where)
         if chosen is not None and not runs and not is_whole_study:
             raise UsageError("no runs match these filters")
-        return Pruned(runs, int(is_whole_study), _count(connection, schema.calls, sa.true()) if replies else 0)
+        return Amount(runs, int(is_whole_study), _count(connection, schema.calls, sa.true()) if replies else 0)
 
     def delete(connection: sa.Connection) -> None:
         connection.execute(sa.select(_RUNS.c.id).where(where).with_for_update())  # no worker can claim one meanwhile

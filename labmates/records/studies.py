@@ -24,6 +24,15 @@ _MAY_SPEND = sa.case(
 
 
 @dataclass(frozen=True)
+class Amount:
+    """Numbers of runs, studies and cached replies of models that are copied or deleted."""
+
+    runs: int = 0
+    studies: int = 0
+    replies: int = 0
+
+
+@dataclass(frozen=True)
 class StudyRecord:
     """A study in the store.
 

@@ -216,18 +216,16 @@ class RunSandboxes:
                 await self.pool.close(sandbox)
 
 
+@dataclass(eq=False)
 class Session:
     """One agent's session in one step of work; its sandbox is taken with the first code."""
 
-    def __init__(
-        self, sandboxes: RunSandboxes, agent: str, earlier: Sequence[str], timeout: float, habit: _Habit
-    ) -> None:
-        self._bench = sandboxes
-        self._habit = habit
-        self._agent = agent
-        self._earlier = earlier
-        self._timeout = timeout
-        self._sandbox: Sandbox | None = None
+    bench: RunSandboxes
+    agent: str
+    earlier: Sequence[str]  # code of earlier steps
+    timeout: float
+    habit: _Habit
+    _sandbox: Sandbox | None = field(default=None, init=False)
 
     @property
     def used(self) -> bool:
@@ -237,13 +235,13 @@ class Session:
     async def run(self, code: str) -> CodeResult:
         """Run code, in a sandbox in which the agent's earlier code has run."""
         if self._sandbox is None:
-            self._habit.seen = True
-            self._sandbox = await self._bench.take(self._agent)
-            for cell in self._earlier:
-                await self._sandbox.run(cell, self._timeout)
-        return await self._sandbox.run(code, self._timeout)
+            self.habit.seen = True
+            self._sandbox = await self.bench.take(self.agent)
+            for cell in self.earlier:
+                await self._sandbox.run(cell, self.timeout)
+        return await self._sandbox.run(code, self.timeout)
 
     async def close(self) -> None:
         """Close the sandbox."""
         if self._sandbox is not None:
-            await self._bench.pool.close(self._sandbox)
+            await self.bench.pool.close(self._sandbox)

@@ -130,12 +130,8 @@ def write_tables(tables: Sequence[Table], path: Path) -> list[Path]:
     """Write tables to a file in the format of its ending, and return the files.
 
     An existing file is replaced. CSV and Parquet hold one table each, so several tables get files of their own, named
-    before the ending (``out.csv``: ``out-actions.csv`` and so on).
-
-    Raises
-    ------
-    UsageError
-        As in `check_table`, or if the file can't be written.
+    before the ending (``out.csv``: ``out-actions.csv`` and so on). Raises `UsageError` as `check_table` does, or if the
+    file can't be written.
     """
     check_table(path)
     ending = path.suffix.lower()

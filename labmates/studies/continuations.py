@@ -93,10 +93,7 @@ async def both_arms(
 ) -> list[Branch]:
     """The branches of runs with a change and without it.
 
-    Raises
-    ------
-    UsageError
-        See `labmates.studies.fork.branch`.
+    Raises `UsageError` as `labmates.studies.fork.branch` does.
     """
     branches = []
     for run_id in dict.fromkeys(run_ids):

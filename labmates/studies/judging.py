@@ -125,12 +125,7 @@ async def judge_runs(
     """Let the judges of a panel score runs that they have not scored, or all with `again`, and return the results.
 
     The options bound the model calls in flight and the concurrent runs. The `prices` of judges' calls are by default
-    those of each run's condition.
-
-    Raises
-    ------
-    UsageError
-        Before anything starts, if a model can't be called.
+    those of each run's condition. Raises `UsageError` before anything starts, if a model can't be called.
     """
     await check_models(panel.models, options)
     if notify and (warning := partial_judges(panel, {model for run in runs for model in run.models})):

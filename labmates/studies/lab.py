@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -25,29 +25,20 @@ if TYPE_CHECKING:
 C = TypeVar("C", bound="StudyLab")
 
 
+@dataclass(eq=False)
 class StudyLab(ABC):
-    """The lab of one verb; a context manager.
+    """The lab of one verb; a context manager."""
 
-    `settings` puts the user's settings on top of a run's earlier ones. `given` are the user's parameters for the verb's
-    experiment, `runs` the user's choice of runs. `names` turns a condition's parameters into the user's names for them.
-    """
-
+    url: str | None
+    settings_for: Callable[[Mapping[str, Any]], RunSettings]  # puts the user's settings on top of a run's earlier ones
+    given: Mapping[str, Any]  # the user's parameters for the verb's experiment
+    runs: Runs  # the user's choice of runs
+    # Turns a condition's parameters into the user's names for them.
+    names: Callable[[type[Condition]], Callable[[str], str]] = lambda _: str
     hint = ""  # where to read about missing parameters
 
-    def __init__(
-        self,
-        url: str | None,
-        settings: Callable[[Mapping[str, Any]], RunSettings],
-        given: Mapping[str, Any],
-        runs: Runs,
-        names: Callable[[type[Condition]], Callable[[str], str]] = lambda _: str,
-    ) -> None:
-        self.given = given
-        self.runs = runs
-        self._url = url
-        self.settings_for = settings
-        self._names = names
-        self._settings = settings({})
+    def __post_init__(self) -> None:
+        self._settings = self.settings_for({})
         self.catalog = Catalog(self._settings.models)
 
     def __enter__(self: C) -> C:
@@ -66,13 +57,13 @@ class StudyLab(ABC):
     def _opened(self, *, must_exist: bool = False) -> Store:
         from labmates.records.store import Store  # most verbs need none
 
-        return Store(self._url, must_exist=must_exist)
+        return Store(self.url, must_exist=must_exist)
 
     def condition(self, kind: str, values: Mapping[str, Any]) -> Condition:
         """A validated condition from these values and the user's."""
         model = EXPERIMENTS.get(kind).condition
         wanted = {**self.given, **values}
-        names = self._names(model)
+        names = self.names(model)
         required = [name for name, field in model.model_fields.items() if field.is_required()]
         if missing := [self.option(name) for name in required if name not in wanted]:
             raise UsageError(f"missing: {', '.join(missing)}{self.hint}")
@@ -104,7 +95,7 @@ class StudyLab(ABC):
         settings = self.settings_for(stopped.settings)
         catalog = Catalog(settings.models)
         model = EXPERIMENTS.get(kind).condition
-        with explaining(self._names(model)):
+        with explaining(self.names(model)):
             merged = model.model_validate({**stopped.condition, **self.given}, context=catalog)
         if merged.key != stopped.key:
             raise UsageError(

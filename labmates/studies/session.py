@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
+from dataclasses import KW_ONLY, dataclass
 from typing import Literal
 
 from labmates.errors import UsageError
@@ -69,34 +70,24 @@ def _check_players(condition: Condition) -> None:
             )
 
 
+@dataclass(eq=False)
 class Session:
-    """Executes runs with shared models and sandboxes, as one worker.
+    """Executes runs with shared models and sandboxes, as one worker."""
 
-    `watch` receives events for a progress display, `notify` messages for the user. The stop signal ends runs at their
-    next step. The `approver` answers requests for approval, unless the settings do.
-    """
+    store: Store
+    settings: RunSettings
+    _: KW_ONLY
+    watch: Watch | None = None  # receives events for a progress display
+    notify: Callable[[str], None] | None = None  # receives messages for the user
+    stop_signal: StopSignal | None = None  # ends runs at their next step
+    approver: Approver | Literal["viewer"] | None = None  # answers requests for approval, unless the settings do
 
-    def __init__(
-        self,
-        store: Store,
-        settings: RunSettings,
-        *,
-        watch: Watch | None = None,
-        notify: Callable[[str], None] | None = None,
-        stop_signal: StopSignal | None = None,
-        approver: Approver | None = None,
-    ) -> None:
-        self._store = store
-        self._settings = settings
-        self._watch = watch
-        self._notify = notify
-        self._stop_signal = stop_signal
-        self._approver: Approver | Literal["viewer"] | None = approver
-        if settings.approve_in_viewer:
-            self._approver = VIEWER
-        if settings.approve_all:
-            self._approver = approve_all
-        self.claims = Claims(store, this_worker())
+    def __post_init__(self) -> None:
+        if self.settings.approve_in_viewer:
+            self.approver = VIEWER
+        if self.settings.approve_all:
+            self.approver = approve_all
+        self.claims = Claims(self.store, this_worker())
 
     async def execute(self, runs: Sequence[RunRecord]) -> list[RunRecord]:
         """Execute runs and return the ended runs, in the given order.
@@ -104,26 +95,21 @@ class Session:
         Planned runs are inserted into the store; others are resumed. The result leaves out runs that were not started
         or were taken over by another worker.
 
-        Raises
-        ------
-        UsageError
-            Before anything starts, if the runs can't be executed.
-        StoreError
-            If the store can't be written; the runs can be resumed later.
-        asyncio.CancelledError
-            If interrupted, after the runs are recorded as interrupted.
+        Raises `UsageError` before anything starts, if the runs can't be executed; `StoreError` if the store can't be
+        written, so that the runs can be resumed later; `asyncio.CancelledError` if interrupted, after the runs are
+        recorded as interrupted.
         """
         for run in runs:
             check_salt(run)
-        check_made(runs, allow=self._settings.allow_mixed)
+        check_made(runs, allow=self.settings.allow_mixed)
         conditions = {run.key: condition_of(run) for run in runs}
         async with self.opened(conditions.values()) as lab:
-            places = asyncio.Semaphore(self._settings.max_concurrent_runs)
+            places = asyncio.Semaphore(self.settings.max_concurrent_runs)
             new = Batches(self.claims.all_new)
 
             async def execute(run: RunRecord) -> RunRecord | None:
                 async with places:
-                    if self._stop_signal is not None and self._stop_signal.pulled.is_set():
+                    if self.stop_signal is not None and self.stop_signal.pulled.is_set():
                         return None
                     if run.status == "planned":
                         claimed = await new.result(run)
@@ -131,8 +117,8 @@ class Session:
                         claimed = await asyncio.to_thread(self.claims.take, run.id)
                     with suppress(LeaseLostError):
                         return await lab.carry_out(claimed)
-                    if self._notify:
-                        self._notify(f"the run {run.id} was taken over by another worker")
+                    if self.notify:
+                        self.notify(f"the run {run.id} was taken over by another worker")
                     return None
 
             try:
@@ -148,13 +134,13 @@ class Session:
 
         Raises `UsageError` if runs of the conditions can't be executed.
         """
-        settings = self._settings
+        settings = self.settings
         models, kinds, panel = await checked(self._answerable(conditions), settings)
-        if self._notify and (warning := partial_judges(panel, models)):
-            self._notify(warning)
+        if self.notify and (warning := partial_judges(panel, models)):
+            self.notify(warning)
         async with AsyncExitStack() as stack:
-            await stack.enter_async_context(traced(self._notify))
-            cache = StoredCalls(self._store) if settings.cache else None
+            await stack.enter_async_context(traced(self.notify))
+            cache = StoredCalls(self.store) if settings.cache else None
             hub = await stack.enter_async_context(ModelHub(settings.models, cache=cache))
             sandbox_pool = await stack.enter_async_context(
                 open_sandbox_pool(
@@ -162,7 +148,7 @@ class Session:
                     settings.sandbox,
                     settings.max_sandboxes,
                     trusted_code=all(map(is_own_baseline, models)),
-                    notify=self._notify,
+                    notify=self.notify,
                 )
             )
             shared = shared_resources(settings, stack.enter_context(ExitStack()))
@@ -170,39 +156,39 @@ class Session:
                 hub=hub,
                 sandbox_pool=sandbox_pool,
                 judging=Judging(panel, hub),
-                stop_signal=self._stop_signal,
-                approver=self._approver,
+                stop_signal=self.stop_signal,
+                approver=self.approver,
                 approval_timeout=settings.approval_timeout,
             )
             leases = Leases(self.claims)
             await stack.enter_async_context(leases.beating())
-            writer = Writer(self._store)
+            writer = Writer(self.store)
             stack.push_async_callback(writer.close)
             stack.enter_context(rare_collection())
-            yield OpenSession(self._store, leases, writer, services, shared, self._watch)
+            yield OpenSession(self.store, leases, writer, services, shared, self.watch)
 
     def _answerable(self, conditions: Iterable[Condition]) -> Iterator[Condition]:
         """Yield the conditions; requests for approval without an approver, and unknown runs in them, are an error."""
         told: set[str] = set()
 
         def tell_once(text: str) -> None:
-            if self._notify and text not in told:
-                self._notify(text)
+            if self.notify and text not in told:
+                self.notify(text)
             told.add(text)
 
         for condition in conditions:
             for doubt in condition.doubts():
                 tell_once(doubt)
-            if condition.approvals and self._approver is None:
+            if condition.approvals and self.approver is None:
                 points = ", ".join(condition.approvals)
                 raise UsageError(f"this organisation requires a person's approval of each {points}, but {NOBODY}")
-            if (condition.approvals or condition.interrupts) and self._approver == VIEWER:
+            if (condition.approvals or condition.interrupts) and self.approver == VIEWER:
                 tell_once("Approvals wait for you on the runs' pages: labmates view")
             if persons := people_of(condition.models()):
                 tell_once(f"{', '.join(persons)}: answer on the runs' pages: labmates view")
             for model in map(parse_model, condition.models()):
                 if model.provider == RECORDED:
-                    self._store.run(model.name)
+                    self.store.run(model.name)
             yield condition
 
 

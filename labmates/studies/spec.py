@@ -159,10 +159,7 @@ class StudySpec(_Part):
 def full_catalog(spec: StudySpec, source: Source | None = None) -> Catalog:
     """The catalog with the connections of all models of a study.
 
-    Raises
-    ------
-    UsageError
-        As for `each_condition`.
+    Raises `UsageError` as `each_condition` does.
     """
     catalog = spec.catalog()
     if spec.connection.models or "?" in spec.model_dump_json():

@@ -8,7 +8,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache
 
@@ -20,6 +20,7 @@ from labmates.judges.panel import make_panel
 from labmates.models.catalog import Catalog
 from labmates.models.endpoints import known_price
 from labmates.models.names import parse_model
+from labmates.records.claims import Claims
 from labmates.records.entering import Cell, Planned, enter_study, runs_elsewhere
 from labmates.records.run import RunRecord
 from labmates.records.steps import LeaseLostError
@@ -237,12 +238,8 @@ async def work_on(
     while other workers hold runs, to take over abandoned ones. If a model takes no calls for hours, its runs are
     interrupted or stay in the queue; others go on.
 
-    Raises
-    ------
-    UsageError
-        Before anything starts, if the runs can't be executed.
-    StoreError
-        If the store can't be written; the study can be resumed later.
+    Raises `UsageError` before anything starts, if the runs can't be executed; `StoreError` if the store can't be
+    written, so that the study can be resumed later.
     """
     await asyncio.to_thread(check_study_salt, store, spec.name)
     settings = settings or spec.settings()
@@ -250,79 +247,77 @@ async def work_on(
     stop_signal = stop_signal or StopSignal()
     session = Session(store, settings, watch=watch, notify=notify, stop_signal=stop_signal)
     async with session.opened(checked_conditions(spec, None, spec.catalog())) as lab:
-        return await _Worker(store, spec, session, lab, stop_signal, settings.max_concurrent_runs).work(wait)
+        return await _Worker(store, spec, session.claims, lab, stop_signal, settings.max_concurrent_runs).work(wait)
 
 
+@dataclass(eq=False)
 class _Worker:
-    def __init__(
-        self, store: Store, spec: StudySpec, session: Session, lab: OpenSession, stop_signal: StopSignal, places: int
-    ) -> None:
-        self._store = store
-        self._spec = spec
-        self._claims = session.claims
-        self._lab = lab
-        self._stop_signal = stop_signal
-        self._places = places
-        self._running: set[asyncio.Task[bool]] = set()
-        self._held: dict[str, RunRecord] = {}
-        self._ended = 0
+    store: Store
+    spec: StudySpec
+    claims: Claims
+    lab: OpenSession
+    stop_signal: StopSignal
+    places: int  # runs at once
+    running: set[asyncio.Task[bool]] = field(default_factory=set, init=False)
+    held: dict[str, RunRecord] = field(default_factory=dict, init=False)
+    ended: int = field(default=0, init=False)
 
     async def work(self, wait: bool) -> int:
         """Claim and execute runs until none is left."""
-        stop = asyncio.create_task(self._stop_signal.pulled.wait())
+        stop = asyncio.create_task(self.stop_signal.pulled.wait())
         try:
             while not stop.done():
                 claimed = await self._claim()
-                if not claimed and not self._running and not (wait and await self._others_work()):
+                if not claimed and not self.running and not (wait and await self._others_work()):
                     break
-                await self._wait({*self._running, stop}, hungry=not claimed)
-            while self._running:
-                await self._wait(self._running)
+                await self._wait({*self.running, stop}, hungry=not claimed)
+            while self.running:
+                await self._wait(self.running)
         finally:
-            for task in {*self._running, stop}:
+            for task in {*self.running, stop}:
                 task.cancel()
-            await asyncio.gather(*self._running, stop, return_exceptions=True)
+            await asyncio.gather(*self.running, stop, return_exceptions=True)
             # Runs that were cancelled before they could record it.
-            await to_its_end(asyncio.to_thread(self._claims.give_back, list(self._held.values())))
-        return self._ended
+            await to_its_end(asyncio.to_thread(self.claims.give_back, list(self.held.values())))
+        return self.ended
 
     async def _claim(self) -> bool:
         """Claim and start runs for free places; False if none could be claimed."""
-        free = self._places - len(self._running)
+        free = self.places - len(self.running)
         # Several at a time, so that short runs don't cause a query each.
-        if self._running and free < max(1, self._places // 8):
+        if self.running and free < max(1, self.places // 8):
             return True
 
-        services = self._lab.services
+        services = self.lab.services
         paused = services.hub.paused
         if services.judging and not set(services.judging.panel.models).isdisjoint(paused):
             return False  # Work that can't be judged now would only be paid for earlier.
 
         def claim() -> list[RunRecord]:
-            claimed = self._claims.next(self._spec.name, free, attempts=self._spec.attempts, without=paused)
-            self._held |= {run.id: run for run in claimed}
+            claimed = self.claims.next(self.spec.name, free, attempts=self.spec.attempts, without=paused)
+            self.held |= {run.id: run for run in claimed}
             return claimed
 
         runs = await to_its_end(asyncio.to_thread(claim))
-        self._running |= {asyncio.create_task(self._carry_out(run)) for run in runs}
+        self.running |= {asyncio.create_task(self._carry_out(run)) for run in runs}
         return bool(runs)
 
     async def _carry_out(self, run: RunRecord) -> bool:
         with suppress(LeaseLostError):
-            await self._lab.carry_out(run)
-            del self._held[run.id]
+            await self.lab.carry_out(run)
+            del self.held[run.id]
             return True
-        del self._held[run.id]
+        del self.held[run.id]
         return False
 
     async def _wait(self, tasks: set[asyncio.Task[bool]], *, hungry: bool = False) -> None:
         """Wait until a run ends; if nothing could be claimed, only for `_POLL_SECONDS`."""
         patience = _POLL_SECONDS if hungry else None
         done, _ = await asyncio.wait(tasks, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
-        for task in done & self._running:
-            self._running.discard(task)
-            self._ended += task.result()
+        for task in done & self.running:
+            self.running.discard(task)
+            self.ended += task.result()
 
     async def _others_work(self) -> bool:
-        counts = await asyncio.to_thread(study_counts, self._store, self._spec.name)
+        counts = await asyncio.to_thread(study_counts, self.store, self.spec.name)
         return counts.of("running") > 0

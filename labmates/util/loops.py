@@ -25,12 +25,7 @@ def run_async(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     *interrupt*, cancels the work and waits for its clean-up; a second one doesn't wait. `work` makes the coroutine in
     the thread that runs it, with the caller's context variables.
 
-    Raises
-    ------
-    KeyboardInterrupt
-        After the work was cancelled.
-    BaseException
-        Whatever the work raises.
+    Raises whatever the work raises, and `KeyboardInterrupt` after it was cancelled.
     """
     try:
         asyncio.get_running_loop()

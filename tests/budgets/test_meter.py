@@ -31,7 +31,7 @@ def test_calls_at_the_same_time_never_take_more_than_there_is(
         assert (attempt.reason, attempt.bill) == ("cut", None)
         lost.append(-attempt.entry.amount)
 
-    meters = [CallMeter(purse, price, str(n), 50 * n, 100, reserved=100 * n, lost=note) for n in range(5)]
+    meters = [CallMeter(purse, price, str(n), 50 * n, 100 * n, 100, tell=note) for n in range(5)]
     held = set[int]()
     for which, what, cost in steps:
         meter = meters[which]
@@ -65,7 +65,7 @@ def test_dollars_behind_a_pool_are_never_overdrawn_and_an_excess_is_counted(
     for bill in bills:
         # A call reserves 600 dollars' micros: 100 tokens in, and 100 out at the price of reasoning.
         meter = CallMeter(
-            purse, Price(), "a", 100, 100, money=Money(dollars, Price(input="1", output="2", reasoning="5"))
+            purse, Price(), "a", 100, 100, 100, money=Money(dollars, Price(input="1", output="2", reasoning="5"))
         )
         if dollars.available < 600:
             with pytest.raises(InsufficientFundsError):
@@ -84,7 +84,7 @@ def test_dollars_behind_a_pool_are_never_overdrawn_and_an_excess_is_counted(
 
 def test_without_a_bill_the_dollars_pay_also_what_the_pool_could_not() -> None:
     dollars, pool, price = Ledger(10_000), Ledger(1_000), Price(input="1", output="1")
-    meter = CallMeter(Purse(pool, "team", {}), price, "a", 100, 100, money=Money(dollars, price))
+    meter = CallMeter(Purse(pool, "team", {}), price, "a", 100, 100, 100, money=Money(dollars, price))
     meter.begin()
     assert meter.settle(Usage(1_500, 0)).uncovered == 500
     assert (pool.spent, dollars.spent, meter.excess) == (1_000, 1_500, 0)

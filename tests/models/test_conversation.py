@@ -37,7 +37,7 @@ class Model:
         def fail(number: int, reason: str) -> None:
             self.failed.append((number, reason))
 
-        return Conversation(self.call, [HumanMessage("How many?")], send_back=send_back, failed=fail, first=first)
+        return Conversation(self.call, [HumanMessage("How many?")], send_back=send_back, failed=fail, number=first)
 
 
 def send_back(messages: list[BaseMessage], said: Reply, problem: UnusableAnswerError) -> list[BaseMessage]:

@@ -17,9 +17,9 @@ from labmates.records.claims import Claims
 from labmates.records.copying import copy_store
 from labmates.records.database import Database
 from labmates.records.listing import Chosen
-from labmates.records.pruning import Pruned, prune
+from labmates.records.pruning import prune
 from labmates.records.store import Store
-from labmates.records.studies import study_counts
+from labmates.records.studies import Amount, study_counts
 from labmates.studies.audit import audit, begun_runs
 from labmates.studies.spec import StudySpec, read_spec
 from labmates.studies.study import enter, stored_spec, work_on
@@ -141,10 +141,10 @@ async def test_what_is_deleted_is_gone_with_all_of_it_but_not_while_a_worker_hol
             with pytest.raises(UsageError, match=f"run {held.id} is running in"):
                 prune(store, whole, replies=False, dry_run=dry_run)
         ended = Chosen(study="s", status="completed")
-        assert prune(store, ended, replies=True, dry_run=True) == Pruned(4)
-        assert prune(store, ended, replies=False) == Pruned(4)
+        assert prune(store, ended, replies=True, dry_run=True) == Amount(4)
+        assert prune(store, ended, replies=False) == Amount(4)
         assert study_counts(store, "s").runs == {"running": 1, "planned": 1}
         Claims(store, this_worker()).give_back([held])
-        assert prune(store, whole, replies=True) == Pruned(2, 1)
+        assert prune(store, whole, replies=True) == Amount(2, 1)
     left = {name: len(of_table) for name, of_table in rows(store_url).items()}
     assert {name for name, number in left.items() if number} == {"alembic_version"}

@@ -218,15 +218,7 @@ def has_judged(name: str, version: str, had: Sequence[ScoreEvent]) -> bool:
 
 def score_event(score: Score) -> ScoreEvent:
     """A score as an event."""
-    return ScoreEvent(
-        judge=score.judge,
-        version=score.version,
-        metric=score.metric,
-        value=score.value,
-        reason=score.reason,
-        details=dict(score.details),
-        failed=score.failed,
-    )
+    return ScoreEvent(**{**vars(score), "details": dict(score.details)})
 
 
 def judge_call_event(judge: str, version: str, made: JudgeCall, bodies: Bodies) -> LLMCallEvent:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from typing import Any, Protocol, TypedDict, cast
 
@@ -179,15 +179,11 @@ class CallRecord:
         lost = len(self._uncertain(call.step))
         self._recorder.emit(
             call_event(call, reply, self._recorder.bodies, **where, uncertain_attempts=lost),
-            ChargeEvent(
-                **where,
-                amount=-line.amount,
-                uncovered=line.uncovered,
-                input_tokens=reply.usage.input_tokens,
-                output_tokens=reply.usage.output_tokens,
-                input_price=price.input,
-                output_price=price.output,
-                estimated=reply.usage.estimated,
+            _charge(
+                where,
+                line,
+                reply.usage,
+                price,
                 cached=reply.cached,
                 bill=reply.bill,
                 bill_from=reply.bill_from,
@@ -201,20 +197,10 @@ class CallRecord:
 
     def lost(self, call: Call, price: Price, attempt: LostAttempt) -> None:
         """Record the charge of an attempt that brought no reply."""
+        where = {**call.where, "step": _lost(call.step, len(self._uncertain(call.step)))}
+        usage = replace(attempt.usage, estimated=not attempt.is_certain)
         self._recorder.emit(
-            ChargeEvent(
-                **{**call.where, "step": _lost(call.step, len(self._uncertain(call.step)))},
-                amount=-attempt.entry.amount,
-                uncovered=attempt.entry.uncovered,
-                input_tokens=attempt.usage.input_tokens,
-                output_tokens=attempt.usage.output_tokens,
-                input_price=price.input,
-                output_price=price.output,
-                estimated=not attempt.is_certain,
-                uncertain=True,
-                reason=attempt.reason,
-                bill=attempt.bill,
-            )
+            _charge(where, attempt.entry, usage, price, uncertain=True, reason=attempt.reason, bill=attempt.bill)
         )
 
     def compacted(self, call: Call, inputs: int, context: int) -> None:
@@ -233,9 +219,24 @@ class CallRecord:
         self._recorder.emit(WarningEvent(**{**call.where, "step": step}, text=text))
 
 
+def _charge(where: Mapping[str, str], line: JournalLine, usage: Usage, price: Price, **more: Any) -> ChargeEvent:
+    """The event of a charge; `more` are further fields."""
+    return ChargeEvent(
+        **where,
+        amount=-line.amount,
+        uncovered=line.uncovered,
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        estimated=usage.estimated,
+        input_price=price.input,
+        output_price=price.output,
+        **more,
+    )
+
+
 def call_event(call: Call, reply: Reply, bodies: Bodies, **more: Any) -> LLMCallEvent:
     """The event of a call; `more` are further fields."""
-    usage, keep = reply.usage, bodies.keep
+    keep = bodies.keep
     return LLMCallEvent(
         model=call.speaker.model,
         messages=[keep(message_to_data(message)) for message in call.messages],
@@ -244,19 +245,14 @@ def call_event(call: Call, reply: Reply, bodies: Bodies, **more: Any) -> LLMCall
         output_limit=call.limit,
         cut_call=keep({"name": cut.name, "arguments": cut.arguments}) if (cut := reply.cut_call) else None,
         faults=list(reply.faults),
-        input_tokens=usage.input_tokens,
-        output_tokens=usage.output_tokens,
-        reasoning_tokens=usage.reasoning_tokens,
-        estimated=usage.estimated,
         attempts=reply.attempts,
         seconds=round(reply.seconds, 4),
         seed=call.seed,
         reasoning=keep(reply.reasoning) if reply.reasoning else None,
         raw=keep(reply.raw) if reply.raw else None,
         cached=reply.cached,
-        cached_tokens=usage.cached_tokens,
-        cache_write_tokens=usage.cache_write_tokens,
         notes=list(reply.notes),
+        **vars(reply.usage),
         **more,
     )
 
@@ -272,14 +268,7 @@ def recorded_reply(event: LLMCallEvent, bodies: Bodies) -> Reply:
         finish=cast(Any, event.finish),
         limit=event.output_limit,
         cut_call=_call_from_data(bodies[event.cut_call]) if event.cut_call is not None else None,
-        usage=Usage(
-            event.input_tokens,
-            event.output_tokens,
-            event.reasoning_tokens,
-            event.estimated,
-            event.cached_tokens,
-            event.cache_write_tokens,
-        ),
+        usage=Usage(**{each.name: getattr(event, each.name) for each in fields(Usage)}),
         reasoning=bodies.text(event.reasoning) if event.reasoning else "",
         attempts=event.attempts,
         seconds=event.seconds,

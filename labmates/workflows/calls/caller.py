@@ -143,10 +143,7 @@ class Caller:
     ) -> T | None:
         """The answer parsed by `read` and accepted by `accept`, after at most `repair_turns` repairs; None if unusable.
 
-        Raises
-        ------
-        InsufficientFundsError, EndpointError
-            See `call`.
+        Raises `InsufficientFundsError` and `EndpointError` as `call` does.
         """
         talk = self.conversation(step, speaker, messages, purse, name=name, status=status, **options)
         try:
@@ -193,7 +190,7 @@ class Caller:
             *before, last = sent_back(transcript, kept, problem)
             return [*before, append_line(last, status())]
 
-        return Conversation(call, messages, send_back=send_back, failed=failed, first=first)
+        return Conversation(call, messages, send_back=send_back, failed=failed, number=first)
 
     async def call(
         self,
@@ -414,9 +411,9 @@ class Caller:
             terms.price,
             call.step,
             call.inputs,
+            call.reserved,
             call.limit,
-            reserved=call.reserved,
-            lost=partial(self._lost, call),
+            tell=partial(self._lost, call),
             by_bill=not self.lowers_limit,
             # A server may report its bill even if its price is unknown.
             money=None if self.bound is None else Money(self.bound, terms.billed or terms.price),

@@ -64,10 +64,7 @@ class Steps:
     async def waiting(self, begin: Callable[[], Awaitable[T]]) -> T:
         """Wait for something that costs nothing, and give it up when the run is to stop.
 
-        Raises
-        ------
-        StoppedError
-            As `step` does.
+        Raises `StoppedError` as `step` does.
         """
         if not self._stop_signal.pulled.is_set():
             work, stop = asyncio.ensure_future(begin()), asyncio.ensure_future(self._stop_signal.pulled.wait())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cache, lru_cache, partial
 from typing import Any, Literal, Self
 
@@ -183,35 +183,26 @@ class Labels:
         return answer_by_label
 
 
+@dataclass(eq=False)
 class Briefing:
     """The prompts of one cross-play.
 
     All players read the same system message. Then come the request of the step, the game from the player's seat, what
     the player has been told, to which each step only adds, and last its seat: servers cache prompts by their beginning.
     Raises `UsageError` if the ablation needs words for actions that the game does not have.
-
-    Attributes
-    ----------
-    words
-        The wording of mechanisms.
     """
 
-    def __init__(
-        self,
-        table: PayoffTable,
-        mechanisms: Sequence[Mechanism],
-        *,
-        wording: Wording = "ours",
-        ablation: Ablation = "none",
-        is_reversed: bool = False,
-    ) -> None:
-        self.words = WORDINGS[wording]
-        self._table = table
-        self._mechanisms = mechanisms
-        self._wording: Wording = wording
-        self._ablation = ablation
-        self._labels = Labels.of(table, self.words, ablation, is_reversed=is_reversed)
-        self._description = cache(partial(DESCRIPTIONS[wording], table, is_reversed=is_reversed))
+    table: PayoffTable
+    mechanisms: Sequence[Mechanism]
+    _: KW_ONLY
+    wording: Wording = "ours"
+    ablation: Ablation = "none"
+    is_reversed: bool = False
+
+    def __post_init__(self) -> None:
+        self.words = WORDINGS[self.wording]
+        self._labels = Labels.of(self.table, self.words, self.ablation, is_reversed=self.is_reversed)
+        self._description = cache(partial(DESCRIPTIONS[self.wording], self.table, is_reversed=self.is_reversed))
         self._system = self._make_system()
 
     def ask(self, question: Question, reasoning: str) -> list[BaseMessage]:
@@ -227,9 +218,9 @@ class Briefing:
             self._labels.text,
             (
                 "\n\n".join(question.told),
-                render(f"game_{self._wording}", **description.values),
+                render(f"game_{self.wording}", **description.values),
                 question.ask,
-                _SEAT[self._wording].format(question.seat + 1),
+                _SEAT[self.wording].format(question.seat + 1),
             ),
         )
         text = render(
@@ -255,23 +246,23 @@ class Briefing:
         return self._labels.meant(answer)
 
     def _make_system(self) -> BaseMessage:
-        players = self._table.game().players
+        players = self.table.game().players
         text = render(
-            f"system_{self._wording}",
+            f"system_{self.wording}",
             players=players,
             others="another player" if players == 2 else f"{players - 1} other players",
             others_again="the other player" if players == 2 else "the other players",
             rules=self._make_rules(),
-            aim="" if self._ablation == "no-aim" else render(f"aim_{self._wording}"),
+            aim="" if self.ablation == "no-aim" else render(f"aim_{self.wording}"),
         )
         return Order(KIND, {}, self._labels.text(text)).system()
 
     def _make_rules(self) -> str:
-        rules = _nested(self.words, self._table.game(), self._mechanisms)
-        headed = f"{_RULES_HEAD[self._wording]}{rules}" if rules else ""
-        if self._ablation != "length-matched":
+        rules = _nested(self.words, self.table.game(), self.mechanisms)
+        headed = f"{_RULES_HEAD[self.wording]}{rules}" if rules else ""
+        if self.ablation != "length-matched":
             return headed
-        longest = _longest(self.words, self._table.game()) + word_count(_RULES_HEAD[self._wording])
+        longest = _longest(self.words, self.table.game()) + word_count(_RULES_HEAD[self.wording])
         return lengthened(headed, longest)
 
     def _facts(self, question: Question) -> dict[str, Any]:

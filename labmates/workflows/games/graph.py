@@ -286,12 +286,9 @@ def game_graph() -> GameGraph:
         return "deliberate" if len(state["rounds"]) < runtime.context.game.rounds else "finish"
 
     graph = StateGraph(GameState, context_schema=GameContext)
-    for node in (deliberate, decide, sanction, settle, finish):
-        graph.add_node(node.__name__, node)
+    graph.add_sequence([deliberate, decide, sanction, settle])
+    graph.add_node(finish)
     graph.add_edge(START, "deliberate")
-    graph.add_edge("deliberate", "decide")
-    graph.add_edge("decide", "sanction")
-    graph.add_edge("sanction", "settle")
     graph.add_conditional_edges("settle", next_round, ["deliberate", "finish"])
     graph.add_edge("finish", END)
     return graph.compile(name="behavioural game")

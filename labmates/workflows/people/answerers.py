@@ -74,29 +74,27 @@ def people_of(models: Iterable[str]) -> list[str]:
     return sorted(model for model in models if model.startswith(f"{HUMAN}:"))
 
 
-def people(
-    caller: Caller, past: Recorder | None, live: Live | None, record_of: Callable[[str], Recorder] | None
-) -> Callable[[str], Outsider | None]:
-    """Find who answers in place of a model: a person at the page of a run, another run, or its record in a rerun.
+def outsider_of(
+    model: str,
+    caller: Caller,
+    past: Recorder | None,
+    live: Live | None,
+    record_of: Callable[[str], Recorder] | None,
+    seconds: float | None = None,
+) -> Outsider | None:
+    """Who answers in place of a model: a person at the page of a run, another run, or its record in a rerun.
 
-    Raises
-    ------
-    UsageError
-        When a person is asked where there is no page.
+    A person has so many `seconds`, by default those in its name. Raises `UsageError` if there is no page to ask it on.
     """
-
-    def find(model: str) -> Outsider | None:
-        if not is_outside(model):
-            return None
-        if past is not None:
-            return RecordedOutsider(caller, past)
-        if model.startswith(f"{RECORDED}:"):
-            return from_run(caller, model, record_of)
-        if live is None:
-            raise UsageError(f"model '{model}': a person can't be asked here")
-        return Person(live, seconds_of(model))
-
-    return find
+    if not is_outside(model):
+        return None
+    if past is not None:
+        return RecordedOutsider(caller, past)
+    if model.startswith(f"{RECORDED}:"):
+        return from_run(caller, model, record_of)
+    if live is None:
+        raise UsageError(f"model '{model}': a person can't be asked here")
+    return Person(live, seconds or seconds_of(model))
 
 
 def seconds_of(model: str) -> float:
@@ -146,15 +144,12 @@ def fields_of(schema: Mapping[str, Any]) -> list[Json]:
 def reply_of(turn: Mapping[str, Any], given: Mapping[str, Any]) -> Json:
     """The reply in a submitted form: ``text``, or the ``call`` of a tool.
 
+    Raises `UsageError` if a field is missing or is not what it has to be; the text is for the person.
+
     Parameters
     ----------
     given
         ``form``, the name of the form or empty for plain text; ``text``; and ``fields`` by name, as they were typed.
-
-    Raises
-    ------
-    UsageError
-        If a field is missing or is not what it has to be; the text is for the person.
     """
     name = given.get("form", "")
     if not name:

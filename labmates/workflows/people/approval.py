@@ -130,10 +130,7 @@ def read_reply(question: Question, typed: str) -> Answer | None:
 def read_form(question: Question, form: Mapping[str, Any]) -> Answer:
     """The answer in a form: the ``decision`` ``yes``, ``no`` or ``text``, and the ``reason``, which is the text.
 
-    Raises
-    ------
-    UsageError
-        If the question does not accept this answer; the text is for the person.
+    Raises `UsageError` if the question does not accept this answer; the text is for the person.
     """
     decision, text = form.get("decision"), str(form.get("reason", ""))
     if decision in ("yes", "no"):

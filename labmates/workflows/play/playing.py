@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable
+from functools import partial
 from typing import Any, TypeVar, Unpack
 
 from langchain_core.messages import BaseMessage
@@ -19,7 +20,7 @@ from labmates.models.structured import format_of
 from labmates.workflows.calls.call import CallOptions, Speaker
 from labmates.workflows.calls.caller import Caller
 from labmates.workflows.calls.stop_signal import Steps
-from labmates.workflows.people.answerers import people
+from labmates.workflows.people.answerers import outsider_of
 from labmates.workflows.play.condition import DecisionCondition as DecisionCondition
 from labmates.workflows.play.condition import PlayCondition as PlayCondition
 from labmates.workflows.protocol.services import Services
@@ -56,7 +57,9 @@ class Table:
             # Players know nothing of the bound, and play the same until it is reached.
             lowers_limit=False,
         )
-        self.caller.outsiders = people(self.caller, services.past, services.live, services.record_of)
+        self.caller.outsiders = partial(
+            outsider_of, caller=self.caller, past=services.past, live=services.live, record_of=services.record_of
+        )
 
     async def decide(
         self,
@@ -128,12 +131,8 @@ def decision_of(reply: Reply, form: type[FormT], *, otherwise: str, reasoned: bo
 async def together(asked: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     """Do what is asked for at the same time, and return what came, in order.
 
-    If something fails, the rest ends first: what was asked of a model is paid, and is recorded.
-
-    Raises
-    ------
-    Exception
-        The first error, in order.
+    If something fails, the rest ends first: what was asked of a model is paid, and is recorded. Then the first error,
+    in order, is raised.
     """
     results = await asyncio.gather(*asked, return_exceptions=True)
     for result in results:

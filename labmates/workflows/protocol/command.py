@@ -33,14 +33,14 @@ class Lab(Protocol):
         Parameters of the verb's experiment set by the user.
     as_json
         Whether the output is JSON objects only.
-    settings_for
-        Puts the user's settings on top of a run's earlier ones.
     """
 
     catalog: Catalog
     given: Mapping[str, Any]
     as_json: bool
-    settings_for: Callable[[Mapping[str, Any]], Any]
+
+    def settings_for(self, before: Mapping[str, Any], /) -> Any:
+        """The user's settings on top of a run's earlier ones."""
 
     @property
     def store(self) -> Store:

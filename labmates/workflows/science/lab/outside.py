@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, Protocol, cast
 
 from langgraph.errors import GraphInterrupt
@@ -14,14 +15,13 @@ from labmates.agents.organisation_parts import Seat
 from labmates.budgets.money import show_dollars
 from labmates.budgets.visibility import Visibility
 from labmates.errors import UsageError
-from labmates.models.names import RECORDED, SEAT, is_outside
+from labmates.models.names import SEAT
 from labmates.records.events import ChargeEvent, Event, LLMCallEvent
 from labmates.registry import Registry
 from labmates.tasks.registry import import_place
 from labmates.workflows.calls.call import UNPAID, Call, Outsider, Speaker, outer_step
 from labmates.workflows.calls.caller import Caller
-from labmates.workflows.calls.recorded import RecordedOutsider, from_run
-from labmates.workflows.people.answerers import Person, seconds_of
+from labmates.workflows.people.answerers import outsider_of
 from labmates.workflows.people.live import Live
 from labmates.workflows.protocol.services import Services
 
@@ -75,37 +75,27 @@ class SeatAgents:
         services: Services,
         live: Live | None,
     ) -> None:
-        past, self._caller, self._record_of = services.past, caller, services.record_of
-        self._seats, self._live = seats, live
+        past, record_of = services.past, services.record_of
+        self._seats = seats
+        self._others = partial(outsider_of, caller=caller, past=past, live=live, record_of=record_of)
         self._agents: dict[str, OutsideAgent] = {}
         caller.outsiders = self.of
-        self._recorded = None if past is None else RecordedOutsider(caller, past)
-        if past is not None:
-            return
 
         def budget(call: Call) -> str:
             return call.purse.status(visibility)
 
         for name, (team, seat) in seats.items():
-            if seat.outside:
+            if seat.outside and past is None:  # else its record answers
                 speaker = Speaker(team, name, model_of(name))
                 self._agents[name] = SEATS.get(seat.outside).connect(caller, speaker, seat, budget)
 
     def of(self, model: str) -> Outsider | None:
         """The external agent, person or run with a recorded name; None for a model."""
         provider, _, name = model.partition(":")
-        if not is_outside(model):
-            return None
-        if self._recorded is not None:
-            return self._recorded
-        if provider == RECORDED:
-            return from_run(self._caller, model, self._record_of)
-        if provider == SEAT:
+        if provider == SEAT and self._agents:
             return self._agents[name]
-        if self._live is None:
-            raise UsageError(f"model '{model}': a person can't be asked here")
         _, seat = self._seats.get(name, ("", None))
-        return Person(self._live, seat.seconds if seat and seat.human else seconds_of(model))
+        return self._others(model, seconds=seat.seconds if seat and seat.human else None)
 
     @asynccontextmanager
     async def step(self, seat: str) -> AsyncIterator[None]:

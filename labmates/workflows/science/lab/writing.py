@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 
 from langchain_core.messages import BaseMessage, ToolMessage
 
@@ -38,34 +38,30 @@ MOST_PIECES = 12
 """An artifact is written in at most this many pieces plus one."""
 
 
+@dataclass(eq=False)
 class Author:
-    """An agent that writes the artifact `artifact`, from call `first` on: the lead, or each member if all report.
+    """An agent that writes an artifact: the lead, or each member if all report."""
 
-    Attributes
-    ----------
-    versions
-        The versions so far, oldest first; kept if the pool runs dry or replies become unusable.
-    findings
-        The statements so far, likewise.
-    """
+    ctx: LabContext
+    lab: LabState
+    purse: Purse
+    seat: Seat
+    artifact: str
+    _: KW_ONLY
+    first: int = 0  # the number of its first call
+    # Both so far, oldest first; they are kept if the pool runs dry or replies become unusable.
+    versions: list[Version] = field(default_factory=list, init=False)
+    findings: list[int] = field(default_factory=list, init=False)
+    _sent_back: bool = field(default=False, init=False)
 
-    def __init__(
-        self, ctx: LabContext, lab: LabState, purse: Purse, seat: Seat, artifact: str, *, first: int = 0
-    ) -> None:
-        self._first = first
-        self.versions: list[Version] = []
-        self.findings: list[int] = []
-        self.team = ctx.team(lab)
-        self.artifact = artifact
-        artifacts, cut = ctx.newest(lab, seat), ctx.partial(lab)
-        self.workspace = Workspace(ctx.organisation, self.team.name, artifacts, {}, (), cut, ctx.form, seat.id)
-        self._seat = seat
-        self._ctx = ctx
-        self._phase = lab["agenda"][0]
-        self._purse = purse
+    def __post_init__(self) -> None:
+        ctx, lab = self.ctx, self.lab
+        self.team, self._phase = ctx.team(lab), lab["agenda"][0]
+        artifacts, cut = ctx.newest(lab, self.seat), ctx.partial(lab)
+        self.workspace = Workspace(ctx.organisation, self.team.name, artifacts, {}, (), cut, ctx.form, self.seat.id)
         self._before = len(lab["artifacts"].get(self.artifact, []))
-        self._stated_before = len(lab["findings"].get(self.team.name, [])) if artifact == self.team.artifact else 0
-        self._sent_back = False
+        stated = lab["findings"].get(self.team.name, []) if self.artifact == self.team.artifact else ()
+        self._stated_before = len(stated)
 
     def affordable(self, orders: Iterable[list[BaseMessage]]) -> list[BaseMessage]:
         """The first of ever shorter transcripts that leaves money for a long enough reply; the last one if none does.
@@ -73,13 +69,13 @@ class Author:
         The required length is that of the expected artifact, halved for each further transcript; without a reserve, any
         length is enough.
         """
-        ctx, team = self._ctx, self.team
+        ctx, team = self.ctx, self.team
         wanted: int | None = None if ctx.sets_aside else 0
         messages: list[BaseMessage] = []
-        speaker = ctx.speaker(team, self._seat)
+        speaker = ctx.speaker(team, self.seat)
         for messages in orders:
             wanted = likely_output(team, messages, ctx.tools) if wanted is None else wanted
-            most = ctx.caller.most_output(speaker, messages, self._purse.left, self._ctx.tools)
+            most = ctx.caller.most_output(speaker, messages, self.purse.left, self.ctx.tools)
             if most >= min(max(wanted, LEAST_OUTPUT_TOKENS), ctx.caller.whole_output(speaker)):
                 break
             wanted //= 2
@@ -88,21 +84,15 @@ class Author:
     async def write(self, messages: list[BaseMessage]) -> None:
         """Ask until the artifact is complete and its findings are valid, with `repair_turns` repair turns in all.
 
-        A reply that only reads artifacts is answered with their text.
-
-        Raises
-        ------
-        InsufficientFundsError
-            If the pool can't pay (another) reply.
-        EndpointError
-            See `Caller.call`.
+        A reply that only reads artifacts is answered with their text. Raises `InsufficientFundsError` if the pool can't
+        pay (another) reply, and `EndpointError` as `Caller.call` does.
         """
-        async with self._ctx.agents.step(self._seat.id):
+        async with self.ctx.agents.step(self.seat.id):
             await self._write(messages)
 
     async def _write(self, messages: list[BaseMessage]) -> None:
         order, told, reads, repairs, pieces = messages, self._status(), 0, 0, 0
-        most = self._ctx.condition.repair_turns
+        most = self.ctx.condition.repair_turns
         talk = self._conversation(messages)
         while True:
             asked = talk.messages
@@ -131,8 +121,8 @@ class Author:
             if refusal := self._refusal(talk.number - 1):
                 self._keep()
                 repairs += 1
-                where = f"{self._phase['team']}/{self._phase['number']}/{self._seat.id}/write/"
-                if repairs > most or self._ctx.approvals.is_closed("write", where, self._seat.id):
+                where = f"{self._phase['team']}/{self._phase['number']}/{self.seat.id}/write/"
+                if repairs > most or self.ctx.approvals.is_closed("write", where, self.seat.id):
                     return
                 remark = "\n\n".join(filter(None, [problem, refusal]))
                 *rest, answer = sent_back(asked, reply, RefusedError(remark=remark))
@@ -185,7 +175,7 @@ class Author:
         is_finished = self._is_complete and not (set(TO_WRITE) & {call.name for call in reply.tool_calls})
         if not is_finished or _first_line(text) == _first_line(self.workspace.text(name)):
             take(self.workspace, reply, name, last=last)
-        elif text.strip() and not paper_faults(text, self._ctx.task):
+        elif text.strip() and not paper_faults(text, self.ctx.task):
             with suppress(ToolError):
                 self.workspace.append(name, text)
 
@@ -197,9 +187,9 @@ class Author:
         new = self.workspace.written[len(self.versions) :]
         if not new or new[-1].partial:
             return ""
-        step = f"{self._phase['team']}/{self._phase['number']}/{self._seat.id}/write/{number}"
-        speaker = self._ctx.speaker(self.team, self._seat)
-        refusal = self._ctx.approvals.refusal("write", step, speaker, new[-1].name, new[-1].content)
+        step = f"{self._phase['team']}/{self._phase['number']}/{self.seat.id}/write/{number}"
+        speaker = self.ctx.speaker(self.team, self.seat)
+        refusal = self.ctx.approvals.refusal("write", step, speaker, new[-1].name, new[-1].content)
         if refusal:
             del self.workspace.written[len(self.versions) :]
         return refusal
@@ -209,7 +199,7 @@ class Author:
         stated = self.findings or self._stated_before
         if self.team.artifact != REPORT or stated or self._sent_back or not self._is_complete:
             return ""
-        faults = paper_faults(self.workspace.text(self.artifact), self._ctx.task)
+        faults = paper_faults(self.workspace.text(self.artifact), self.ctx.task)
         self._sent_back = bool(faults)
         return render("findings_missing", faults=faults) if faults else ""
 
@@ -231,33 +221,33 @@ class Author:
         return "\n\n".join(filter(None, [self._standing(), problem, left, self._status()]))
 
     def _status(self) -> str:
-        return status_text(self._ctx, self._purse)
+        return status_text(self.ctx, self.purse)
 
     def _conversation(self, messages: list[BaseMessage]) -> Conversation:
-        team, phase, agent = self.team, self._phase, self._seat.id
-        return self._ctx.caller.conversation(
+        team, phase, agent = self.team, self._phase, self.seat.id
+        return self.ctx.caller.conversation(
             f"{phase['team']}/{phase['number']}/{agent}/write",
-            self._ctx.speaker(team, self._seat),
+            self.ctx.speaker(team, self.seat),
             messages,
-            self._purse,
-            first=self._first,
+            self.purse,
+            first=self.first,
             name=f"{agent}, phase {phase['number'] + 1}: write {self.artifact}",
             status=self._status,
-            tools=self._ctx.tools,
+            tools=self.ctx.tools,
             state_limit=True,
         )
 
     def _keep(self) -> bool:
         """Record the versions and findings of the last reply; returns whether it made progress."""
-        agent = self._seat.id
+        agent = self.seat.id
         new = self.workspace.written[len(self.versions) :]
         for item in new:
-            self.versions.append(version_of(self._ctx, agent, item))
-            keep_version(self._ctx, self._phase, item.name, self._before + len(self.versions), self.versions[-1])
+            self.versions.append(version_of(self.ctx, agent, item))
+            keep_version(self.ctx, self._phase, item.name, self._before + len(self.versions), self.versions[-1])
         had = len(self.findings)
-        stated = [statement(self._ctx.recorder.bodies, findings) for findings in self.workspace.stated[had:]]
+        stated = [statement(self.ctx.recorder.bodies, findings) for findings in self.workspace.stated[had:]]
         place = "findings" if self.artifact == self.team.artifact else f"{agent}/findings"
-        self.findings += keep_findings(self._ctx, self._phase, agent, self._stated_before + had, stated, place)
+        self.findings += keep_findings(self.ctx, self._phase, agent, self._stated_before + had, stated, place)
         return bool(new) or (bool(stated) and not had)
 
 
@@ -270,17 +260,13 @@ def take(workspace: Workspace, reply: Reply, name: str, *, last: bool) -> None:
     """Write the artifact of a reply into the workspace: by its tool calls, or as plain text without calls.
 
     The received part of a cut call or text becomes a partial version. A text after a partial version continues it,
-    unless it starts with the same line.
+    unless it starts with the same line. Raises `UnusableAnswerError` if the reply has no artifact; the agent gets the
+    text.
 
     Parameters
     ----------
     last
         Whether this is the last reply: then an artifact under another name is accepted.
-
-    Raises
-    ------
-    UnusableAnswerError
-        If the reply has no artifact; the agent gets the text.
     """
     wrong, misnamed, before = "", None, len(workspace.written)
     form = (

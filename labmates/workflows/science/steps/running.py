@@ -50,22 +50,18 @@ class Told:
     spent_by: dict[str, int] = field(default_factory=dict)
 
 
+@dataclass(eq=False)
 class StepRun:
-    """One step of a team in a run.
+    """One step of a team in a run."""
 
-    Attributes
-    ----------
-    phase, team
-        The current phase and its team.
-    lab
-        The state of the lab at the start of the step.
-    """
+    kind: StepKind
+    state: TeamState
+    ctx: LabContext
 
-    def __init__(self, kind: StepKind, state: TeamState, ctx: LabContext) -> None:
-        self.kind, self.state, self.ctx = kind, state, ctx
-        self.lab = cast(LabState, state)
-        self.phase: Phase = state["agenda"][0]
-        self.team: Team = ctx.team(self.lab)
+    def __post_init__(self) -> None:
+        self.lab = cast(LabState, self.state)  # at the start of the step
+        self.phase: Phase = self.state["agenda"][0]
+        self.team: Team = self.ctx.team(self.lab)
 
     @property
     def workers(self) -> tuple[Seat, ...]:
@@ -145,12 +141,8 @@ class StepRun:
         """A seat's answer without tools; None if unusable.
 
         With it comes its reply if that has tool calls, each answered by an error; else nothing. The request lists the
-        tools as in every step: `tool_choice` or another list would break prompt caches.
-
-        Raises
-        ------
-        InsufficientFundsError, EndpointError
-            See `Caller.call`.
+        tools as in every step: `tool_choice` or another list would break prompt caches. Raises `InsufficientFundsError`
+        and `EndpointError` as `Caller.call` does.
         """
         no_tools = render("no_tools")
 
