@@ -13,7 +13,7 @@ from labmates.games.base import Game, Quantity
 from labmates.games.references import references_or_none
 from labmates.models.roster import traits_of
 from labmates.stats.figures import COLOURS, GREY, LEGEND_ROW, MARKERS, new_figure
-from labmates_profiles.profiles import GameProfile, Profile
+from labmates_profiles.profiles import Profile
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -120,10 +120,6 @@ class _Point:
     marker: str
     size: float
 
-    @property
-    def games(self) -> tuple[GameProfile, ...]:
-        return self.profile.games
-
 
 def _points(profiles: Sequence[Profile]) -> list[_Point]:
     traits = traits_of({profile.model for profile in profiles})
@@ -178,7 +174,7 @@ def _primary(game: Game) -> Quantity:
 def _draw_points(axes: Axes, game: Game, points: Sequence[_Point]) -> None:
     for place, point in enumerate(points):
         axes.plot([], [], linewidth=4, color=point.colour, label=point.family)
-        [played] = [each for each in point.games if each.game == game.name]
+        [played] = [each for each in point.profile.games if each.game == game.name]
         if played.excluded or played.level is None:
             style: Any = {"color": point.colour, "markersize": 5, "clip_on": False, "label": "excluded"}
             axes.plot(place, axes.get_ylim()[0], "x", **style)

@@ -131,8 +131,6 @@ def attributes(task: Task[Any, Any]) -> Iterator[str]:
 
 def generate(task: Task[Any, Any], seed: int, difficulty: Difficulty, cases: list[Case]) -> Iterator[str]:
     """Add the data set of a seed to `cases`; yield problems of its types and its time."""
-    import pandas as pd
-
     begin = time.process_time()
     data = task.generate(seed, difficulty)
     busy = time.process_time() - begin
@@ -186,8 +184,6 @@ def global_random(seed: int) -> Iterator[None]:
 
 def frame(case: Case) -> Iterator[str | Mild]:
     """Check that the data are a plain table, with the errors of real records."""
-    import pandas as pd
-
     table = case.data.frame
     if not isinstance(table.index, pd.RangeIndex) or table.index.name or table.attrs:
         yield "the frame must have a plain index without name, and no attrs"

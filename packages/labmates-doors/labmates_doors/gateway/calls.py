@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from typing import TypedDict, Unpack
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from labmates.budgets.budget import ReplyHold
 from labmates.budgets.ledger import JournalLine
-from labmates.budgets.prices import Price
 from labmates.budgets.tokens import TEMPLATE_TOKENS, Usage, estimate_tokens
 from labmates_doors.gateway.exchanges import Exchange
 from labmates_doors.gateway.seats import Seat
@@ -32,18 +31,6 @@ LARGE_BYTES = 256_000
 """A longer request is parsed beside the event loop, one of each seat at a time."""
 LEFT = 499
 """Status of an exchange whose program disconnected before its end."""
-
-
-class Charged(TypedDict, total=False):
-    """The charge of an `Exchange`."""
-
-    cost: int
-    bill: int | None
-    uncovered: int
-    usage: Usage
-    price: Price
-    limit: int
-    is_lost: bool
 
 
 class Call:
@@ -115,8 +102,8 @@ class Call:
         """The estimated tokens of the prompt."""
         return estimate_tokens(json.dumps(self.body, ensure_ascii=False))
 
-    def note(self, status: int, reply: object, note: str, **charged: Unpack[Charged]) -> None:
-        """Record the end of the exchange."""
+    def note(self, status: int, reply: object, note: str, **charged: Any) -> None:
+        """Record the end of the exchange; `charged` are the fields of an `Exchange` about its charge."""
         self.gateway.record.add(
             Exchange(
                 at=self._began,

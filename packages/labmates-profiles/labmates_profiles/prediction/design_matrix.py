@@ -148,59 +148,36 @@ def assemble(
     notes: list[str] = []
     judge = choose_judge(outcome, observations, choice.judges, notes)
     scored, left = _scored(outcome, judge, observations, notes)
-    games = _games(levels, choice.games)
-    by_model: Levels = defaultdict(dict)
-    for level in levels:
-        by_model[level.model][level.game] = level
-    teams: dict[str, Seats] = {model: (model,) for model in by_model}
-    mixed = {run.model: run.seats for run, _ in scored if run.seats}
-    if choice.team is not None:
-        teams |= mixed
-        by_model = levels_of_teams(choice.team, teams, by_model)
-        games = columns_of(choice.team, games)
-    elif mixed:
-        alone = [(run, value) for run, value in scored if not run.seats]
-        reason = "teams of several models (--team says whose disposition counts in them)"
-        left.append(LeftOut("runs", len(scored) - len(alone), reason))
-        scored = alone
-    runs = Counter(run.model for run, _ in scored)
-    # By name: permutations of models must not depend on the order in which runs ended.
-    why = {
-        model: _why_not(by_model.get(model, {}), games, runs[model], teams.get(model, (model,)), traits, choice)
-        for model in sorted({*by_model, *runs})
-    }
-    left += [LeftOut(model, 1, reason) for model, reason in why.items() if reason]
-    models = [model for model, reason in why.items() if not reason]
-    seats = [teams[model] for model in models]
-    distinct = len({model for seat in seats for model in seat})
+    games, by_model, teams = _included(levels, scored, traits, choice, left)
+    distinct = len({model for seats in teams.values() for model in seats})
     _enough_models(distinct, left)
     measured, errors = (
-        np.array([[getattr(by_model[model][game], name) or 0.0 for game in games] for model in models])
+        np.array([[getattr(by_model[model][game], name) or 0.0 for game in games] for model in teams])
         for name in ("value", "error")
     )
+    known = np.array([_controls(seats, traits, choice) for seats in teams.values()])
+    alike = "all of these models play it alike, so it can predict nothing"
+    varying, games = _varying(measured, games, alike, notes)
     controls = CONTROLS if choice.controls else ()
-    known = np.array([_controls(seat, traits, choice) for seat in seats])
-    varying = _varying(measured, games, "all of these models play it alike, so it can predict nothing", notes)
-    informative = _varying(known, controls, "it is the same for all of these models", notes)
-    predictors = [controls[at] for at in informative] + [games[at] for at in varying]
+    informative, told = _varying(known, controls, "it is the same for all of these models", notes)
     values = np.column_stack([known[:, informative], measured[:, varying]])
-    more, own = covariate_columns(choice.covariates, models, values, predictors)
-    if several := sum(len(set(seat)) > 1 for seat in seats):
+    more, own = covariate_columns(choice.covariates, list(teams), values, [*told, *games])
+    if several := sum(len(set(seats)) > 1 for seats in teams.values()):
         notes.append(
             f"{several} teams of several models share {distinct} models. The permutation test and R² allow for this; "
             "intervals of effects are too narrow where models differ beyond the games."
         )
-    _enough_freedom(distinct, len(varying), len(informative) + len(more), left, notes, choice.controls)
+    _enough_freedom(distinct, len(games), len(told) + len(more), left, notes, choice.controls)
     scaled, level_scale = standardised(measured[:, varying])
     benchmarks, control_scale = standardised(np.column_stack([known[:, informative], own]))
-    place = {model: at for at, model in enumerate(models)}
+    place = {model: at for at, model in enumerate(teams)}
     included = [(run, value) for run, value in scored if run.model in place]
     unit, rows = _rows(included, choice.unit, notes)
     columns, matrix = condition_columns([row[0][0].condition for row in rows], notes)
     data = PredictionData(
-        models=tuple(models),
-        games=tuple(games[at] for at in varying),
-        controls=(*(controls[at] for at in informative), *more),
+        models=tuple(teams),
+        games=tuple(games),
+        controls=(*told, *more),
         columns=tuple(columns),
         levels=scaled,
         errors=errors[:, varying] / level_scale.spread,
@@ -210,10 +187,42 @@ def assemble(
         outcome=np.array([sum(value for _, value in row) / len(row) for row in rows]),
         factors=tuple(columns.values()),
         runs=_runs(rows, notes),
-        families=_families(seats, traits),
+        families=_families(list(teams.values()), traits),
     )
     _varies(outcome, data)
     return Assembled(outcome, judge, unit, len(included), data, level_scale, control_scale, tuple(left), tuple(notes))
+
+
+def _included(
+    levels: Sequence[Level],
+    scored: Sequence[Scored],
+    traits: Mapping[str, KnownModel],
+    choice: Choice,
+    left: list[LeftOut],
+) -> tuple[list[str], Levels, dict[str, Seats]]:
+    """The games, the levels of models or teams, and the seats of those with all that is needed, in order of name."""
+    games = _games(levels, choice.games)
+    by_model: Levels = defaultdict(dict)
+    for level in levels:
+        by_model[level.model][level.game] = level
+    teams: dict[str, Seats] = {model: (model,) for model in by_model}
+    mixed = [run for run, _ in scored if run.seats]
+    runs = Counter(run.model for run, _ in scored)
+    if choice.team is not None:
+        teams |= {run.model: run.seats for run in mixed}
+        by_model = levels_of_teams(choice.team, teams, by_model)
+        games = columns_of(choice.team, games)
+    elif mixed:
+        runs -= Counter(run.model for run in mixed)
+        reason = "teams of several models (--team says whose disposition counts in them)"
+        left.append(LeftOut("runs", len(mixed), reason))
+    # By name: permutations of models must not depend on the order in which runs ended.
+    why = {
+        model: _why_not(by_model.get(model, {}), games, runs[model], teams.get(model, (model,)), traits, choice)
+        for model in sorted({*by_model, *runs})
+    }
+    left += [LeftOut(model, 1, reason) for model, reason in why.items() if reason]
+    return games, by_model, {model: teams[model] for model, reason in why.items() if not reason}
 
 
 def _families(teams: Sequence[Seats], traits: Mapping[str, KnownModel]) -> Array:
@@ -358,14 +367,12 @@ def lacking(
     return f"missing benchmark scores: {', '.join(unknown)}" if unknown else ""
 
 
-def _varying(values: Array, names: Sequence[str], why: str, notes: list[str]) -> list[int]:
+def _varying(values: Array, names: Sequence[str], why: str, notes: list[str]) -> tuple[Array, list[str]]:
+    """Where columns vary, and the names of these; a note tells of the others."""
     varies = np.ptp(values, axis=0) > 1e-9 * np.maximum(1.0, np.abs(values).max(axis=0))
-    notes += [
-        f"{name} is left out of the predictors: {why}."
-        for name, is_one in zip(names, varies, strict=True)
-        if not is_one
-    ]
-    return np.flatnonzero(varies).tolist()
+    told = dict(zip(names, varies, strict=True))
+    notes += [f"{name} is left out of the predictors: {why}." for name, is_told in told.items() if not is_told]
+    return varies, [name for name, is_told in told.items() if is_told]
 
 
 def _enough_models(models: int, left: Sequence[LeftOut]) -> None:
