@@ -188,6 +188,7 @@ def _among_peers(claims: Sequence[Asked], said: Printed, book: Book) -> Iterator
     for asked in valued:
         peers = [one for one in valued if one.finding == asked.finding and one.own == asked.own and one is not asked]
         group = [one for one in valued if one.finding == asked.finding and one.names == asked.names]
+        elsewhere = [one for one in valued if one.finding != asked.finding and one.names == asked.names]
         found, places = False, list[str]()
         for line, cells in of_line.items():
             if asked.is_part:
@@ -198,7 +199,7 @@ def _among_peers(claims: Sequence[Asked], said: Printed, book: Book) -> Iterator
                 ]
                 is_told = bool(known)
             else:
-                its = _beside(cells, asked, book)
+                its = [c for c in _beside(cells, asked, book) if not any(_is_of(c, one) for one in elsewhere)]
                 others = [
                     c for c in its if not _gives(c, asked) and (_is_comparable(c, asked) or _is_opposite(c, asked))
                 ]
@@ -239,6 +240,11 @@ def _beside(cells: Iterable[Cell], asked: Asked, book: Book) -> list[Cell]:
 def _gives(cell: Cell, asked: Asked) -> bool:
     assert asked.value is not None
     return not _is_far(cell, asked.value) and not _is_signed_otherwise(cell, asked)
+
+
+def _is_of(cell: Cell, asked: Asked) -> bool:
+    """Whether a number is the value of a claim, with a word of its finding's name before it."""
+    return _gives(cell, asked) and same_word(cell.near, asked.field)
 
 
 def _is_comparable(cell: Cell, asked: Asked) -> bool:

@@ -102,3 +102,25 @@ EFFECT = {"interactions": [{"source": "Lothria cinerea", "target": "Calvora lent
 def test_numbers_of_two_species_contradict_no_effect_of_one_on_the_other(text: str, contradicted: bool) -> None:
     stated = get_task("ecology").findings.model_validate(EFFECT)
     assert bool(contradictions(f"## Results\n{text}\n", stated)) is contradicted
+
+
+MARKERS = {
+    "prognostic_markers": [
+        {"marker": "LX695", "sign": "-", "size": 2.94},
+        {"marker": "MS644", "sign": "+", "size": 2.89},
+    ],
+    "predictive_markers": [{"marker": "MS644", "sign": "+", "size": 3.16}],
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "contradicted"),
+    [
+        ("predictive MS644: interaction +3.16 points per sd; prognostic LX695: -2.94 points per sd.", False),
+        ("prognostic MS644: +3.16 points per sd; prognostic LX695: -2.94 points per sd.", True),
+        ("predictive MS644: interaction +1.16 points per sd; prognostic LX695: -2.94 points per sd.", True),
+    ],
+)
+def test_a_value_of_the_same_name_for_another_finding_contradicts_nothing(text: str, contradicted: bool) -> None:
+    stated = get_task("biomarker").findings.model_validate(MARKERS)
+    assert bool(contradictions(f"## Results\n{text}\n", stated)) is contradicted
