@@ -283,6 +283,14 @@ class ScienceCondition(Condition):
         """Capabilities required of the models' servers."""
         return ("tools",)
 
+    def doubts(self) -> list[str]:
+        """Why replicates mean less than usual: they all have the same data."""
+        from labmates.tasks.registry import get_task
+
+        if get_task(self.task).is_fixed:
+            return [f"{self.task}: every seed has the same data, so runs differ by their models' chance alone"]
+        return []
+
     def without_effect(self, given: Mapping[str, Any]) -> dict[str, str]:
         """See `labmates.workflows.protocol.experiment.Condition`."""
         from labmates.tasks.registry import get_task

@@ -181,6 +181,14 @@ def test_a_difficulty_that_changes_nothing_is_refused(springs: Task[Any, Any], m
         make_condition("science", {"task": "springs", "difficulty": "hard", "model": "scripted:diligent"})
 
 
+def test_that_seeds_change_nothing_is_told(springs: Task[Any, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("labmates.tasks.registry.get_task", lambda _: springs)
+    own = make_condition("science", {"task": "springs", "model": "scripted:diligent"})
+    assert own.doubts() == ["springs: every seed has the same data, so runs differ by their models' chance alone"]
+    monkeypatch.undo()
+    assert make_condition("science", {"task": "ecology", "model": "scripted:diligent"}).doubts() == []
+
+
 def test_a_run_is_shown_without_a_seed_of_its_data_and_with_numbers_as_written(
     springs: Task[Any, Any], labmates: Labmates, monkeypatch: pytest.MonkeyPatch
 ) -> None:
