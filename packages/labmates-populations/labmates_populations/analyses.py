@@ -515,7 +515,7 @@ def fixation(runs: Runs, params: FixationParams) -> Result:
     draw = partial(response_figure, meetings.types, selection.shares[0], favoured, title)
     drawing = Drawing("response", title, alt, draw)
     table = types_table(selection, sizes)
-    return Result([table, *pair_tables(selection)], [drawing], highest(table, "share", ["type"]))
+    return Result([table, *pair_tables(selection)], [drawing], selection.verdict(table))
 
 
 FIXATION = Analysis(

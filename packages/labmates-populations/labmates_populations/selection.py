@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 from scipy.stats import t
 
+from labmates.stats.answers import highest
 from labmates.stats.deviation import deviation_ratings
 from labmates.stats.metagame import Array
 from labmates.stats.tables import Column, Row, Table
@@ -103,6 +104,12 @@ class Selection:
                 "tied": ", ".join(other for at, other in enumerate(types) if at != place and self.tied[place, at]),
                 "deviation_rating": None if ratings is None else ratings[place],
             }
+
+    def verdict(self, types: Table) -> list[str]:
+        """A sentence on the types with the highest share in the table of types; none of them where all tie."""
+        if self.tied[self.shares[0].argmax()].all():
+            return [f"Can't tell the types apart: their payoffs may differ by chance (p > {_TIED})."]
+        return highest(types, "share", ["type"])
 
     def fixation_rows(self) -> Iterator[Row]:
         """Table rows of pairs: one mutant in a population of residents."""

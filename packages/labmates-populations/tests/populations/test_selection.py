@@ -32,6 +32,7 @@ def test_genes_that_do_always_the_same_have_the_payoffs_of_the_game(tmp_path: Pa
     assert fixation["one/exploitative", "one/collective"] == pytest.approx(expected[1, 0])
     assert [row["alpha_rank"] for row in types] == pytest.approx([0, 1])
     assert [row["tied"] for row in types] == ["", ""]
+    assert result.verdict[0].startswith("Highest share of time: one/exploitative, ")
     assert [row["strategies"] for row in types] == [8, 8]
     # Nobody gains by deviating from defection; from the strictest equilibrium, a cooperator loses 1 - k/n.
     assert [row["deviation_rating"] for row in types] == pytest.approx([-0.5, 0])
@@ -67,7 +68,9 @@ def test_each_strategy_and_references_can_be_types_of_their_own(tmp_path: Path) 
 def test_clones_are_tied_at_every_seed(tmp_path: Path, seed: int) -> None:
     folder = library(tmp_path, "public-goods", one={"selfish": "return C if random.random() < 0.5 else D"})
     values: dict[str, Any] = {"by": "strategy", "samples": 5, "rounds": 2, "group_size": 3, "strength": 10.0}
-    types = labmates.analyze("fixation", path=folder, game="public-goods", seed=seed, **values).table("types").rows
+    result = labmates.analyze("fixation", path=folder, game="public-goods", seed=seed, **values)
+    types = result.table("types").rows
+    assert result.verdict == ["Can't tell the types apart: their payoffs may differ by chance (p > 0.001)."]
     assert [row["alpha_rank"] for row in types] == pytest.approx([1 / 8] * 8)
     assert all(len(row["tied"].split(", ")) == 7 for row in types)
 
