@@ -74,8 +74,9 @@ def _label(row: Row, columns: Sequence[Column], rows: Sequence[Row]) -> str:
     """The cells of a row in columns that differ between the rows; of all columns if none differs."""
     apart = [column for column in columns if len({column.cell(each) for each in rows}) > 1]
     cells = {column: column.cell(row) for column in apart or columns}
-    told = [(column.title, cell) for column, cell in cells.items() if cell != MISSING]
-    return ", ".join(f"{title} {cell}" if cell[:1].isdigit() else cell for title, cell in told)
+    told = [(column.title, cell) for column, cell in cells.items() if cell not in ("", MISSING)]
+    said = ", ".join(f"{title} {cell}" if cell[:1].isdigit() else cell for title, cell in told)
+    return said or f"no {' or '.join(column.title for column in cells)}"
 
 
 def _where(places: Sequence[str], of: int) -> str:

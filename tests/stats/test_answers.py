@@ -60,5 +60,12 @@ def test_a_part_with_one_row_alone_is_no_choice() -> None:
     assert answer(*both, within=("game",)) == ["Highest skill: a in g, h and i."]
 
 
+def test_a_row_without_a_value_that_names_others_is_named_by_its_lack() -> None:
+    columns = [Column("game"), Column("model_for"), Column("skill", form=".1f")]
+    rows = [{"game": "g", "model_for": who, "skill": skill} for who, skill in (("B=x", 0.9), ("", 0.2))]
+    named = highest(Table("t", "T", columns, rows), "skill", ["game", "model_for"])
+    assert named == ["Highest skill: B=x, 0.9; lowest: no model for, 0.2."]
+
+
 def test_values_that_are_missing_have_no_answer() -> None:
     assert answer(LOW | {"skill": None}) == []
