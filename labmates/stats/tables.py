@@ -64,6 +64,8 @@ class Column:
         Whether to blank repeated values; a new value starts a section of the table.
     marked
         The name of a boolean in the rows that adds a dagger after the number, or of a text with the mark itself.
+    meaning
+        What pages say of a heading that is no word of the glossary, such as the name of a model.
     """
 
     key: str
@@ -73,6 +75,7 @@ class Column:
     group: str = ""
     once: bool = False
     marked: str = ""
+    meaning: str = ""
 
     @property
     def title(self) -> str:
@@ -193,6 +196,11 @@ class Table:
         names = [f"{column.group} {column.title}".strip() for column in self.columns]
         columns = zip(names, zip(*self.cells(repeated=True), strict=True), strict=True)
         return [f"{name} {cells[0]}" if len({*cells}) == 1 else "" for name, cells in columns]
+
+    def meanings(self, words: Mapping[str, str]) -> dict[str, str]:
+        """The meaning of each heading that has one: the column's own, else that of the word."""
+        told = {column.title: column.meaning or words.get(column.title, "") for column in self.columns}
+        return {title: meaning for title, meaning in told.items() if meaning}
 
     def as_json(self) -> dict[str, Any]:
         """All values as JSON data."""

@@ -4,15 +4,26 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import Any, Final
 
-from labmates.stats.tables import Column
+import pytest
+
+import labmates
+from labmates.errors import UsageError
+from labmates.pages.rendering import render
+from labmates.records.listing import select_runs
+from labmates.records.store import Store
+from labmates.stats.tables import Column, Table
+from labmates.workflows.protocol.analysis import shown_analyses
 from labmates.workflows.protocol.experiment import EXPERIMENTS
 from labmates.workflows.protocol.glossary import glossary
 from labmates_credit.fates import ENDS
 from sitegen.glossary import glossary_page
 from tests.support.plugins import ROOT
 
+ENTRANTS: Final = ("scripted:defect", "scripted:equilibrium")
 SOURCES = [*ROOT.glob("labmates/**/*.py"), *ROOT.glob("packages/*/labmates_*/**/*.py")]
 
 
@@ -65,3 +76,29 @@ def test_a_heading_without_an_entry_is_found() -> None:
     source = "from labmates.stats.tables import Column\nColumn('no_such_word')\nColumn('key', 'No such heading')"
     assert set(headings(source)) == {"no such word", "No such heading"}
     assert not {"no such word", "No such heading"} & glossary().keys()
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        ("game", {"game": "weakest-link", "model": "scripted:random", "group_size": 2, "rounds": 1}),
+        *(
+            ("dilemma", {"game": "prisoners", "mechanism": mechanism, "entrants": ENTRANTS, "reasoning": "none"})
+            for mechanism in ("repetition(rounds=2)", "contract", "mediation")
+        ),
+        ("tournament", {"structure": "gc", "model": "scripted:random", "team_size": "1", "rounds": 2}),
+    ],
+)
+def test_pages_explain_every_heading_of_an_analysis(kind: Any, values: dict[str, Any], tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/runs.db"
+    labmates.run(kind, store=url, replicates=2, **values)
+    with Store(url) as store:
+        tables: list[Table] = []
+        for analysis in shown_analyses(kind)[0]:
+            with suppress(UsageError):  # too few runs
+                tables += analysis.shown(store, select_runs(store)).tables
+    assert len(tables) > 1
+    headings = {(table.title, column.title) for table in tables for column in table.columns if column.title.strip()}
+    explained = {(table.title, word) for table in tables for word in table.meanings(glossary())}
+    assert headings - explained == set()
+    assert 'href="#' in str(render("table.html", table=tables[0], prefix="", words=glossary))

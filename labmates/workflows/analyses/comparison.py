@@ -528,8 +528,12 @@ def levels_table(
     columns = [
         *([more] if more else []),
         Column("level"),
-        Column("mean", outcome.text),
-        replace(_DIFFERENCE, heading=f"minus {' or '.join(dict.fromkeys(row['minus'] for row in rows))}"),
+        Column("mean", outcome.text, meaning="Mean of the outcome over the level's runs."),
+        replace(
+            _DIFFERENCE,
+            heading=f"minus {' or '.join(dict.fromkeys(row['minus'] for row in rows))}",
+            meaning="Mean difference from the level in the heading, on common data sets.",
+        ),
         Column("p", form=P),
     ]
     if any(row["dollars"] is not None for row in rows):
@@ -551,7 +555,11 @@ def _pairs_table(results: Sequence[Compared], show_all: bool) -> Table:
         names = results[0].names
         # Longer ones would wrap every row of a screen of 80 columns.
         heads = names if max(map(len, names)) <= _LONGEST_HEAD else ("first", "second")
-        columns = [Column("outcome"), *map(Column, ("first_mean", "second_mean"), heads), _DIFFERENCE]
+        means = (
+            Column(key, head, meaning="Mean of the outcome in this condition.")
+            for key, head in zip(("first_mean", "second_mean"), heads, strict=True)
+        )
+        columns = [Column("outcome"), *means, _DIFFERENCE]
         title = f"{' minus '.join(names)}, all else equal"
     columns += [Column("p", form=P), Column("difference_n", "n")]
     remarks = notes(result.difference for result in results if show_all or result.outcome.role == "primary")

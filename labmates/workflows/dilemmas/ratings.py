@@ -112,7 +112,10 @@ def summaries_table(summaries: Sequence[Summary], *, steps: int = STEPS) -> Tabl
         rows.append({"game": game, "mechanism": mechanism, "rating": FAILED, "runs": summary.runs, **shares})
     rows.sort(key=lambda row: list(by_game).index((row["game"], row["mechanism"])))
     columns = [Column("game", once=True), Column("mechanism", once=True), Column("rating"), Column("runs")]
-    columns += [Column(name, name, ".3f", "both", marked="unconverged") for name in ("average", *models)]
+    columns += [
+        Column(name, name, ".3f", "both", marked="unconverged", meaning="Mean rating of all models, or of this one.")
+        for name in ("average", *models)
+    ]
     remarks = [
         "Mean: over all seatings; fitness: after replicator dynamics; rank: by deviation rating, 1 is best. "
         "Normalised: 0 at full defection, 1 at full cooperation. Failed decisions: their share, – if unknown.",
