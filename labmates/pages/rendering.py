@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
+from html import unescape
 from importlib.resources import files
 from typing import Any
 
@@ -74,6 +75,7 @@ def environment() -> Environment:
         "pretty": pretty,
         "spaced": spaced,
         "fragment": fragment,
+        "explained": explained,
     }
     made.globals |= {"version": __version__, "words": dict}
     return made
@@ -82,6 +84,25 @@ def environment() -> Environment:
 def explain(words: Callable[[], Mapping[str, str]]) -> None:
     """Let the headings of tables link to their meanings, which are written under each table."""
     environment().globals["words"] = words
+
+
+_HEADING = re.compile(r'(<th scope="col"[^>]*>)([^<]+)(?=</th>| <span)')
+
+
+def explained(page: Markup) -> Markup:
+    """A page whose headings of columns link to their meanings, which are written at its end."""
+    words, told = environment().globals["words"](), dict[str, str]()
+
+    def linked(heading: re.Match[str]) -> str:
+        word = unescape(heading[2])
+        meaning = words.get(word) or words.get(word[:1].lower() + word[1:])
+        if not meaning:
+            return heading[0]
+        told[word] = meaning
+        return f'{heading[1]}<a class="word" href="#word-{fragment(word)}">{heading[2]}</a>'
+
+    text = _HEADING.sub(linked, page)
+    return Markup(text) + (render("words.html", place="word", meanings=told) if told else "")  # noqa: S704 - a page
 
 
 def templates_of(package: str | None) -> Callable[..., Markup]:

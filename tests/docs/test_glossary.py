@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from markupsafe import Markup
 
 import labmates
 from labmates.errors import UsageError
-from labmates.pages.rendering import render
+from labmates.pages.rendering import environment, explained, render
 from labmates.records.listing import select_runs
 from labmates.records.store import Store
 from labmates.stats.tables import Column, Table
@@ -24,6 +26,7 @@ from sitegen.glossary import glossary_page
 from tests.support.plugins import ROOT
 
 ENTRANTS: Final = ("scripted:defect", "scripted:equilibrium")
+HEADING: Final = re.compile(r'<th scope="col"[^>]*>([^<{}]{2,})(?=</th>| <span)')
 SOURCES = [*ROOT.glob("labmates/**/*.py"), *ROOT.glob("packages/*/labmates_*/**/*.py")]
 
 
@@ -102,3 +105,20 @@ def test_pages_explain_every_heading_of_an_analysis(kind: Any, values: dict[str,
     explained = {(table.title, word) for table in tables for word in table.meanings(glossary())}
     assert headings - explained == set()
     assert 'href="#' in str(render("table.html", table=tables[0], prefix="", words=glossary))
+
+
+def test_every_heading_written_in_a_template_has_an_entry() -> None:
+    templates = [*ROOT.glob("labmates/**/templates/*.html"), *ROOT.glob("packages/*/labmates_*/**/templates/*.html")]
+    written = {word: path.name for path in templates for word in HEADING.findall(path.read_text("utf-8"))}
+    assert len(written) > 40
+    known = {word.lower() for word in glossary()}
+    assert {word: name for word, name in written.items() if word.lower() not in known} == {}
+
+
+def test_a_page_links_the_words_over_columns_and_no_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(environment().globals, "words", lambda: {"tokens in": "Input tokens.", "skill": "Unused."})
+    page = explained(Markup('<th scope="col" class="end">Tokens in</th><th scope="col">skill_a</th><td>skill</td>'))
+    assert page.startswith('<th scope="col" class="end"><a class="word" href="#word-Tokens-in">Tokens in</a></th>')
+    assert '<th scope="col">skill_a</th><td>skill</td>' in page
+    assert page.count("<dt>") == 1
+    assert '<div id="word-Tokens-in"><dt>Tokens in</dt><dd>Input tokens.</dd></div>' in page
