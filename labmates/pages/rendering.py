@@ -91,11 +91,12 @@ _HEADING = re.compile(r'(<th scope="col"[^>]*>)([^<]+)(?=</th>| <span)')
 
 def explained(page: Markup) -> Markup:
     """A page whose headings of columns link to their meanings, which are written at its end."""
-    words, told = environment().globals["words"](), dict[str, str]()
+    words: Any = environment().globals["words"]
+    meanings, told = words(), dict[str, str]()
 
     def linked(heading: re.Match[str]) -> str:
         word = unescape(heading[2])
-        meaning = words.get(word) or words.get(word[:1].lower() + word[1:])
+        meaning = meanings.get(word) or meanings.get(word[:1].lower() + word[1:])
         if not meaning:
             return heading[0]
         told[word] = meaning
