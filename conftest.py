@@ -153,6 +153,7 @@ def sqlite_waits_for_no_disk() -> Iterator[None]:
     set_up = database._set_up_sqlite
 
     def set_up_without_waiting(connection: Any, record: Any) -> None:
+        connection.execute("PRAGMA synchronous=OFF")  # a new store waits already while it is set up
         set_up(connection, record)
         connection.execute("PRAGMA synchronous=OFF")
 

@@ -323,11 +323,11 @@ async def test_after_an_oversize_message_output_arrives_again(sandbox: KernelSan
 
 async def test_a_timeout_interrupts_and_keeps_variables(sandbox: KernelSandbox) -> None:
     await sandbox.run("kept = 7")
-    result = await sandbox.run("print('begun', flush=True)\nwhile True: pass", timeout=1.0)
+    result = await sandbox.run("print('begun', flush=True)\nwhile True: pass", timeout=0.3)
     assert result.status == "timeout"
     assert result.text.startswith("begun\n")
     assert not result.state_lost
-    assert "after 1 s of processor time" in result.note
+    assert "after 0.3 s of processor time" in result.note
     assert (await sandbox.run("kept")).text == "7\n"
 
 
@@ -463,7 +463,7 @@ async def test_files_in_out_come_back_when_they_are_new_or_changed(sandbox: Kern
 async def test_files_of_a_call_that_fails_or_is_cut_off_come_back_too(sandbox: KernelSandbox) -> None:
     failed = await sandbox.run("open('out/before.txt', 'w').write('x'); 1 / 0")
     assert (failed.status, [file.name for file in failed.files]) == ("error", ["before.txt"])
-    cut = await sandbox.run("open('out/cut.txt', 'w').write('x')\nwhile True: pass", timeout=2)
+    cut = await sandbox.run("open('out/cut.txt', 'w').write('x')\nwhile True: pass", timeout=0.5)
     assert (cut.status, [file.name for file in cut.files]) == ("timeout", ["cut.txt"])
 
 

@@ -15,6 +15,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
+from labmates.stats import pooled_ratings
 from labmates.stats.ratings import Cell, Scale, rate, summarise
 from labmates.workflows.dilemmas import dot_figures
 from labmates.workflows.dilemmas.dot_figures import Dots
@@ -137,7 +138,9 @@ def rated(mechanisms: int, games: int, models: int, **options: Any) -> dict[str,
             payoffs = base + rng.normal(0, 0.05, base.shape)
             names = tuple(names_of(mechanisms, games, models)[2])
             cells.append(rate(Cell(f"{mechanism} {game} {run}", mechanism, game, names, payoffs, **options)))
-    return dot_figures.ratings_dots(summarise(cells))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pooled_ratings, "REPLICATES", 20)  # enough for ends to be drawn
+        return dot_figures.ratings_dots(summarise(cells))
 
 
 @pytest.mark.parametrize("size", [(1, 1, 2), (1, 3, 4), large((1, 6, 8)), large((5, 6, 4)), large((9, 6, 6))])
