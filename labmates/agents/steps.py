@@ -83,13 +83,13 @@ def find_step(name: str) -> StepKind:
     UsageError
         If it is unknown, or lacks a part of its declaration, without which it would be measured wrongly.
     """
-    with STEPS.guarded(name, "can't be used"):
-        kind = STEPS.get(name)
-        if _CHECKED.get(name) is not kind:
+    kind = STEPS.get(name)
+    if _CHECKED.get(name) is not kind:
+        with STEPS.guarded(name, "can't be used"):
             if fault := fault_of(name, kind):
                 raise UsageError(f"the step '{name}' {fault}")
-            _CHECKED[name] = kind
-        return kind
+        _CHECKED[name] = kind
+    return kind
 
 
 def fault_of(name: str, kind: object) -> str:

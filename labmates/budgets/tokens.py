@@ -16,7 +16,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from hashlib import blake2b
 from operator import mul
 from typing import TYPE_CHECKING, Any, Final
@@ -97,7 +97,7 @@ def estimate_messages(messages: Sequence[BaseMessage], tools: Iterable[Mapping[s
         total += MESSAGE_TOKENS + estimate_tokens(text_of(message.content)) + _thought_tokens(message)
         for call in _tool_calls(message):
             total += MESSAGE_TOKENS + estimate_tokens(call["name"]) + estimate_tokens(_compact(call["args"]))
-    return total + sum(MESSAGE_TOKENS + estimate_tokens(_compact(schema)) for schema in tools)
+    return total + sum(MESSAGE_TOKENS + _measures(schema)[0] for schema in tools)
 
 
 def token_bound(messages: Sequence[BaseMessage], tools: Iterable[Mapping[str, Any]] = ()) -> int:
@@ -108,7 +108,7 @@ def token_bound(messages: Sequence[BaseMessage], tools: Iterable[Mapping[str, An
         calls: list[object] = [(call["name"], call["args"]) for call in _tool_calls(message)]
         calls += filter(None, [message.additional_kwargs.get(ATTACHED)])
         total += 4 * MESSAGE_TOKENS + _bytes(content) + (_bytes(_compact(calls)) if calls else 2)
-    return total + sum(4 * MESSAGE_TOKENS + _bytes(_compact(schema)) for schema in tools)
+    return total + sum(4 * MESSAGE_TOKENS + _measures(schema)[1] for schema in tools)
 
 
 def beginning(text: str, tokens: int) -> str:
@@ -193,6 +193,24 @@ def _strings(value: object, name: str = "") -> Iterator[str]:
 def _tool_calls(message: BaseMessage) -> Sequence[Mapping[str, Any]]:
     """The tool calls of a message; pydantic's lookup of a missing field would be much slower."""
     return vars(message).get("tool_calls") or ()
+
+
+class FixedSchema(dict[str, Any]):
+    """A tool's schema that nobody changes; it is measured once, though each call of a run is."""
+
+    @cached_property
+    def measures(self) -> tuple[int, int]:
+        """Its estimated tokens and its bytes."""
+        return _measured(self)
+
+
+def _measures(schema: Mapping[str, Any]) -> tuple[int, int]:
+    return schema.measures if isinstance(schema, FixedSchema) else _measured(schema)
+
+
+def _measured(schema: Mapping[str, Any]) -> tuple[int, int]:
+    text = _compact(schema)
+    return estimate_tokens(text), _bytes(text)
 
 
 def _bytes(text: str) -> int:

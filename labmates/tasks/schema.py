@@ -38,7 +38,13 @@ def findings_fields_text(task: Task[Any, Any]) -> str:
 
 def findings_example(task: Task[Any, Any]) -> str:
     """A findings block with words in place of the values, so that it can't be stated as it is."""
-    return f"```findings\n{schema_words(findings_parameters(task.findings))}\n```"
+    model: type[BaseModel] = task.findings
+    return _example(model)
+
+
+@lru_cache(maxsize=256)  # it stands in each report's order, and in what that order would cost
+def _example(model: type[BaseModel]) -> str:
+    return f"```findings\n{schema_words(findings_parameters(model))}\n```"
 
 
 def findings_parameters(model: type[BaseModel]) -> dict[str, Any]:

@@ -235,7 +235,8 @@ def code_hint(ctx: LabContext, lab: LabState, seat: Seat) -> str:
 def status_text(ctx: LabContext, purse: Purse) -> str:
     """The agent's view of the budget; empty if it is hidden."""
     who = {"alone": "you have", "apart": "all researchers have", "group": "the group has", "teams": "your team has"}
-    return purse.status(ctx.condition.visibility, next(who[name] for name in who if name in run_facts(ctx.condition)))
+    facts = run_facts(ctx.condition)
+    return purse.status(ctx.condition.visibility, next(who[name] for name in who if name in facts))
 
 
 def step_order(

@@ -19,6 +19,7 @@ from labmates.agents.tools import ARGUMENTS, own_schema, tool_schemas
 from labmates.agents.transcript import kept_data, kept_message
 from labmates.budgets.ledger import Ledger
 from labmates.budgets.purse import Purse
+from labmates.budgets.tokens import FixedSchema
 from labmates.models.names import SEAT
 from labmates.records.events import PhaseEvent, ToolCallEvent, WarningEvent
 from labmates.records.recorder import Recorder
@@ -101,7 +102,8 @@ class LabContext:
         names = self.mcp.names(self.organisation.tools)
         served = {name: tool.schema for name in names if (tool := self.mcp.get(name))}
         others = [served.get(name) or own_schema(name) for name in names if name not in ARGUMENTS]
-        return (*tool_schemas([name for name in names if name in ARGUMENTS], self.form), *others)
+        usual = tool_schemas([name for name in names if name in ARGUMENTS], self.form)
+        return tuple(map(FixedSchema, [*usual, *others]))
 
     def held(self, team: Team, *, states: bool) -> list[str]:
         """Names of a working member's tools for models."""
