@@ -214,11 +214,10 @@ class KernelClient:
         request = await channels.send(channels.shell, "execute_request", content)
         async with running(self._collect(request, cell)) as work:
             try:
-                if await self._within(work, timeout, start, clock):
+                if (spent := await self._within(work, timeout, start, clock)) is None:
                     return cell
-                spent = await clock()
-                cell.waited = spent - start < timeout
-                cell.ending = await self._interrupt(work, spent, clock)
+                cell.waited = spent < timeout
+                cell.ending = await self._interrupt(work, start + spent, clock)
             except _FloodError:
                 cell.ending = "flood"
         if self._kernel.exited.is_set():
@@ -245,17 +244,20 @@ class KernelClient:
         request = await channels.send(channels.control, "interrupt_request", {})
         # Wait for the reply to the interrupt, too: a late interrupt would hit the next cell.
         async with running(_both(self._reply(channels.control, request), work)) as both:
-            return "interrupted" if await self._within(both, _GRACE, start, clock) else "stuck"
+            return "interrupted" if await self._within(both, _GRACE, start, clock) is None else "stuck"
 
-    async def _within(self, task: asyncio.Task[Any], seconds: float, start: float, clock: Clock) -> bool:
-        """Whether `task` ended before the process and within `seconds` since `start` of the clock; raises its error."""
+    async def _within(self, task: asyncio.Task[Any], seconds: float, start: float, clock: Clock) -> float | None:
+        """None if `task` ended before the process and within `seconds` since `start` of the clock, else what it took.
+
+        It raises the task's error.
+        """
         loop = asyncio.get_running_loop()
-        end, left = loop.time() + PATIENCE * seconds, seconds
-        while left > 0 and (waiting := end - loop.time()) > 0 and not self._kernel.exited.is_set():
-            if await self._in_time(task, min(left, waiting, _CHECK_SECONDS)):
-                return True
-            left = seconds - (await clock() - start)
-        return False
+        end, spent = loop.time() + PATIENCE * seconds, 0.0
+        while spent < seconds and (waiting := end - loop.time()) > 0 and not self._kernel.exited.is_set():
+            if await self._in_time(task, min(seconds - spent, waiting, _CHECK_SECONDS)):
+                return None
+            spent = await clock() - start
+        return spent
 
     async def _in_time(self, task: asyncio.Task[Any], timeout: float) -> bool:
         """Whether `task` ended within `timeout` seconds and before the process; raises its exception."""
