@@ -59,7 +59,10 @@ def contradictions(text: str, findings: BaseModel) -> Mapping[str, tuple[float, 
     prose, _ = without_objects(read_prose(text).text)  # bare findings are no statements
     said = read_outputs(((_in_digits(one), "") for one in statements(prose)), ())
     book, asked = Book(said, names_in(findings)), claims_of(findings)
-    at_odds = [(one.finding, one.text, place) for one in asked if (place := _contrary(one, said, book))]
+    entries = [one for one in asked if one.value is not None and (one.names or one.is_part)]
+    told = ((cell, words_of(cell.line)) for cell in said.cells)
+    own = frozenset(cell for cell, words in told if any(_is_of(cell, one, words) for one in entries))
+    at_odds = [(one.finding, one.text, place) for one in asked if (place := _contrary(one, said, book, own))]
     at_odds += _unmentioned([one for one in asked if one.value is None and len(one.names) == 1], said, book)
     at_odds += [*_among_peers(asked, said, book), *_reversed(asked, said, book), *_replaced(asked, said, book)]
     at_odds += _exchanged([one for one in asked if one.value is not None and not (one.names or one.is_listed)], said)
@@ -73,8 +76,8 @@ def _in_digits(statement: str) -> str:
     return _IN_WORDS.sub(lambda match: str(WORDS.index(match[0].lower())), statement)
 
 
-def _contrary(asked: Asked, said: Printed, book: Book) -> str:
-    """A statement that contradicts a number, or a yes or no; empty if none does."""
+def _contrary(asked: Asked, said: Printed, book: Book, entries: frozenset[Cell]) -> str:
+    """A statement that contradicts a number, or a yes or no; empty if none does. Numbers of `entries` don't."""
     if asked.value is None:
         return "" if asked.names else _denied(asked, said)
     if asked.is_listed or asked.is_part:
@@ -82,6 +85,8 @@ def _contrary(asked: Asked, said: Printed, book: Book) -> str:
     is_whole = not asked.names and asked.value.is_integer()
     stated = stated_number(asked.value, is_count=is_whole)
     numbers = [cell for cell in said.cells if not cell.is_size and cell.number.value not in asked.given]
+    if not asked.names:
+        numbers = [cell for cell in numbers if cell not in entries]
     about = [cell for cell in numbers if _is_about(cell, asked, book, is_whole=is_whole)]
     exact = [cell for cell in about if agree(stated, cell.number)]
     turned = [cell.line for cell in exact if _is_signed_otherwise(cell, asked) or _is_turned(cell, asked)]
@@ -199,7 +204,7 @@ def _among_peers(claims: Sequence[Asked], said: Printed, book: Book) -> Iterator
                 ]
                 is_told = bool(known)
             else:
-                its = [c for c in _beside(cells, asked, book) if not any(_is_of(c, one) for one in elsewhere)]
+                its = [c for c in _beside(cells, asked, book) if not any(_is_of(c, one, c.near) for one in elsewhere)]
                 others = [
                     c for c in its if not _gives(c, asked) and (_is_comparable(c, asked) or _is_opposite(c, asked))
                 ]
@@ -242,9 +247,9 @@ def _gives(cell: Cell, asked: Asked) -> bool:
     return not _is_far(cell, asked.value) and not _is_signed_otherwise(cell, asked)
 
 
-def _is_of(cell: Cell, asked: Asked) -> bool:
-    """Whether a number is the value of a claim, with a word of its finding's name before it."""
-    return _gives(cell, asked) and same_word(cell.near, asked.field)
+def _is_of(cell: Cell, asked: Asked, words: frozenset[str]) -> bool:
+    """Whether a number is the value of a claim of whose finding these words tell."""
+    return _gives(cell, asked) and same_word(words, asked.field)
 
 
 def _is_comparable(cell: Cell, asked: Asked) -> bool:

@@ -124,3 +124,21 @@ MARKERS = {
 def test_a_value_of_the_same_name_for_another_finding_contradicts_nothing(text: str, contradicted: bool) -> None:
     stated = get_task("biomarker").findings.model_validate(MARKERS)
     assert bool(contradictions(f"## Results\n{text}\n", stated)) is contradicted
+
+
+GROUPS = {
+    "average_treatment_effect": 3.75,
+    "subtypes": [
+        {"share": 0.31, "high": ["CC242"], "low": [], "treatment_effect": 0.69},
+        {"share": 0.29, "high": ["MS468"], "low": [], "treatment_effect": 8.44},
+    ],
+}
+
+
+def test_an_effect_of_a_group_contradicts_no_average() -> None:
+    stated = get_task("biomarker").findings.model_validate(GROUPS)
+    text = "The subtypes: share 0.31, high CC242, treatment_effect 0.69; share 0.29, high MS468."
+    assert contradictions(f"## Results\n{text}\n", stated) == {}
+    assert "subtypes" in contradictions(f"## Results\n{text.replace('0.69', '0.96')}\n", stated)
+    average = f"{text} The average treatment effect is 0.69."
+    assert contradictions(f"## Results\n{average}\n", stated).keys() == {"average_treatment_effect"}
