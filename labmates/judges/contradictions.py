@@ -49,6 +49,7 @@ _RISES = re.compile(
 _FALLS = re.compile(
     r"\b(?:decreas|declin|fall|fell|drop|lower(?!\s+than)|reduc|rarer|los[et]|harm|hurt|slow|suffer)\w*", re.IGNORECASE
 )
+_BOUND: Final = r"\b(?:at least|at most|more than|less than|fewer than|up to)"
 _SENTENCE, _CLAUSE = re.compile(r"[;:.](?=\s|$)"), re.compile(r",(?=\s|$)")
 _PART = re.compile(r"[,;()](?=\s|$|\W)|\b(?:and|but|against|while|whereas)\b")
 _IN_WORDS = re.compile(rf"\b(?:{'|'.join(WORDS)})\b", re.IGNORECASE)
@@ -85,6 +86,7 @@ def _contrary(asked: Asked, said: Printed, book: Book, entries: frozenset[Cell])
     is_whole = not asked.names and asked.value.is_integer()
     stated = stated_number(asked.value, is_count=is_whole)
     numbers = [cell for cell in said.cells if not cell.is_size and cell.number.value not in asked.given]
+    numbers = [cell for cell in numbers if not _is_bound(cell)]
     if not asked.names:
         numbers = [cell for cell in numbers if cell not in entries]
     about = [cell for cell in numbers if _is_about(cell, asked, book, is_whole=is_whole)]
@@ -115,6 +117,11 @@ def _is_about(cell: Cell, asked: Asked, book: Book, *, is_whole: bool) -> bool:
         and book.gives(cell, asked)
         and (bool(asked.names) or _has_most(words_of(cell.line), asked.own))
     )
+
+
+def _is_bound(cell: Cell) -> bool:
+    """Whether a number is only said to be passed or not: "at least 1 sensor"."""
+    return re.search(rf"{_BOUND}\s+{re.escape(cell.number.text)}(?!\w)", cell.line, re.IGNORECASE) is not None
 
 
 def _is_counted(cell: Cell, asked: Asked) -> bool:

@@ -69,6 +69,8 @@ R2 = {"r2_random_cv": 0.59, "r2_block_cv": 0.44}
             False,
         ),
         ("There are twelve sites.", {"n_sites": 12}, False),
+        ("At least one site is rich.", {"n_sites": 12}, False),
+        ("Only one site is rich; one site is poor.", {"n_sites": 12}, True),
         ("The richest rock is slate.", {"richest_rock": "gabbro"}, True),
         ("The richest rock is gabbro, not slate.", {"richest_rock": "gabbro"}, False),
         ("Rocks are not told here.", {"range_m": 3.0}, False),
