@@ -293,8 +293,8 @@ class Book:
         if asked.names:
             return alike(here | cell.caption | cell.code, asked.words | _ESTIMATE)
         for beside in (cell.near, cell.near if same_word(cell.near, asked.own) else here):
-            is_own = all(alike(beside, frozenset({word})) for word in asked.own)
-            if same_word(beside, asked.rivals - asked.words) and not is_own:
+            is_own = all(alike(beside, frozenset({word})) for word in words_of(asked.finding) - {"n"})
+            if same_word(beside, asked.rivals - asked.words | asked.siblings) and not is_own:
                 return False
         if alike(here, asked.own):
             return True

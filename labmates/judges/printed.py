@@ -250,8 +250,10 @@ class _Reader:
             names = [(match.end(), match[0]) for match in re.finditer(r"\S+", shown)]
             if self._is_raw and self._header and len(names) == len(self._header) + 1:
                 continue
-            if self._is_spaced and len(names) > 1 and not _GAP.search(shown.strip()):
-                self._header = []  # a sentence after a table
+            is_sentence = len(names) > 1 and not _GAP.search(shown.strip())
+            is_series = len(names) == 2 <= len(self._header) and names[0][1] in dict(self._header).values()
+            if self._is_spaced and (is_sentence or is_series):
+                self._header = []  # what follows a table, as the means of its columns
             if self._is_header(shown, tokens) and not (len(names) == 1 and len(self._header) > 1):
                 self._caption, self._header, self._rows = self._last, names, 0
                 self._is_spaced = bool(_GAP.search(shown.strip()))
