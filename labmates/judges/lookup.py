@@ -20,6 +20,8 @@ FEW: Final = 6
 """Most values of one subject and statistic among which the mean of two counts, and none is there by chance."""
 MOST_BESIDE: Final = 6
 """A line with more decimals beside its names is a row of a matrix, and selects none of them."""
+CHANCE: Final = 0.1
+"""Least share of the whole numbers up to a claim that printed values cover, for one of them to be there by chance."""
 NEAR: Final = 0.1
 """Largest relative distance from their mean of two values that may be averaged."""
 FAR: Final = 3.0
@@ -128,7 +130,7 @@ class Book:
             cells = direct or cells  # what is named by the code alone may be that of a sibling
         found = [c for c in cells if _has_sign(c, asked) and is_like(c, asked) and agree(claim, c.number)]
         found = found or [c for c in self._printed.cells if agree(claim, c.number) and self._has_entry(c, asked)]
-        is_of_many = len({cell.number.value for cell in cells}) > FEW
+        is_of_many = _are_many(claim, cells)
         if found:
             outputs = frozenset(cell.output for cell in found)
             is_coarse = claim.half > COARSE * claim.value
@@ -526,6 +528,13 @@ def _claimed(asked: Asked) -> Number:
 def is_like(cell: Cell, asked: Asked) -> bool:
     """Whether a cell may count what a claim counts: decimals count nothing."""
     return not asked.is_count or cell.number.value.is_integer()
+
+
+def _are_many(claim: Number, cells: Iterable[Cell]) -> bool:
+    """Whether one of several printed values may agree by chance: not with a whole number, unless they cover its range."""
+    values = {cell.number.value for cell in cells}
+    near = sum(claim.value / 2 <= value <= 2 * claim.value for value in values)
+    return len(values) > FEW and (claim.half > 0 or near > CHANCE * claim.value)
 
 
 def _ratio(claim: Number, cell: Cell) -> float:
