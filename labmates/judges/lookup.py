@@ -106,7 +106,7 @@ class Book:
         self._printed = printed
         stated, others = [*known], [*others]
         self._names, self._all = _Names(stated), _Names([*stated, *others])
-        self._columns = words_of(" ".join(others))
+        self._columns = frozenset(word for word in words_of(" ".join(others)) if len(word) >= PREFIX)
         self._by_name: list[dict[str, Cell]] | None = None
         self._rows: dict[tuple[int, str], list[Cell]] = {}
         for cell in printed.cells:
@@ -358,7 +358,7 @@ class Book:
         wanted, mine = asked.own | words_of(asked.finding) - self._columns, words_of(name)
         for series in self._series():
             if name in series and (cell := series[name]) and self._is_selected(series, asked):
-                if _is_other_way(cell.line, asked):
+                if _is_other_way(cell.line, asked) or not (cell.number.half or asked.is_listed or asked.is_of_counts):
                     continue
                 here = cell.near | cell.label | cell.caption
                 is_test = cell.near & _TESTED and not cell.near & _SPREAD and here & asked.words - _ESTIMATE
@@ -414,7 +414,7 @@ class Book:
                         for ws in (cell.near - cell.label, cell.label)
                     ]
                     times[name, *rest, cell.line] += 1
-                    tables = found.setdefault((*rest, cell.caption, times[name, *rest, cell.line]), [{}])
+                    tables = found.setdefault((*rest, cell.caption, cell.output, times[name, *rest, cell.line]), [{}])
                     if name in tables[-1]:
                         tables.append({})
                     tables[-1][name] = cell

@@ -53,6 +53,7 @@ _INNER = re.compile(r"[^\[\](){}]*")
 _KEY = re.compile(r"['\"]([^'\"]+)['\"]\s*:")
 _PAIR = re.compile(r"['\"]([^'\"]+)['\"]\s*:\s*['\"]([^'\"]+)['\"]")
 _TRIED = re.compile(r"(?:^|;)\s*(\w+)[ =]+(\d+)\b([^;\d]*?)([-+]?\d+(?:\.\d+)?)(?=\s|;|$)")
+_FIT = re.compile(r"(.*?\b(?:bic|aic|ll|llf|loglik)\b\W{0,2}?)(-?\d+(?:\.\d+)?)", re.IGNORECASE)
 _SIGNED = re.compile(r"-?\d+(?:\.\d+)?")
 _TUPLE = re.compile(rf"\((?:{_SIGNED.pattern}, )+{_SIGNED.pattern}\)")
 _TUPLES = re.compile(rf"{_TUPLE.pattern}(?:, {_TUPLE.pattern}){{2,}}")
@@ -163,7 +164,18 @@ def read_outputs(outputs: Iterable[tuple[str, str]], columns: Sequence[str]) -> 
             decimals = sum(cell.number.half > 0 for cell in kept) if found else line.decimals
             lines.append(replace(line, decimals=decimals, told=NOTHING if decimals else told))
         order = reader.order
-    return Printed(tuple(cells), tuple(lines))
+    return Printed(tuple(_ranked(cells)), tuple(lines))
+
+
+def _ranked(cells: Sequence[Cell]) -> Iterator[Cell]:
+    """Cells, with the rank of their line among those that differ in numbers alone and give the fit of each."""
+    sweeps: dict[str, dict[str, float]] = {}
+    for line in dict.fromkeys(cell.line for cell in cells):
+        if match := _FIT.match(line):
+            sweeps.setdefault(_NUMBER.sub("", match[1]), {})[line] = float(match[2])
+    ranks = {line: rank for fits in sweeps.values() for line, rank in zip(fits, _from_an_end([*fits.values()]), strict=True)}
+    for cell in cells:
+        yield cell if cell.number.half else replace(cell, rank=max(cell.rank, ranks.get(cell.line, 0)))
 
 
 def _joined(text: str) -> str:
@@ -234,6 +246,7 @@ class _Reader:
         self._caption = self._last = frozenset[str]()
         self._is_raw = self._is_partly_raw = self._is_spaced = False
         self._rows = 0
+        self._width = 0  # of a table of a few rows of the data as columns
 
     def read(self, text: str) -> Iterator[tuple[Line, list[Cell]]]:
         lines = text.split("\n")
@@ -244,10 +257,12 @@ class _Reader:
             if _FRAME.match(shown):
                 continue
             if not shown.strip():
-                self._header, self._caption, self._last = [], frozenset(), frozenset()
+                self._header, self._caption, self._last, self._width = [], frozenset(), frozenset(), 0
                 continue
             tokens = list(_TOKEN.finditer(shown))
             names = [(match.end(), match[0]) for match in re.finditer(r"\S+", shown)]
+            if names[-1][0] == self._width and plain_name(names[0][1]) in self._columns:
+                continue
             if self._is_raw and self._header and len(names) == len(self._header) + 1:
                 continue
             is_sentence = len(names) > 1 and not _GAP.search(shown.strip())
@@ -258,8 +273,9 @@ class _Reader:
                 self._caption, self._header, self._rows = self._last, names, 0
                 self._is_spaced = bool(_GAP.search(shown.strip()))
                 self._is_raw = self._displays_data(lines[at + 1 : at + 6])
-            elif names[:2] and [name for _, name in names[:2]] == ["0", "1"] and not shown[0].strip():
-                self._header, self._is_raw = names, True  # a few rows of the data, as columns
+            elif not shown[0].strip() and self._are_columns(lines[at : at + 6]):
+                self._width = names[-1][0]
+                continue
             if not (self._is_raw and self._header):
                 read, cells = self._line(shown, tokens, _label(tokens))
                 below = (len(_NUMBER.findall(row)) > 1 for row in lines[at + 1 : at + 3])
@@ -290,6 +306,12 @@ class _Reader:
         of_data = sum(name in self._columns for name in names)
         self._is_partly_raw = of_data >= 3 and bool(firsts) and firsts[0].isdigit()
         return self._is_partly_raw and of_data == len(names)
+
+    def _are_columns(self, lines: Sequence[str]) -> bool:
+        """Whether a head of row numbers stands above lines that begin with columns of the data, of a few rows as columns."""
+        [head, *rows] = ([plain_name(field) for field in line.split()] for line in lines)
+        named = [row[0] in self._columns for row in rows if len(row) > len(head)]
+        return len(head) > 1 and all(map(str.isdigit, head)) and len(named) > 1 and all(named)
 
     def _line(self, text: str, tokens: Sequence[re.Match[str]], label: frozenset[str]) -> tuple[Line, list[Cell]]:
         own = words_of(text)
@@ -439,15 +461,19 @@ def _ranks(text: str, tokens: Sequence[re.Match[str]]) -> dict[int, int]:
         sweeps.setdefault((match[1], match[3]), []).append((match.start(2), float(match[4])))
     ranks = dict[int, int]()
     for sweep in sweeps.values():
-        values = sorted(value for _, value in sweep)
-        for place, value in sweep if len(sweep) > 2 else ():
-            ranks[place] = min(values.index(value), values[::-1].index(value))
+        ranks |= zip((place for place, _ in sweep), _from_an_end([value for _, value in sweep]), strict=True)
     for ranked in _TUPLES.finditer(text):
         tuples = [list(_SIGNED.finditer(text, *inner.span())) for inner in _TUPLE.finditer(text, *ranked.span())]
         if _is_ordered([one[-1] for one in tuples]) and not _is_ordered([one[0] for one in tuples]):
             for rank, one in enumerate(tuples):
                 ranks |= {number.start(): min(rank, len(tuples) - 1 - rank) for number in one[:-1]}
     return ranks
+
+
+def _from_an_end(values: Sequence[float]) -> list[int]:
+    """How many of three or more values stand before each, from the nearer end of their order; 0 for fewer."""
+    up = sorted(values)
+    return [min(up.index(value), up[::-1].index(value)) if len(up) > 2 else 0 for value in values]
 
 
 def _is_ordered(numbers: Sequence[re.Match[str]]) -> bool:

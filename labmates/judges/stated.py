@@ -85,6 +85,11 @@ class Asked:
     among: int = 1
     direction: int = 0
 
+    @property
+    def is_of_counts(self) -> bool:
+        """Whether a finding names what there is most of."""
+        return "most" in words_of(self.finding)
+
 
 def names_in(findings: Any) -> Iterator[str]:
     """The names in findings: texts, without signs and the like."""
