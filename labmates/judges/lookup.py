@@ -30,6 +30,10 @@ Status = Literal["computed", "contradicted", "not found"]
 _LABEL = re.compile(r"\W*(?:[^\W\d]{3,}\s+(?=\w{1,2}\b))?(\w{1,12})\s*[\[({:=]")
 _LIMIT = re.compile(r"(?:ratio|change|factor)\b[^<>]{0,24}([<>])")
 _SIGN = re.compile(r"[^\d\[({+-]*(?<!\w)([-+])\d*\.\d")
+_TOLD_SIGN = re.compile(
+    r"\bsign\b['\"]?[:= ]\s*['\"]?([-+−])|['\"]([-+−])['\"]|\s\s([-+−])(?=\s\s|\s+\d|\s*$)|\b(posi|nega)tive\b"
+)
+_SIGN_AFTER = re.compile(r"(\w+)['\"]?[^\w+−-]{1,6}(?:sign\b['\"]?[:= ]*['\"]?)?([-+−])")
 _BRACES = re.compile(r"\{[^{}]*\}?")
 _KEYED = re.compile(r"['\"]([^'\"]+)['\"]\s*:\s*[(\[]?([-+]?\d+(?:\.\d+)?)")
 _SIGNED = re.compile(r"(?<![\w.])[-−+]\d")
@@ -344,6 +348,8 @@ class Book:
                 beside = led | inside | (line.above - line.words)
                 if _is_of_sibling(led, asked) or _is_other_way(line.text, asked) or _is_one_of_many(line.text, asked):
                     continue
+                if self._is_signed_otherwise(line.text, asked):
+                    continue
                 if (effect := _SIGN.match(line.text)) and asked.direction == (1 if effect[1] == "-" else -1):
                     continue
                 if (line.decimals <= MOST_BESIDE or not {*"[({;"}.isdisjoint(line.text)) and (
@@ -352,13 +358,24 @@ class Book:
                     return line.text
         return None
 
+    def _is_signed_otherwise(self, line: str, asked: Asked) -> bool:
+        """Whether a line gives the name of a claim one sign, and not that of the claim."""
+        told = {
+            sign.replace("−", "-")
+            for word, sign in _SIGN_AFTER.findall(line)
+            if self.mentioned(words_of(word)) == asked.names
+        }
+        return bool(asked.sign) and len(told) == 1 and asked.sign not in told
+
     def _selecting(self, asked: Asked) -> str | None:
         """A line with a name that the values of a statistic select: with those of its finding, it is at one end."""
         [name] = asked.names
         wanted, mine = asked.own | words_of(asked.finding) - self._columns, words_of(name)
         for series in self._series():
             if name in series and (cell := series[name]) and self._is_selected(series, asked):
-                if _is_other_way(cell.line, asked) or not (cell.number.half or asked.is_listed or asked.is_of_counts):
+                if _is_other_way(cell.line, asked) or self._is_signed_otherwise(cell.line, asked):
+                    continue
+                if not (cell.number.half or asked.is_listed or asked.is_of_counts):
                     continue
                 here = cell.near | cell.label | cell.caption
                 is_test = cell.near & _TESTED and not cell.near & _SPREAD and here & asked.words - _ESTIMATE
@@ -543,8 +560,19 @@ def _ratio(claim: Number, cell: Cell) -> float:
 
 def _has_sign(cell: Cell, asked: Asked) -> bool:
     """Whether a claim allows the sign of a printed value: sizes and effects of named things are printed with either."""
+    if asked.sign and _is_told_otherwise(cell.record or cell.line, asked):
+        return False
     if asked.sign or (asked.names and not asked.is_part) or asked.value is None:
         if asked.sign == "-":
             return cell.negative or not _SIGNED.search(cell.line)
         return not (asked.sign == "+" and cell.negative)
     return (asked.value < 0) == cell.negative
+
+
+def _is_told_otherwise(line: str, asked: Asked) -> bool:
+    """Whether a line writes one sign, beside or without numbers, and not that of a claim."""
+    told = {
+        "".join(groups).replace("−", "-").replace("nega", "-").replace("posi", "+")
+        for groups in _TOLD_SIGN.findall(line)
+    }
+    return len(told) == 1 and asked.sign not in told

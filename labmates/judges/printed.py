@@ -23,6 +23,7 @@ from labmates.util.python_text import statements
 MOST_NUMBERS: Final = 10_000
 """Most numbers of a run's outputs that are read."""
 MOST_LINE: Final = 4_000
+MOST_RECORD: Final = 200
 SHORT: Final = 3
 """Most letters of a word that tells nothing of what a text of the code is about."""
 MOST_DEEP: Final = 4
@@ -86,6 +87,8 @@ class Cell:
         Whether it is the number of entries of a list, which the line itself doesn't print.
     around
         The words of each bracket around it, the innermost first, and those of the line.
+    record
+        The text of the brackets around it, if they hold keys.
     output
         The number of the output that has it.
     rank
@@ -102,6 +105,7 @@ class Cell:
     negative: bool = False
     is_size: bool = False
     around: tuple[frozenset[str], ...] = ()
+    record: str = ""
     output: int = 0
     rank: int = 0
 
@@ -173,7 +177,9 @@ def _ranked(cells: Sequence[Cell]) -> Iterator[Cell]:
     for line in dict.fromkeys(cell.line for cell in cells):
         if match := _FIT.match(line):
             sweeps.setdefault(_NUMBER.sub("", match[1]), {})[line] = float(match[2])
-    ranks = {line: rank for fits in sweeps.values() for line, rank in zip(fits, _from_an_end([*fits.values()]), strict=True)}
+    ranks = {
+        line: rank for fits in sweeps.values() for line, rank in zip(fits, _from_an_end([*fits.values()]), strict=True)
+    }
     for cell in cells:
         yield cell if cell.number.half else replace(cell, rank=max(cell.rank, ranks.get(cell.line, 0)))
 
@@ -410,7 +416,9 @@ class _Reader:
                 place += 1
                 cell = _cell(match[0], near, caption if column else caption | header, text)
                 rank = ranks.get(match.start(), 0)
-                yield replace(cell, after=words_of(" ".join(after)), around=brackets.words(), rank=rank)
+                yield replace(
+                    cell, after=words_of(" ".join(after)), around=brackets.words(), record=brackets.record(), rank=rank
+                )
                 if stack:
                     stack[-1] = (stack[-1][0], stack[-1][1] + 1)
                 pending = []
@@ -512,6 +520,11 @@ class _Around:
             if begin not in self._words:
                 self._words[begin] = words_of(self._text[begin : self._ends.get(begin)])
         return (*(self._words[begin] for begin in reversed(inner)), self._whole)
+
+    def record(self) -> str:
+        """What stands in the innermost brackets that are open, if it is a record."""
+        inside = self._text[self._open[-1] : self._ends.get(self._open[-1])] if self._open else ""
+        return inside if _KEY.search(inside) and len(inside) < MOST_RECORD else ""
 
 
 def _parts(text: str, tokens: Sequence[re.Match[str]]) -> Iterator[tuple[frozenset[str], frozenset[str]]]:

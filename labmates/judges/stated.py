@@ -232,4 +232,5 @@ def _of_record(base: Asked, entry: BaseModel) -> Iterator[Asked]:
     for one in asked:
         yield one if said else replace(one, mates=tuple(other for other in asked if other is not one))
     if len(several) > 1 or not numbers:  # the numbers of a group of one name it
-        yield replace(base, text=said, names=single or several, is_part=bool(several) and not single)
+        sign = "" if numbers else str(getattr(entry, "sign", None) or "")
+        yield replace(base, text=said, names=single or several, sign=sign, is_part=bool(several) and not single)
