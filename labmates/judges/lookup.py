@@ -183,8 +183,11 @@ class Book:
             return False
         if asked.is_part:
             return self._is_part(cell, asked)
+        if asked.is_count and not asked.is_listed and _is_index(cell, asked):
+            return False
         if not asked.names:
             is_of_name = asked.rivals and self.mentioned(cell.near or cell.caption)
+            is_of_name = is_of_name or (asked.is_count and not asked.is_listed and self.mentioned(cell.label))
             row = cell.label if cell.label <= cell.near else cell.label | cell.near
             numbers = [word for word in (cell.around or (NOTHING,))[0] if word.isdigit() and len(word) > 1]
             is_many = asked.is_listed and len(numbers) > MOST_BESIDE + asked.among
@@ -474,6 +477,12 @@ class _Names:
 def _is_of_sibling(words: frozenset[str], asked: Asked) -> bool:
     """Whether words name a finding of almost the same name, and not this one."""
     return same_word(words, asked.siblings) and not same_word(words, asked.field)
+
+
+def _is_index(cell: Cell, asked: Asked) -> bool:
+    """Whether a number tells which one of the things that a finding counts: subtype 4."""
+    things = {word for word in asked.own if word.endswith("s")}
+    return any(word[:-1] in cell.near for word in things) and not cell.near & (things | _COUNTED)
 
 
 def _is_one_of_many(line: str, asked: Asked) -> bool:

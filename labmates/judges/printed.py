@@ -34,6 +34,7 @@ _SYMBOLS = (
 )
 """What is written for words: the probability to be above zero, and the product of two terms of a model."""
 _FRAME = re.compile(r'\s*File "[^"]+", line \d+')
+_WHEN = re.compile(r"\b\d{4}-\d\d-\d\d\b|\b\d\d?:\d\d(?::\d\d)?\b")
 _WRAPPED = re.compile(r"\b(?:np\.)?\w+\((['\"]?[-+.\w]*['\"]?)\)")
 _TOKEN = re.compile(
     r"(?P<number>(?<![\w.])[-−+]?(?!0\d)(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?(?:[eE][-+]?\d{1,3})?(?![\w])(?:\s?%)?)"
@@ -257,7 +258,9 @@ class _Reader:
     def read(self, text: str) -> Iterator[tuple[Line, list[Cell]]]:
         lines = text.split("\n")
         for at, line in enumerate(lines):
-            shown = _WRAPPED.sub(r"\1", line[:MOST_LINE])
+            if at and _FRAME.match(lines[at - 1]):
+                continue  # a line of the code, in an error
+            shown = _WRAPPED.sub(r"\1", _WHEN.sub(lambda when: "-" * len(when[0]), line[:MOST_LINE]))
             for symbol, meaning in _SYMBOLS:
                 shown = symbol.sub(meaning, shown)
             if _FRAME.match(shown):

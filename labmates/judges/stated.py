@@ -124,6 +124,8 @@ def _claims(findings: BaseModel) -> Iterator[Asked]:
             continue
         others = frozenset().union(*(words for other, words in by_field.items() if other != name))
         own = frozenset(word for word in by_field[name] if not _is_begun(word, others)) or by_field[name]
+        parts = (f.annotation for other, f in model.model_fields.items() if other != name)
+        own = own - words_of(" ".join(word for part in parts for word in _inner(part))) or own
         near = [o for o, w in by_field.items() if o != name and 2 * len(w & by_field[name]) >= len(w)]
         base = Asked(
             name,
