@@ -27,7 +27,7 @@ from labmates.judges.lookup import CLEAR, FAR, Book, alike, has_all, same_word, 
 from labmates.judges.printed import Cell, Printed, read_outputs, words_of
 from labmates.judges.prose import read_prose, statements
 from labmates.judges.rows import Number, agree, read_numbers, without_objects
-from labmates.judges.stated import Asked, claims_of, names_in
+from labmates.judges.stated import Asked, claims_of
 from labmates.tasks.scoring import plain_name
 from labmates.tasks.words import WORDS
 
@@ -59,7 +59,7 @@ def contradictions(text: str, findings: BaseModel) -> Mapping[str, tuple[float, 
     """The contradicted findings of a paper: the share of their claims, and a statement at odds with them."""
     prose, _ = without_objects(read_prose(text).text)  # bare findings are no statements
     said = read_outputs(((_in_digits(one), "") for one in statements(prose)), ())
-    book, asked = Book(said, names_in(findings)), claims_of(findings)
+    book, asked = Book(said, findings), claims_of(findings)
     entries = [one for one in asked if one.value is not None and (one.names or one.is_part)]
     told = ((cell, words_of(cell.line)) for cell in said.cells)
     own = frozenset(cell for cell, words in told if any(_is_of(cell, one, words) for one in entries))
@@ -126,7 +126,7 @@ def _is_bound(cell: Cell) -> bool:
 
 def _is_counted(cell: Cell, asked: Asked) -> bool:
     """Whether the words after a number are those of the counted things: "12 repeated rows"."""
-    return not cell.number.half and has_all(cell.after, asked.own)
+    return asked.is_count and not cell.number.half and has_all(cell.after, asked.own)
 
 
 def _is_followed(cell: Cell, asked: Asked) -> bool:

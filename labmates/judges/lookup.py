@@ -10,9 +10,11 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Final, Literal
 
+from pydantic import BaseModel
+
 from labmates.judges.printed import NOTHING, Cell, Line, Printed, words_of
 from labmates.judges.rows import COARSE, Number, agree, read_numbers
-from labmates.judges.stated import Asked
+from labmates.judges.stated import Asked, names_in
 from labmates.tasks.scoring import plain_name
 
 PREFIX: Final = 3
@@ -106,11 +108,13 @@ class Claim:
 class Book:
     """The printed cells and lines of a run, with the names that they mention."""
 
-    def __init__(self, printed: Printed, known: Iterable[str], others: Iterable[str] = ()) -> None:
+    def __init__(self, printed: Printed, findings: BaseModel, columns: Iterable[str] = ()) -> None:
         self._printed = printed
-        stated, others = [*known], [*others]
-        self._names, self._all = _Names(stated), _Names([*stated, *others])
-        self._columns = frozenset(word for word in words_of(" ".join(others)) if len(word) >= PREFIX)
+        stated, columns = [*names_in(findings)], [*columns]
+        kinds = words_of(" ".join(type(findings).model_fields))  # the column `rock` of the richest rock is no rock
+        self._names = _Names(stated)
+        self._all = _Names([*stated, *(column for column in columns if not words_of(column) <= kinds)])
+        self._columns = frozenset(word for word in words_of(" ".join(columns)) if len(word) >= PREFIX)
         self._by_name: list[dict[str, Cell]] | None = None
         self._rows: dict[tuple[int, str], list[Cell]] = {}
         for cell in printed.cells:
@@ -186,8 +190,8 @@ class Book:
         if asked.is_count and not asked.is_listed and _is_index(cell, asked):
             return False
         if not asked.names:
-            is_of_name = asked.rivals and self.mentioned(cell.near or cell.caption)
-            is_of_name = is_of_name or (asked.is_count and not asked.is_listed and self.mentioned(cell.label))
+            of_label = cell.label if asked.is_count and not asked.is_listed else NOTHING
+            is_of_name = asked.rivals and self.mentioned((cell.near or cell.caption) | of_label)
             row = cell.label if cell.label <= cell.near else cell.label | cell.near
             numbers = [word for word in (cell.around or (NOTHING,))[0] if word.isdigit() and len(word) > 1]
             is_many = asked.is_listed and len(numbers) > MOST_BESIDE + asked.among
@@ -557,7 +561,7 @@ def is_like(cell: Cell, asked: Asked) -> bool:
 
 
 def _are_many(claim: Number, cells: Iterable[Cell]) -> bool:
-    """Whether one of several printed values may agree by chance: not with a whole number, unless they cover its range."""
+    """Whether printed values are so many that one may agree by chance: of whole numbers, if they cover the range."""
     values = {cell.number.value for cell in cells}
     near = sum(claim.value / 2 <= value <= 2 * claim.value for value in values)
     return len(values) > FEW and (claim.half > 0 or near > CHANCE * claim.value)

@@ -317,7 +317,7 @@ class _Reader:
         return self._is_partly_raw and of_data == len(names)
 
     def _are_columns(self, lines: Sequence[str]) -> bool:
-        """Whether a head of row numbers stands above lines that begin with columns of the data, of a few rows as columns."""
+        """Whether a head of row numbers stands above lines that begin with columns of the data."""
         [head, *rows] = ([plain_name(field) for field in line.split()] for line in lines)
         named = [row[0] in self._columns for row in rows if len(row) > len(head)]
         return len(head) > 1 and all(map(str.isdigit, head)) and len(named) > 1 and all(named)

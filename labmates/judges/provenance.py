@@ -43,7 +43,7 @@ from labmates.judges.lookup import STATUSES, Book, Claim, Status
 from labmates.judges.printed import Printed, read_outputs
 from labmates.judges.prose import read_prose, statements
 from labmates.judges.rows import agrees_with_any, read_numbers
-from labmates.judges.stated import claims_of, names_in
+from labmates.judges.stated import claims_of
 
 METRIC: Final = "provenance"
 MOST_TOLD: Final = 60
@@ -90,10 +90,9 @@ def audit(report: Report, findings: BaseModel | None) -> Provenance:
         return Provenance(0.0, "the run printed nothing that could support the paper")
     printed = read_outputs(outputs, report.columns)
     numbers = _counted(report.text or "", printed)
-    asked = [] if findings is None else claims_of(findings)
-    if not asked:
+    if findings is None or not (asked := claims_of(findings)):
         return Provenance(0.0, "the paper states no finding that could be looked up", (), *numbers)
-    book = Book(printed, names_in(findings), report.columns)
+    book = Book(printed, findings, report.columns)
     claims = tuple(_of_one_source([book.judge(one) for one in asked]))
     by_finding = shares(claims)
     value = sum(by_finding.values()) / len(by_finding)

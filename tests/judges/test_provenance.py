@@ -132,6 +132,9 @@ def audited(name: str, output: str, code: str = "", text: str = "A paper.", **fi
         ("height_m 1800", 1843.0, "not found"),
         ("practical range 7 m", 6.0, "contradicted"),
         ("practical range 5 m", 6.0, "not found"),  # the finding's description gives 5 percent
+        ("range start 10:15 end 11:50", 15.0, "not found"),
+        ('  File "<cell 1>", line 3\n    range = fit(1843)', 1843.0, "not found"),
+        ("start 1  range_m 1500 nll 40\nstart 2  range_m 1843 nll 40", 1843.0, "computed"),
     ],
 )
 def test_a_value_is_computed_under_its_name_and_statistic_as_it_was_rounded(
@@ -167,6 +170,56 @@ def test_a_size_is_printed_with_its_sign_or_without_one(sign: str, printed: str,
     output = f"interaction {effect['source']} -> {effect['target']} strength {printed}"
     [claim] = audited("ecology", output, interactions=[effect]).claims
     assert claim.status == status
+
+
+@pytest.mark.parametrize("name", ["ecology_team", "biomarker_hard"])
+def test_entries_with_the_other_sign_are_not_computed(name: str) -> None:
+    paper = real(name)
+    turned = paper.findings.model_dump(exclude_none=True)
+    signed = {key for key, entries in turned.items() if "sign" in str(entries)}
+    for entry in (entry for key in signed for entry in turned[key]):
+        entry["sign"] = "+-"[entry["sign"] == "+"]
+    claims = audit(paper.report, type(paper.findings).model_validate(turned)).claims
+    assert {claim.status == "computed" for claim in claims if claim.finding in signed} == {False}
+
+
+@pytest.mark.parametrize(
+    ("output", "sign", "status"),
+    [
+        ("kept covariates [('clay_pct', '-0.169')]", "-", "computed"),
+        ("kept covariates [('clay_pct', '-0.169')]", "+", "not found"),
+        ('{"covariates": [{"name": "clay_pct", "sign": "+"}]}', "+", "computed"),
+        ('{"covariates": [{"name": "clay_pct", "sign": "+"}]}', "-", "not found"),
+    ],
+)
+def test_a_name_with_a_sign_is_computed_with_that_sign(output: str, sign: str, status: str) -> None:
+    stated = [{"name": "clay_pct", "sign": sign}, {"name": "soil_ph", "sign": sign}]
+    assert geospatial(output, covariates=stated).claims[0].status == status
+
+
+def test_the_rows_of_a_rock_do_not_make_it_the_richest() -> None:
+    printed = "rock\ndacite  {}\ngranite  {}\nName: {}, dtype: float64"
+    for values, status in (((3.9, 3.2, "grade"), "computed"), ((390, 320, "count"), "not found")):
+        [claim] = geospatial("richest " + printed.format(*values), richest_rock="dacite").claims
+        assert claim.status == status
+
+
+def test_the_means_of_columns_below_a_table_are_no_values_of_other_columns() -> None:
+    output = (
+        "   r2_random_cv  r2_block_cv  r2_covariates_random\n0         0.520        0.337                 0.129\n"
+        "r2_random_cv            0.524\nr2_block_cv             0.319\nr2_covariates_random    0.128"
+    )
+    assert geospatial(output, r2_random_cv=0.524, r2_block_cv=0.319).value == 1
+    assert geospatial(output, r2_random_cv=0.128, r2_block_cv=0.129).value == 0
+
+
+def test_rows_of_the_data_shown_as_columns_are_not_computed() -> None:
+    columns = made("biomarker")[1].columns[-4:-1]
+    rows = "\n".join(f"{column:20}    Carrow Park           3.05" for column in columns)
+    stated: dict[str, Any] = {"predictive_markers": [{"marker": columns[1], "sign": "+", "size": 3.05}]}
+    assert audited("biomarker", f"predictive size {columns[1]} 3.05", **stated).value == 1
+    for first in (0, 148):
+        assert audited("biomarker", f"{'':20}  {first:13}  {first + 1:13}\n{rows}", **stated).value == 0
 
 
 def test_a_record_of_a_list_names_its_numbers_with_all_its_texts() -> None:
@@ -303,6 +356,17 @@ ROWS = "       survey  species  count  site  ratio\n 12  40  Ardea minor  77.0  
         (DECLINING, {"declining_species": ["Bufo calidus"]}, "not found"),
         (RESULT, {"declining_species": ["Carex alba"]}, "not found"),
         (ROWS, {"shift_surveys": [77]}, "not found"),
+        ("species 4: Ardea minor", {"n_species": 4}, "computed"),
+        (
+            "shift survey trial 60 bic 41\nshift survey trial 67 bic 39\nshift survey trial 70 bic 44",
+            {"shift_surveys": [67]},
+            "computed",
+        ),
+        (
+            "shift survey trial 60 bic 41\nshift survey trial 67 bic 39\nshift survey trial 70 bic 44",
+            {"shift_surveys": [60]},
+            "not found",
+        ),
         ("declining " + ", ".join(SPECIES), {"declining_species": ["Ardea minor"]}, "not found"),
         ("declining " + ", ".join(SPECIES[:2]), {"declining_species": ["Ardea minor"]}, "computed"),
         ('{"declining_species": ["Ardea minor", "Bufo calidus"]}', {"n_species": 2}, "not found"),
@@ -472,7 +536,8 @@ def test_a_stated_number_of_tens_may_be_rounded_to_tens(printed: int, value: int
 
 
 def test_a_word_of_several_names_mentions_none_of_them() -> None:
-    book = Book(read_outputs([], []), ["Ardea minor", "Bufo minor"])
+    stated = {"declining_species": ["Ardea minor"], "increasing_species": ["Bufo minor"]}
+    book = Book(read_outputs([], []), made("ecology")[0].findings.model_validate(stated))
     mentioned = [{*book.mentioned(frozenset({word}))} for word in ("ardea", "buf", "minor", "min")]
     assert mentioned == [{"Ardea minor"}, {"Bufo minor"}, set(), set()]
 
