@@ -12,13 +12,13 @@ Source: the papers rate the quality of a text by its words; this audit is our ow
 - A name is computed if the brackets, the column or the part of a line that hold it name its finding, or if printed
   values select it: those of the finding's names are the largest or smallest of their statistic. Where an output lists
   the finding under its whole name, no other output does. A yes or no needs a test that says so. An arrow, or source
-  before target, says which of two names changes the other.
+  before target, says which of two names changes the other. A sign beside a name or a size has to be the stated one.
 - Values agree when rounded to the digits of the coarser one; whole numbers of counts agree exactly. The mean of two
   values printed for the same subject and statistic counts as printed, as does the number of entries of a list. The
   numbers of an entry without a name count if one row has all of them and names one.
-- Where many values were printed for each subject of a list, one of them is there by chance: these claims need one
-  output that has most of them, or all if one digit is stated. A key or an entry of a ranking counts if it is among as
-  many first as the list has.
+- Where so many values were printed for each subject of a list that one may agree by chance (of whole numbers: a tenth
+  of those of its size), these claims need one output that has most of them, or all if one digit is stated. A key, an
+  entry of a ranking, or one of several tries with their fits counts if it is among as many first as the list has.
 - A claim is *contradicted* if its subject and statistic were printed with other values and never with this one.
   Otherwise, and in lists whose entries have no name, it is *not found*. Both earn nothing.
 - Numbers outside the findings are only counted, as printed somewhere or nowhere.
