@@ -22,27 +22,50 @@ class NoEquilibriumError(LabmatesError):
 
 @dataclass(frozen=True)
 class Play:
-    """A reference play."""
+    """A reference play.
 
-    level: Fraction  # the primary metric
-    payoff: Fraction  # the mean expected payoff of players
-    profile: tuple[tuple[Decision, ...], ...]  # the strategy of each player in the reduced game, by group and seat
+    Attributes
+    ----------
+    level
+        The primary metric.
+    payoff
+        The mean expected payoff of players.
+    profile
+        The strategy of each player in the reduced game, by group and seat.
+    """
+
+    level: Fraction
+    payoff: Fraction
+    profile: tuple[tuple[Decision, ...], ...]
 
 
 @dataclass(frozen=True)
 class References:
-    """The reference plays of a game."""
+    """The reference plays of a game.
 
-    nash: Play  # the secure symmetric equilibrium: the one with the greatest guaranteed payoff
-    optimum: Play  # the social optimum: the play with the greatest expected welfare
-    equilibria: tuple[Fraction, ...]  # the levels of all symmetric equilibria
+    Attributes
+    ----------
+    nash
+        The secure symmetric equilibrium: the one with the greatest guaranteed payoff.
+    optimum
+        The social optimum: the play with the greatest expected welfare.
+    equilibria
+        The levels of all symmetric equilibria.
+    """
+
+    nash: Play
+    optimum: Play
+    equilibria: tuple[Fraction, ...]
 
 
 @lru_cache(maxsize=256)
 def references(game: Game) -> References:
     """The reference plays of a game.
 
-    Raises `NoEquilibriumError` if no symmetric profile of the reduced game is an equilibrium.
+    Raises
+    ------
+    NoEquilibriumError
+        If no symmetric profile of the reduced game is an equilibrium.
     """
     stable = equilibria(game)
     if not stable:

@@ -30,8 +30,7 @@ def copy_store(
 ) -> Amount:
     """Copy a store, one study or some runs, with their studies' plans, into an empty or new store.
 
-    A target in SQLite ends as a single file, which can be read even in a read-only folder. Raises `UsageError` if a
-    store can't be opened, the study or a run is missing, or the target has runs or studies.
+    A target in SQLite ends as a single file, which can be read even in a read-only folder.
 
     Parameters
     ----------
@@ -41,6 +40,11 @@ def copy_store(
         Only this study.
     runs
         Only the runs with these ids.
+
+    Raises
+    ------
+    UsageError
+        If a store can't be opened, the study or a run is missing, or the target has runs or studies.
     """
     with (
         Database(source, read_only=True) as origin,

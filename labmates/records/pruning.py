@@ -19,8 +19,6 @@ _RUNS, _STUDIES = schema.runs, schema.studies
 def prune(database: Database, chosen: Chosen | None, *, replies: bool, dry_run: bool = False) -> Amount:
     """Delete runs with all their rows, in one transaction, and return the numbers.
 
-    Raises `UsageError` if the status or the study is unknown, no runs match, or a worker holds one of the runs.
-
     Parameters
     ----------
     chosen
@@ -29,6 +27,11 @@ def prune(database: Database, chosen: Chosen | None, *, replies: bool, dry_run: 
         Delete the cached replies of models.
     dry_run
         Only count.
+
+    Raises
+    ------
+    UsageError
+        If the status or the study is unknown, no runs match, or a worker holds one of the runs.
     """
     where = sa.false() if chosen is None else sa.and_(sa.true(), *conditions(chosen, is_sqlite=database.is_sqlite))
     is_whole_study = chosen is not None and bool(chosen.study) and chosen == Chosen(study=chosen.study)

@@ -29,19 +29,41 @@ NO_WORK: Final = "no work"
 
 @dataclass(frozen=True)
 class Usage:
-    """The usage of a run."""
+    """The usage of a run.
 
-    llm_calls: int = 0  # model calls with a reply, without judges', people's and outside agents'
-    input_tokens: int = 0  # tokens of their prompts
-    output_tokens: int = 0  # tokens of their replies
-    reasoning_tokens: int = 0  # reasoning tokens among the output tokens, as reported by the server
-    tool_calls: int = 0  # tool calls, failed ones included
-    failed_replies: int = 0  # unusable replies
-    cached_tokens: int = 0  # input tokens read from the provider's prompt cache, as reported by the server
-    cache_write_tokens: int = 0  # input tokens written to the provider's prompt cache, as reported by the server
-    bill: str | None = None  # see `RunRecord.bill`
-    uncertain_attempts: int = 0  # attempts without a reply that may be billed; each is charged with its maximum cost
-    uncertain: int = 0  # charges for those of them whose bill is unknown, in micro-dollars; `bill` leaves them out
+    Attributes
+    ----------
+    llm_calls
+        Model calls with a reply, without judges', people's and outside agents'.
+    input_tokens, output_tokens
+        Tokens of these calls.
+    cached_tokens, cache_write_tokens
+        Input tokens read from, and written to, the provider's prompt cache, as reported by the server.
+    reasoning_tokens
+        Reasoning tokens among the output tokens, as reported by the server.
+    tool_calls
+        Tool calls, failed ones included.
+    failed_replies
+        Unusable replies.
+    bill
+        See `RunRecord.bill`.
+    uncertain_attempts
+        Attempts without a reply that may be billed; each is charged with its maximum cost.
+    uncertain
+        Charges for those of them whose bill is unknown, in micro-dollars; `bill` leaves them out.
+    """
+
+    llm_calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    reasoning_tokens: int = 0
+    tool_calls: int = 0
+    failed_replies: int = 0
+    cached_tokens: int = 0
+    cache_write_tokens: int = 0
+    bill: str | None = None
+    uncertain_attempts: int = 0
+    uncertain: int = 0
 
 
 def usage_sum(usages: Iterable[Usage]) -> Usage:
@@ -53,44 +75,97 @@ def usage_sum(usages: Iterable[Usage]) -> Usage:
 
 @dataclass(frozen=True)
 class RunRecord:
-    """One run."""
+    """One run.
 
-    id: str  # unique id of ten characters
-    kind: str  # kind of experiment, for instance ``science``
-    key: str  # key of the condition: equal conditions have equal keys
-    replicate: int  # number among the runs of its condition, from 0
-    seed: int  # its seed
-    condition: dict[str, Any]  # all parameters by name
-    models: list[str]  # participating models, each once
-    # ``completed``, ``exhausted`` (the budget or the bound ran out before the end), ``failed`` or ``interrupted``;
-    # ``planned`` and ``running`` in the store only.
+    Attributes
+    ----------
+    id
+        Unique id of ten characters.
+    kind
+        Kind of experiment, for instance ``science``.
+    key
+        Key of the condition: equal conditions have equal keys.
+    replicate, seed
+        Number among the runs of its condition, from 0, and seed.
+    condition
+        All parameters by name.
+    models
+        Participating models, each once.
+    status
+        ``completed``, ``exhausted`` (the budget or the bound ran out before the end), ``failed`` or ``interrupted``;
+        ``planned`` and ``running`` in the store only.
+    study
+        Name of its study, or None.
+    error
+        Error of a failed run, or None.
+    invalid
+        Reason why the ended run is invalid, for instance that a model gave no usable decision; or None.
+    valid
+        Whether it has ended and is valid.
+    metrics
+        Numbers by name; unavailable ones are left out.
+    usage
+        Its `Usage`.
+    sandbox
+        Back end that ran the agents' code, or None.
+    seconds
+        Duration of all attempts together.
+    version
+        Version of labmates.
+    made
+        Hashes of its prompts, rules and code, by part (`labmates.records.made`); None before they were recorded.
+    settings
+        Settings for resuming beyond the condition (model connection, sandbox); never a secret.
+    bill
+        The providers' charge for the run's calls, without judges', in dollars as a decimal string; None if a price is
+        unknown. The pool's charge is in ``budget``.
+    budget
+        ``total``, ``spent`` and ``remaining`` in dollars as decimal strings, or None.
+    started
+        Unix time in seconds.
+    attempt
+        Number of the attempt to execute it, from 1; 0 before the first.
+    worker
+        The worker that executes it.
+    origin
+        Origin of a fork, ``RUN@EVENT``, and ``#N`` for its continuation N; None for other runs.
+    chain
+        Heads of the hash chains over its record (`labmates.records.digests`); empty before the first event.
+    digest
+        Digest of its record, with later scores; None before its end.
+    most
+        Its bound: maximum cost, judges included, in micro-dollars; 0 for a run without one.
+    spent
+        Its cost so far, judges included, in micro-dollars.
+    """
+
+    id: str
+    kind: str
+    key: str
+    replicate: int
+    seed: int
+    condition: dict[str, Any]
+    models: list[str]
     status: RunStatus = "running"
-    study: str | None = None  # name of its study, or None
-    error: str | None = None  # error of a failed run, or None
-    # Reason why the ended run is invalid, for instance that a model gave no usable decision; or None.
+    study: str | None = None
+    error: str | None = None
     invalid: str | None = None
-    # Settings for resuming beyond the condition (model connection, sandbox); never a secret.
     settings: dict[str, Any] = field(default_factory=dict)
-    metrics: dict[str, float] = field(default_factory=dict)  # numbers by name; unavailable ones are left out
-    usage: Usage = field(default_factory=Usage)  # its `Usage`
-    # ``total``, ``spent`` and ``remaining`` in dollars as decimal strings, or None.
+    metrics: dict[str, float] = field(default_factory=dict)
+    usage: Usage = field(default_factory=Usage)
     budget: dict[str, str] | None = None
-    sandbox: str | None = None  # back end that ran the agents' code, or None
-    started: float = 0.0  # Unix time in seconds
-    seconds: float = 0.0  # duration of all attempts together
-    version: str = ""  # version of labmates
-    # Hashes of its prompts, rules and code, by part (`labmates.records.made`); None before they were recorded.
+    sandbox: str | None = None
+    started: float = 0.0
+    seconds: float = 0.0
+    version: str = ""
     made: Mapping[str, str] | None = None
-    attempt: int = 0  # number of the attempt to execute it, from 1; 0 before the first
-    worker: str | None = None  # the worker that executes it
-    # Origin of a fork, ``RUN@EVENT``, and ``#N`` for its continuation N; None for other runs.
+    attempt: int = 0
+    worker: str | None = None
     origin: str | None = None
-    chain: str = (
-        ""  # heads of the hash chains over its record (`labmates.records.digests`); empty before the first event
-    )
-    digest: str | None = None  # digest of its record, with later scores; None before its end
-    most: int = 0  # its bound: maximum cost, judges included, in micro-dollars; 0 for a run without one
-    spent: int = 0  # its cost so far, judges included, in micro-dollars
+    chain: str = ""
+    digest: str | None = None
+    most: int = 0
+    spent: int = 0
 
     @property
     def valid(self) -> bool:
@@ -107,14 +182,17 @@ class RunRecord:
 
     @property
     def bill(self) -> str | None:
-        """The providers' charge for its calls, without judges', in dollars as a decimal string; None if unknown."""
+        """The providers' charge."""
         return self.usage.bill
 
     @property
     def taken_over(self) -> int:
         """The number of its first events that come from the origin of the fork.
 
-        Raises `ValueError` if the origin is malformed.
+        Raises
+        ------
+        ValueError
+            If the origin is malformed.
         """
         return int(self.fork_point.rpartition("@")[2]) if self.origin else 0
 

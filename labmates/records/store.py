@@ -82,7 +82,10 @@ class Store(Database):
     def add(self, run_id: str, events: Sequence[tuple[int, Event]], bodies: Sequence[Body]) -> None:
         """Add to an ended run, as judges do: events with their sequence numbers, and their bodies.
 
-        Raises `StoreError` if an event or a body exists already.
+        Raises
+        ------
+        StoreError
+            If an event or a body exists already.
         """
 
         def write(connection: sa.Connection) -> None:
@@ -110,7 +113,10 @@ class Store(Database):
     def run(self, run_id: str) -> RunRecord:
         """The run with this id, or the only one whose id begins with these characters; ``last`` is the newest run.
 
-        Raises `UsageError` if the run is unknown, or several ids begin with these characters.
+        Raises
+        ------
+        UsageError
+            If the run is unknown, or several ids begin with these characters.
         """
         query = sa.select(*RUN_COLUMNS).where(_RUNS.c.id == run_id)
         if run_id == LAST:

@@ -45,8 +45,6 @@ class SolverError(LabmatesError):
 def deviation_ratings(payoffs: ArrayLike) -> Array:
     """The deviation rating of each model; higher is better.
 
-    Raises `UsageError` if `payoffs` is no metagame; `SolverError` if a linear program could not be solved.
-
     Parameters
     ----------
     payoffs
@@ -56,6 +54,13 @@ def deviation_ratings(payoffs: ArrayLike) -> Array:
     -------
     ratings
         In the unit of the payoffs, shape ``(models,)``; at most 0.
+
+    Raises
+    ------
+    UsageError
+        If `payoffs` is no metagame.
+    SolverError
+        If a linear program could not be solved.
     """
     array = as_metagame(payoffs)
     low, spread = float(array.min()), float(np.ptp(array))

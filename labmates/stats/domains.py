@@ -13,12 +13,19 @@ ROUNDING: Final = 1e-12
 
 @dataclass(frozen=True)
 class Domain:
-    """The possible values of an outcome."""
+    """The possible values of an outcome.
 
-    # The bounds; infinite for an unbounded side.
+    Attributes
+    ----------
+    low, high
+        The bounds; infinite for an unbounded side.
+    unit
+        For an unbounded outcome, a size that makes outcomes of different cells comparable.
+    """
+
     low: float = -math.inf
     high: float = math.inf
-    unit: float = 1.0  # for an unbounded outcome, a size that makes outcomes of different cells comparable
+    unit: float = 1.0
 
     def difference(self) -> Domain:
         """The domain of differences between two outcomes."""
@@ -39,15 +46,24 @@ AT_MOST_ONE: Final = Domain(high=1.0)
 
 @dataclass(frozen=True)
 class Scale:
-    """The scale on which an interval is symmetric, at one place."""
+    """The scale on which an interval is symmetric, at one place.
+
+    Attributes
+    ----------
+    place, slope, bend
+        The value on the scale, its derivative, and the second derivative over the first.
+    spread
+        The variance as a function of the mean, up to a factor: that of a binomial or a Poisson variable.
+    open
+        The unbounded sides: -1 is below, 1 above.
+    """
 
     name: str
-    # The value on the scale, its derivative, and the second derivative over the first.
     place: float
     slope: float
     bend: float
-    spread: float  # the variance as a function of the mean, up to a factor: that of a binomial or a Poisson variable
-    open: tuple[int, ...]  # the unbounded sides: -1 is below, 1 above
+    spread: float
+    open: tuple[int, ...]
     back: Callable[[float], float]
 
     @classmethod

@@ -49,18 +49,33 @@ the interval (coverage of beta(.3, 3) at n = 6: .937 without)."""
 
 @dataclass(frozen=True)
 class Estimate:
-    """An estimate with its 95 % interval."""
+    """An estimate with its 95 % interval.
+
+    Attributes
+    ----------
+    error
+        Standard error; None for one value.
+    low, high
+        None without an interval; `reason` then says why.
+    n
+        Number of independent units.
+    df
+        Degrees of freedom of t.
+    method
+        The kind of interval.
+    p
+        Of the difference from 0, two-sided, if tested: by t here, and in `labmates.stats.paired`.
+    """
 
     value: float
-    error: float | None  # standard error; None for one value
-    # None without an interval; `reason` then says why.
+    error: float | None
     low: float | None
     high: float | None
-    n: int  # number of independent units
-    df: float | None = None  # degrees of freedom of t
-    method: str = ""  # the kind of interval
+    n: int
+    df: float | None = None
+    method: str = ""
     reason: str = ""
-    p: float | None = None  # of the difference from 0, two-sided, if tested: by t here, and in `labmates.stats.paired`
+    p: float | None = None
 
     def ends(self) -> tuple[float, float]:
         """The ends of the interval for a figure; the value twice without an interval."""

@@ -28,15 +28,17 @@ MOST_ENTRIES = 20_000_000
 def metagame(models: int, matches: Iterable[tuple[Sequence[int], Sequence[float]]]) -> Array:
     """The metagame of played matches.
 
-    Raises `UsageError` if there are no matches, their numbers of seats differ, a model is unknown, or a set of models
-    never met.
-
     Parameters
     ----------
     models
         Number of models.
     matches
         For each match, the model on each seat and its payoff.
+
+    Raises
+    ------
+    UsageError
+        If there are no matches, their numbers of seats differ, a model is unknown, or a set of models never met.
     """
     seen: defaultdict[tuple[int, ...], list[float]] = defaultdict(list)
     sizes = set()
@@ -68,8 +70,10 @@ def metagame(models: int, matches: Iterable[tuple[Sequence[int], Sequence[float]
 def as_metagame(payoffs: ArrayLike) -> Array:
     """An array as a metagame.
 
-    Raises `UsageError` if its axes differ in length, an entry is not finite or too large, or the order of co-players
-    matters.
+    Raises
+    ------
+    UsageError
+        If its axes differ in length, an entry is not finite or too large, or the order of co-players matters.
     """
     try:
         array: Any = np.asarray(payoffs, dtype=float)

@@ -40,14 +40,21 @@ SIGNS: Final = "equal differences, sign test"
 
 @dataclass(frozen=True)
 class Pair:
-    """The difference between two conditions, all else equal."""
+    """The difference between two conditions, all else equal.
 
-    # Its task, its data set and its model (or family of models).
+    Attributes
+    ----------
+    task, block, model
+        Its task, its data set and its model (or family of models).
+    usable
+        Whether all its runs have a usable result, such as a readable report.
+    """
+
     task: str
     block: str
     model: str
     value: float
-    usable: bool = True  # whether all its runs have a usable result, such as a readable report
+    usable: bool = True
 
 
 def difference(

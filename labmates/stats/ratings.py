@@ -49,19 +49,31 @@ class Evolution:
 
 @dataclass(frozen=True)
 class Cell:
-    """The payoffs of one run of one game under one mechanism."""
+    """The payoffs of one run of one game under one mechanism.
+
+    Attributes
+    ----------
+    payoffs
+        The metagame, or without one the mean payoff of each model, shape ``(models,)``.
+    scale
+        None for a game without a cooperative profile.
+    failures
+        Failed decisions of each model; None if unknown, as in files of payoffs.
+    left_out
+        Models that played and are not rated, with their decisions.
+    domain
+        Of a player's payoff.
+    """
 
     run: str
     mechanism: str
     game: str
     models: tuple[str, ...]
-    payoffs: Array  # the metagame, or without one the mean payoff of each model, shape ``(models,)``
-    scale: Scale | None = None  # None for a game without a cooperative profile
-    # Failed decisions of each model; None if unknown, as in files of payoffs.
+    payoffs: Array
+    scale: Scale | None = None
     failures: Mapping[str, Tally] | None = None
-    # Models that played and are not rated, with their decisions.
     left_out: Mapping[str, Tally] = field(default_factory=dict)
-    domain: Domain = ANY  # of a player's payoff
+    domain: Domain = ANY
 
     def failed(self, model: str) -> Tally | None:
         """The failed decisions of a model; None if unknown."""
@@ -70,34 +82,63 @@ class Cell:
 
 @dataclass(frozen=True)
 class Rated:
-    """The ratings of a cell, each of shape ``(models,)`` in the order of its models; None without a metagame."""
+    """The ratings of a cell, each of shape ``(models,)`` in the order of its models; None without a metagame.
+
+    Attributes
+    ----------
+    mean
+        Mean payoff over all seatings.
+    fitness
+        Payoff against `population`, the population after replicator dynamics.
+    deviation, rank
+        Deviation rating, and the resulting rank (1 is best).
+    average_fitness
+        Mean payoff in that population.
+    converged
+        Whether that population is at rest; see `labmates.stats.replicator.Dynamics`.
+    """
 
     cell: Cell
-    mean: Array  # mean payoff over all seatings
-    fitness: Array | None = None  # payoff against `population`, the population after replicator dynamics
+    mean: Array
+    fitness: Array | None = None
     population: Array | None = None
-    # Deviation rating, and the resulting rank (1 is best).
     deviation: Array | None = None
     rank: Array | None = None
-    average_fitness: float | None = None  # mean payoff in that population
-    converged: bool | None = None  # whether that population is at rest; see `labmates.stats.replicator.Dynamics`
+    average_fitness: float | None = None
+    converged: bool | None = None
 
 
 @dataclass(frozen=True)
 class Summary:
-    """A rating of every model over the runs of one game under one mechanism, or over all games together."""
+    """A rating of every model over the runs of one game under one mechanism, or over all games together.
+
+    Attributes
+    ----------
+    game
+        `ALL_GAMES` for the mean over games; values are then normalised.
+    rating
+        ``mean``, ``fitness`` or ``rank``; for a single game also ``deviation``.
+    average
+        Over models; for fitness, over the final population.
+    failed
+        Share of failed decisions of each model in all runs; None if unknown.
+    left_out
+        The same for models without ratings.
+    unconverged
+        For fitness, the number of cells with a population that is not at rest.
+    """
 
     mechanism: str
-    game: str  # `ALL_GAMES` for the mean over games; values are then normalised
+    game: str
     models: tuple[str, ...]
-    rating: str  # ``mean``, ``fitness`` or ``rank``; for a single game also ``deviation``
+    rating: str
     normalised: bool
     runs: int
     each: tuple[Estimate, ...]
-    average: Estimate  # over models; for fitness, over the final population
-    failed: tuple[float | None, ...]  # share of failed decisions of each model in all runs; None if unknown
-    left_out: Mapping[str, float]  # the same for models without ratings
-    unconverged: int = 0  # for fitness, the number of cells with a population that is not at rest
+    average: Estimate
+    failed: tuple[float | None, ...]
+    left_out: Mapping[str, float]
+    unconverged: int = 0
 
 
 EVOLUTION = Evolution()

@@ -24,13 +24,25 @@ AT_REST = 0.01
 
 @dataclass(frozen=True)
 class Dynamics:
-    """The result of replicator dynamics."""
+    """The result of replicator dynamics.
 
-    population: Array  # the final share of each model, shape ``(models,)``
-    fitness: Array  # each model's payoff against that population
-    # The excess of the best model's fitness over the average, as a share of the range of payoffs; 0 at an equilibrium.
+    Attributes
+    ----------
+    population
+        The final share of each model, shape ``(models,)``.
+    fitness
+        Each model's payoff against that population.
+    gain
+        The excess of the best model's fitness over the average, as a share of the range of payoffs; 0 at an
+        equilibrium.
+    path
+        The shares before the first and after each step; shape ``(steps + 1, models)``.
+    """
+
+    population: Array
+    fitness: Array
     gain: float
-    path: Array  # the shares before the first and after each step; shape ``(steps + 1, models)``
+    path: Array
 
     @property
     def average(self) -> float:
@@ -53,8 +65,6 @@ def replicator_dynamics(
     """The evolution of a population of models.
 
     In each step a model's share is multiplied by ``exp(rate * (fitness - average))``; then shares are normalised.
-    Raises `UsageError` if `payoffs` is not a metagame, `steps` or `rate` is negative or infinite, or `start` is
-    invalid.
 
     Parameters
     ----------
@@ -64,6 +74,11 @@ def replicator_dynamics(
         Learning rate, per unit of payoff.
     start
         The initial shares of models, positive with the sum 1; by default equal.
+
+    Raises
+    ------
+    UsageError
+        If `payoffs` is not a metagame, `steps` or `rate` is negative or infinite, or `start` is invalid.
     """
     array = as_metagame(payoffs)
     if steps < 0 or not 0 <= rate < np.inf:

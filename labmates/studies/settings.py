@@ -93,7 +93,10 @@ class RunSettings(BaseModel):
     def resolved(self, catalog: Catalog) -> RunSettings:
         """The settings with judges by full name, and with the connections of `catalog`.
 
-        Raises `UsageError` if a judge's settings are invalid.
+        Raises
+        ------
+        UsageError
+            If a judge's settings are invalid.
         """
         judges = tuple(judge if judge in JUDGES else catalog.name_of(judge) for judge in self.judges)
         extractor = catalog.name_of(self.extractor) if self.extractor else None

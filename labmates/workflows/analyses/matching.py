@@ -40,14 +40,28 @@ _UNTOLD: Final = (STUDY, ORIGIN, "prices")
 
 @dataclass(frozen=True)
 class Observed:
-    """What a run, or one of its players, got."""
+    """What a run, or one of its players, got.
+
+    Attributes
+    ----------
+    settings
+        The parameters of its condition, as texts.
+    values
+        By outcome.
+    place
+        What has to be equal beside the parameters, such as a seat in a run.
+    usable
+        Whether the result is usable, such as a readable report; 0 stands in for one that is not.
+    block
+        What is independent within its task; by default its data set.
+    """
 
     run: RunRecord
-    settings: Mapping[str, str]  # the parameters of its condition, as texts
-    values: Mapping[str, float]  # by outcome
-    place: tuple[object, ...] = ()  # what has to be equal beside the parameters, such as a seat in a run
-    usable: bool = True  # whether the result is usable, such as a readable report; 0 stands in for one that is not
-    block: str = ""  # what is independent within its task; by default its data set
+    settings: Mapping[str, str]
+    values: Mapping[str, float]
+    place: tuple[object, ...] = ()
+    usable: bool = True
+    block: str = ""
 
 
 @dataclass(frozen=True)
@@ -64,22 +78,36 @@ class Level:
 
 @dataclass(frozen=True)
 class Factor:
-    """Levels that are compared with each other."""
+    """Levels that are compared with each other.
+
+    Attributes
+    ----------
+    compared
+        The parameters that make the levels.
+    """
 
     name: str
     levels: Sequence[Level]
-    compared: frozenset[str]  # the parameters that make the levels
+    compared: frozenset[str]
 
 
 @dataclass(frozen=True)
 class Matched:
-    """Two levels and the observations that are equal in all else, by task, block, model and further parameters."""
+    """Two levels and the observations that are equal in all else, by task, block, model and further parameters.
+
+    Attributes
+    ----------
+    same
+        The parameters that are equal in pairs.
+    mixed
+        The parameters of both levels that differ too.
+    """
 
     factor: Factor
     first: Level
     second: Level
-    same: Sequence[str] = ()  # the parameters that are equal in pairs
-    mixed: Sequence[str] = ()  # the parameters of both levels that differ too
+    same: Sequence[str] = ()
+    mixed: Sequence[str] = ()
     cells: Mapping[tuple[Any, ...], tuple[Sequence[Observed], Sequence[Observed]]] = field(default_factory=dict)
 
     @classmethod
@@ -237,7 +265,10 @@ def varying(observations: Sequence[Observed]) -> list[str]:
 def factor_of(parameter: str, observations: Sequence[Observed]) -> Factor:
     """The levels of a parameter, in order of appearance, references last: they are subtracted.
 
-    Raises `UsageError` if no run has the parameter.
+    Raises
+    ------
+    UsageError
+        If no run has the parameter.
     """
     names = dict.fromkeys(name for each in observations for name in each.settings)
     compared = [name for name in names if name == parameter or name.startswith(f"{parameter}.")]
@@ -255,7 +286,10 @@ def factor_of(parameter: str, observations: Sequence[Observed]) -> Factor:
 def factor_of_conditions(conditions: Sequence[str], observations: Sequence[Observed]) -> Factor:
     """Levels from conditions: ``[LABEL:]NAME=VALUE[,NAME!=VALUE…]``.
 
-    Raises `UsageError` if a condition is malformed, unknown or has no runs, or a run belongs to two.
+    Raises
+    ------
+    UsageError
+        If a condition is malformed, unknown or has no runs, or a run belongs to two.
     """
     if len(conditions) < 2:
         raise UsageError("name at least two conditions, or compare the values of a parameter with --by")

@@ -33,13 +33,27 @@ Marked = Mapping[str, Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Tournament:
-    """An ended tournament."""
+    """An ended tournament.
 
-    condition: Mapping[str, Any]  # the condition of its run, as plain data
-    models: Mapping[str, str]  # the model of each player with calls
-    matches: tuple[Match, ...]  # in the order of the schedule, including matches not played
-    answers: tuple[tuple[str, Marked], ...]  # a player and its answers, for each match
-    failures: Mapping[str, Tally]  # tally of the decisions (moves, plans and so on) of each model
+    Attributes
+    ----------
+    condition
+        The condition of its run, as plain data.
+    models
+        The model of each player with calls.
+    matches
+        In the order of the schedule, including matches not played.
+    answers
+        A player and its answers, for each match.
+    failures
+        Tally of the decisions (moves, plans and so on) of each model.
+    """
+
+    condition: Mapping[str, Any]
+    models: Mapping[str, str]
+    matches: tuple[Match, ...]
+    answers: tuple[tuple[str, Marked], ...]
+    failures: Mapping[str, Tally]
     run_id: str = ""
     seed: int = 0
 
@@ -141,7 +155,15 @@ MEASURES: Mapping[str, Measure] = {
 
 @dataclass(frozen=True)
 class Standing:
-    """The result of a player and its team."""
+    """The result of a player and its team.
+
+    Attributes
+    ----------
+    team_points
+        The sum of points over its team.
+    wins, team_wins
+        Whether no player, or no team, has more points; None for structures without teams.
+    """
 
     player: str
     team: str
@@ -150,8 +172,7 @@ class Standing:
     rounds: int
     points: int
     cooperation: float | None
-    team_points: int  # the sum of points over its team
-    # Whether no player, or no team, has more points; None for structures without teams.
+    team_points: int
     wins: bool
     team_wins: bool | None
 

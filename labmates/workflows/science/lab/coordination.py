@@ -56,25 +56,46 @@ class Values(Protocol):
 
 @dataclass
 class HandOver:
-    """A plan, message, report or version of an artifact that reached another seat."""
+    """A plan, message, report or version of an artifact that reached another seat.
 
-    event: int  # index of its event in the run
+    Attributes
+    ----------
+    event
+        Index of its event in the run.
+    reached
+        Index of the receiver's first call whose prompt holds it.
+    credits
+        Cost of writing it, in micro-dollars, divided among its receivers.
+    fresh
+        Its numbers and names that were new to the receiver.
+    used
+        Whether code, an artifact or findings of the receiver contain one of these.
+    """
+
+    event: int
     kind: Kind
     sender: str
     receiver: str
-    reached: int  # index of the receiver's first call whose prompt holds it
-    credits: float = 0.0  # cost of writing it, in micro-dollars, divided among its receivers
-    fresh: set[str] = field(default_factory=set)  # its numbers and names that were new to the receiver
-    used: bool = False  # whether code, an artifact or findings of the receiver contain one of these
+    reached: int
+    credits: float = 0.0
+    fresh: set[str] = field(default_factory=set)
+    used: bool = False
 
 
 @dataclass(frozen=True)
 class Coordination:
-    """The measures of one run."""
+    """The measures of one run.
 
-    # The measures as metrics of a run; `labmates.workflows.science.experiment.COORDINATION` says what they are.
+    Attributes
+    ----------
+    metrics
+        The measures as metrics of a run; `labmates.workflows.science.experiment.COORDINATION` says what they are.
+    hand_overs
+        Texts that reached another seat, once per receiver.
+    """
+
     metrics: Mapping[str, float]
-    hand_overs: tuple[HandOver, ...]  # texts that reached another seat, once per receiver
+    hand_overs: tuple[HandOver, ...]
 
 
 def coordination(events: Sequence[Event], bodies: Values, seats: Iterable[str] = ()) -> Coordination:
