@@ -35,7 +35,7 @@ _SIGN = re.compile(r"[^\d\[({+-]*(?<!\w)([-+])\d*\.\d")
 _TOLD_SIGN = re.compile(
     r"\bsign\b['\"]?[:= ]\s*['\"]?([-+−])|['\"]([-+−])['\"]|\s\s([-+−])(?=\s\s|\s+\d|\s*$)|\b(posi|nega)tive\b"
 )
-_SIGN_AFTER = re.compile(r"(\w+)['\"]?[^\w+−-]{1,6}(?:sign\b['\"]?[:= ]*['\"]?)?([-+−])")
+_SIGN_AFTER = re.compile(r"(?<!\w)(\w+)['\"]?[^\w+−-]{1,6}(?:sign\b['\"]?[:= ]*['\"]?)?([-+−])")
 _BRACES = re.compile(r"\{[^{}]*\}?")
 _KEYED = re.compile(r"['\"]([^'\"]+)['\"]\s*:\s*[(\[]?([-+]?\d+(?:\.\d+)?)")
 _SIGNED = re.compile(r"(?<![\w.])[-−+]\d")

@@ -71,7 +71,7 @@ def test_the_page_of_a_run_names_seats_and_shows_dollars(tmp_path: Path) -> None
             overview, story = (site.get(f"/runs/{record.run.id}{tab}").text for tab in ("", "/story"))
     assert "<dt>budget</dt><dd>$1.5</dd>" in overview
     assert "&#34;bob&#34;: &#34;0.25&#34;" in overview
-    assert '<th scope="col">Seat</th>' in overview
+    assert '<a class="word" href="#word-Seat">Seat</a></th>' in overview
     assert "<label>Seat <select" in story
     assert "Team" not in overview + story
 
