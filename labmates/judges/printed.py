@@ -527,7 +527,7 @@ class _Around:
     def record(self) -> str:
         """What stands in the innermost brackets that are open, if it is a record."""
         inside = self._text[self._open[-1] : self._ends.get(self._open[-1])] if self._open else ""
-        return inside if _KEY.search(inside) and len(inside) < MOST_RECORD else ""
+        return inside if len(inside) < MOST_RECORD and _KEY.search(inside) else ""
 
 
 def _parts(text: str, tokens: Sequence[re.Match[str]]) -> Iterator[tuple[frozenset[str], frozenset[str]]]:
