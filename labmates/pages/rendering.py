@@ -87,6 +87,7 @@ def explain(words: Callable[[], Mapping[str, str]]) -> None:
 
 
 _HEADING = re.compile(r'(<th scope="col"[^>]*>)([^<]+)(?=</th>| <span)')
+_SORTED = re.compile(r'(<th scope="col"[^>]*><a href="[^"]*">([^<]+)(?: <span[^>]*>.</span>)?</a>)(?=</th>)')
 
 
 def explained(page: Markup) -> Markup:
@@ -94,15 +95,20 @@ def explained(page: Markup) -> Markup:
     words: Any = environment().globals["words"]
     meanings, told = words(), dict[str, str]()
 
-    def linked(heading: re.Match[str]) -> str:
-        word = unescape(heading[2])
+    def link(word: str, shown: str, otherwise: str, label: str = "") -> str:
         meaning = meanings.get(word) or meanings.get(word[:1].lower() + word[1:])
         if not meaning:
-            return heading[0]
+            return otherwise
         told[word] = meaning
-        return f'{heading[1]}<a class="word" href="#word-{fragment(word)}">{heading[2]}</a>'
+        return f'<a class="word" href="#word-{fragment(word)}"{label}>{shown}</a>'
 
-    text = _HEADING.sub(linked, page)
+    def linked(heading: re.Match[str]) -> str:
+        return heading[1] + link(unescape(heading[2]), heading[2], heading[2])
+
+    def with_link(heading: re.Match[str]) -> str:
+        return heading[1] + " " + link(unescape(heading[2]), "?", "", f' aria-label="Meaning of {heading[2]}"')
+
+    text = _SORTED.sub(with_link, _HEADING.sub(linked, page))
     return Markup(text) + (render("words.html", place="word", meanings=told) if told else "")  # noqa: S704 - a page
 
 

@@ -115,6 +115,8 @@ def test_the_list_is_filtered_sorted_and_shared_by_its_address(site: Site, recor
     assert ">normalised<" in page  # the metrics of the kind
     assert re.search(rf"\b2 of {len(recorded.ids)} runs in", page)
     assert 'aria-sort="ascending"' in site.get("/?sort=kind").text
+    started = r'<a href="[^"]*">Started(?: <span[^>]*>.</span>)?</a> <a class="word" href="#word-Started"'
+    assert all(re.search(started, site.get(f"/?sort={name}").text) for name in ("kind", "started"))
     assert "No runs match these filters" in site.get("/?text=zzzz").text
     assert recorded.ids["tournament"] in site.get("/?model=random&kind=tournament").text
 
