@@ -166,6 +166,11 @@ def profiles_table(profiles: Sequence[Profile]) -> Table:
         f"{1 - NEAR}.",
         *notes(getattr(game, name) for game in played for name in METRICS),
     ]
+    if undefined := dict.fromkeys(game.game for game in played if game.efficiency is None):
+        remarks.append(
+            f"Cooperation and efficiency are undefined in {', '.join(undefined)}: with its rules, no play is better "
+            "for all than an equilibrium."
+        )
     remarks += [text for profile in profiles for text in exclusion_notes(profile)]
     return Table("profiles", "Cooperative profiles", columns, rows, remarks)
 

@@ -128,3 +128,9 @@ def test_what_was_played_under_several_conditions_is_told_apart() -> None:
     ]
     rows = profiles_table(found).rows
     assert [(row["setting"], row["level"]) for row in rows] == [("group_size=3", 0.5), ("group_size=5", 2.5), ("", 1.5)]
+
+
+@pytest.mark.parametrize("metrics", [{}, {"cooperation": 0.4, "efficiency": 0.5}])
+def test_a_game_without_a_cooperation_says_why(metrics: dict[str, float]) -> None:
+    table = profiles_table(profiles([record("a", "public-goods", 0, level=2.0, **metrics)]))
+    assert any("undefined in public-goods" in remark for remark in table.notes) == (not metrics)
