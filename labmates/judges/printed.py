@@ -525,7 +525,7 @@ class _Around:
         return (*(self._words[begin] for begin in reversed(inner)), self._whole)
 
     def record(self) -> str:
-        """What stands in the innermost brackets that are open, if it is a record."""
+        """The text of the innermost open bracket if it has keys, else an empty text."""
         inside = self._text[self._open[-1] : self._ends.get(self._open[-1])] if self._open else ""
         return inside if len(inside) < MOST_RECORD and _KEY.search(inside) else ""
 

@@ -27,10 +27,7 @@ class Prompts:
         return Template(true_sentences(self.texts[name], ALWAYS))
 
     def render(self, name: str, /, **values: object) -> str:
-        """Fill in the template called `name`; every placeholder of it must be given.
-
-        Raises `KeyError` if a placeholder has no value.
-        """
+        """Fill in the template called `name`. Raises `KeyError` if a placeholder has no value."""
         return self.template(name).substitute({key: str(value) for key, value in values.items()})
 
 

@@ -396,7 +396,7 @@ class _Check:
                 self._method_called(attribute, node)
             case function if name := self._meaning(function):
                 self._library_called(name, node)
-            case function:  # one of its own functions
+            case function:  # defined by the strategy
                 self._each((function, *node.args, *node.keywords))
 
     def _method_called(self, name: str, node: ast.Call) -> None:
