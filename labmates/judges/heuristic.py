@@ -16,7 +16,8 @@ from functools import cached_property, lru_cache
 from typing import Final
 
 from labmates.judges.base import Report, Score
-from labmates.judges.prose import read_prose, statements, words
+from labmates.judges.prose import placed, read_prose, statements, words
+from labmates.judges.sections import LEAST_WORDS as LEAST_SECTION
 from labmates.judges.sections import find_sections
 
 QUALITY: Final = "heuristic_quality"
@@ -84,9 +85,10 @@ TESTS: Final = Aspect(
         "chi-squared test": r"chi[- ]squared?|χ²|fisher's exact",
         "distribution test": r"kolmogorov|shapiro|anderson[-– ]darling",
         "time series test": r"dickey|\badf\b|kpss|ljung|durbin|granger|chow test",
-        "likelihood comparison": r"likelihood ratio|\baic\b|\bbic\b|bayes factors?",
+        "likelihood comparison": r"likelihood ratio|log[- ]likelihoods?|\baic\b|\bbic\b|bayes factors?",
         "multiple testing": r"bonferroni|benjamini|false discovery rate|\bholm\b",
-        "standard error": r"standard errors?|\bs\.e\.",
+        "standard error": r"standard errors?|\bs\.e\.|\bse\s(?:of\s|about\s)?\d|\d\s?±\s?\d",
+        "t or z statistic": r"\|[tz]\||\b[tz]\s?[=<>≤≥]?\s?[-−]?\d+\.\d",
     },
     enough=3,
 )
@@ -146,7 +148,7 @@ class HeuristicJudge:
     """Completeness, heuristic quality and accuracy by rules."""
 
     name = "heuristic"
-    version = "4"
+    version = "5"
     metrics = METRICS
 
     async def score(self, report: Report) -> list[Score]:
@@ -171,7 +173,8 @@ class HeuristicJudge:
         thin = [section.name for section in sections.values() if not section.has_substance]
         flags = {name: {"words": s.words, "substance": s.has_substance} for name, s in sections.items()}
         solid = len(sections) - len(thin)
-        reason = f"{solid} of {len(sections)} sections have substance{_named('missing or thin', thin)}"
+        lack = _named(f"missing or under {LEAST_SECTION} words", thin)
+        reason = f"{solid} of {len(sections)} sections have substance{lack}"
         value = solid / len(sections)
         return self._score("completeness", value, reason, sections=flags)
 
@@ -185,7 +188,8 @@ class HeuristicJudge:
     def _accuracy(self, prose: str, report: Report) -> Score:
         # Sentences copied from the project text are questions, not findings.
         brief = _sentences(report.task.brief)
-        original = "\n".join(text for text in statements(prose) if " ".join(words(text)) not in brief)
+        own = ((lead, text) for lead, text in placed(prose) if " ".join(words(text)) not in brief)
+        original = "\n".join(f"{lead} / {text}" if lead else text for lead, text in own)
         results = {check.name: check.holds(original) for check in report.task.checks(report.truth)}
         missed = [name for name, holds in results.items() if not holds]
         reason = f"{len(results) - len(missed)} of {len(results)} checks on words hold{_named('not', missed)}"

@@ -5,9 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Final
 
 from labmates.judges.injection import Screened, screen
 from labmates.tasks.fences import split_blocks
+
+MOST_LEAD: Final = 150
+"""The characters of a heading that count for what stands below it."""
 
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _HEADING = re.compile(r"\s{0,3}#{1,6}\s")
@@ -39,16 +43,36 @@ def words(text: str) -> list[str]:
 
 def statements(text: str) -> Iterator[str]:
     """The sentences, list items and table rows of `text`, without headings; lines of a paragraph are joined."""
+    return (statement for _, statement in placed(text))
+
+
+def placed(text: str) -> Iterator[tuple[str, str]]:
+    """The statements of `text`, each after the words of its heading, the line that opens its list, and its header."""
+    heading = opening = header = ""
+    in_list = in_table = False
     paragraph: list[str] = []
     for line in [*text.split("\n"), ""]:
-        row, item, heading = line.lstrip().startswith("|"), _ITEM.match(line), _HEADING.match(line)
-        if paragraph and (not line.strip() or row or item or heading):
-            yield from _SENTENCE.split(" ".join(paragraph))
+        row, item, title = line.lstrip().startswith("|"), _ITEM.match(line), _HEADING.match(line)
+        if paragraph and (not line.strip() or row or item or title):
+            parts = _SENTENCE.split(" ".join(paragraph))
+            opening = opening if in_list else ""
+            yield from ((f"{heading} {opening}".strip(), part) for part in parts)
+            opening = _lead(parts[-1]) if parts[-1].endswith(":") else opening
             paragraph = []
-        if row and not _RULE.fullmatch(line):
-            yield line.strip()
-        elif not (row or heading or _RULE.fullmatch(line)):
+        if title:
+            heading, opening = _lead(line), ""
+        elif row and not _RULE.fullmatch(line):
+            header = header if in_table else _lead(line)
+            yield f"{heading} {opening} {header}".strip(), line.strip()
+        elif not row and not _RULE.fullmatch(line):
+            in_list = bool(item or (in_list and paragraph))
             paragraph.append(line[item.end() if item else 0 :].strip())
+        in_table = row
+
+
+def _lead(line: str) -> str:
+    """The words of a line without its numbers, cut, so that a text with leads is not much longer than without."""
+    return " ".join(re.findall(r"\b[^\W\d_][\w-]*", line[:MOST_LEAD]))
 
 
 def is_placeholder(statement: str) -> bool:

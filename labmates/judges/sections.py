@@ -1,7 +1,7 @@
 """The seven sections of a report, and whether they have substance (paper: section 4.1.2 and appendix L, completeness).
 
-Our reading of "substantive": at least `LEAST_STATEMENTS` statements (sentences, list items, table rows) of four words
-or more, with at least `LEAST_WORDS` words in total. Headings, fenced blocks, placeholders and statements repeated from
+Our reading of "substantive": at least `LEAST_WORDS` words, in statements (sentences, list items, table rows) of four
+words or more. Headings, fenced blocks, placeholders and statements repeated from
 an earlier section do not count. A heading that names two sections ("Data and methods") needs twice as much.
 """
 
@@ -24,9 +24,8 @@ SECTIONS: Final = (
     "evaluation",
     "conclusion",
 )
-LEAST_STATEMENTS: Final = 2
 LEAST_STATEMENT_WORDS: Final = 4
-LEAST_WORDS: Final = 25
+LEAST_WORDS: Final = 20
 MOST_HEADING_WORDS: Final = 9
 MOST_SHARED: Final = 2
 
@@ -88,36 +87,34 @@ def find_sections(prose: str) -> dict[str, Section]:
     Text under a heading of the same level without a section's name belongs to none. Repeated sections are joined.
     """
     texts: dict[str, list[str]] = {name: [] for name in SECTIONS}
-    counts = dict.fromkeys(SECTIONS, 0)
     lengths = dict.fromkeys(SECTIONS, 0)
     seen: set[str] = set()
     for names, text in _chunks(prose):
-        fresh = _count_fresh(text, seen) if names else []
+        fresh = _count_fresh(text, seen) if names else 0
         for name in names:
             texts[name].append(text)
-            counts[name] += len(fresh) // len(names)
-            lengths[name] += sum(fresh) // len(names)
+            lengths[name] += fresh // len(names)
     return {
         name: Section(
             name,
             "\n".join(texts[name]).strip(),
             lengths[name],
-            counts[name] >= LEAST_STATEMENTS and lengths[name] >= LEAST_WORDS,
+            lengths[name] >= LEAST_WORDS,
         )
         for name in SECTIONS
     }
 
 
-def _count_fresh(text: str, seen: set[str]) -> list[int]:
-    """The number of words of each new statement that counts; adds them to `seen`."""
-    lengths = []
+def _count_fresh(text: str, seen: set[str]) -> int:
+    """The number of words in the new statements that count; adds them to `seen`."""
+    count = 0
     for statement in statements(text):
         spoken = words(statement)
         key = " ".join(spoken)
         if len(spoken) >= LEAST_STATEMENT_WORDS and key not in seen and not is_placeholder(statement):
             seen.add(key)
-            lengths.append(len(spoken))
-    return lengths
+            count += len(spoken)
+    return count
 
 
 def _chunks(prose: str) -> list[tuple[tuple[str, ...], str]]:

@@ -6,14 +6,15 @@ They read sentence by sentence, ignore case, and take linear time for any text.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 
 WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 MOST_CLAIMS = 5
 """More different numbers of the same noun count as guessing."""
 MOST_NUMBERS = 8
-"""A sentence with more numbers does not count."""
+"""Of the numbers in a sentence, those nearest to its subject count."""
 
 _BREAK = re.compile(r"(?<=[.!?])\s+|\n+")
 _GAPS = ",\N{NO-BREAK SPACE}\N{THIN SPACE}\N{NARROW NO-BREAK SPACE}"
@@ -84,10 +85,11 @@ def says_number(
 
     def holds(text: str) -> bool:
         for sentence in sentences(text):
-            matches = _NUMBER.finditer(sentence) if compiled.search(sentence) else ()
-            written = {match[0]: match for match in matches if not (whole and match[4])}
-            numbers = [number for match in written.values() for number in _readings(match, signed=not whole)]
-            if len(written) <= MOST_NUMBERS and any(
+            subjects = [match.start() for match in compiled.finditer(sentence)]
+            matches = [match for match in _NUMBER.finditer(sentence) if not (whole and match[4])] if subjects else []
+            nearest = sorted(matches, key=partial(_distance, subjects))[:MOST_NUMBERS]
+            numbers = [number for match in nearest for number in _readings(match, signed=not whole)]
+            if any(
                 abs(number - value) <= tolerance or (value < 0 and abs(number + value) <= tolerance)
                 for number in numbers
                 for value in values
@@ -96,6 +98,12 @@ def says_number(
         return False
 
     return holds
+
+
+def _distance(subjects: Sequence[int], number: re.Match[str]) -> int:
+    """The characters between a number and the nearest of the places of a subject, which are in order."""
+    after = bisect_left(subjects, number.start())
+    return min(abs(number.start() - place) for place in subjects[max(after - 1, 0) : after + 1])
 
 
 def _readings(match: re.Match[str], *, signed: bool) -> Iterator[float]:

@@ -101,8 +101,7 @@ def test_what_a_heading_names(heading: str, names: tuple[str, ...]) -> None:
     "body",
     [
         "",
-        "One sentence alone, however long it may be, is no section, since it must say at least two things about the "
-        "methods of the work, with words enough.",
+        "One sentence alone, of fewer than twenty words, is no section.",
         "Too short. Also short. And this too.",
         "TODO: write down what was done here by the team. [Insert a second sentence on the methods used here, please, "
         "with all of the details that readers may want to see.]",
@@ -129,6 +128,11 @@ def test_a_heading_without_own_text_is_no_section(body: str) -> None:
 )
 def test_lists_and_tables_have_substance(body: str) -> None:
     assert solid(f"## Results\n{body}\n") == ["results"]
+
+
+def test_one_long_sentence_has_substance() -> None:
+    asks = "We ask which covariates raise the grade, how the rest varies in space, and how well all can be predicted."
+    assert solid(f"## Introduction\n{asks}\n") == ["introduction"]
 
 
 def test_the_same_text_counts_once() -> None:

@@ -47,6 +47,8 @@ def test_digits_of_a_count_may_be_parted_in_groups(written: str) -> None:
         ("The range is 1,500.2 m.", False),
         ("The range is 1.2 km.", False),
         ("The range lies between 900.5 and 1,180.25 metres.", True),
+        ("Of 9 rows, 8 sites, 7 rocks and 6 labs: range 1210 m (5, 4) along 3, ratio 2 (1 to 10), 11, 12.", True),
+        ("The range is 1, 2, 3, 4, 5, 6, 7, 8 or 1200 m.", False),
     ],
 )
 def test_a_measured_number_may_have_decimals_and_groups(text: str, holds: bool) -> None:

@@ -122,7 +122,7 @@ class BiomarkerTask(Task[BiomarkerTruth, BiomarkerFindings]):
     def checks(self, truth: BiomarkerTruth) -> tuple[Check, ...]:
         """Patients and subtypes counted, both kinds of markers named, effect, missing values and batches discussed."""
         treatment = r"\b(?:treatment|active)\b"
-        lack = r"\b(?:missing|drop-?outs?|left the trial)\b"
+        lack = r"\b(?:missing|imput\w*|drop-?outs?|left the trial)\b"
         points = r"(?<![\w.])[-−+]?\d+(?:\.\d+)?[- ]points?\b"
         return (
             Check("patients counted", says_count(truth.n_patients, "patients")),
@@ -138,7 +138,7 @@ class BiomarkerTask(Task[BiomarkerTruth, BiomarkerFindings]):
             ),
             Check("subtypes counted", says_count(len(truth.subtypes), r"(?:sub)?(?:types|classes|groups)")),
             Check("subtype described", says_together(r"\bsubtype", r"\b(?:high|low|rais|lower|elevat)", r"\d")),
-            Check("missing values discussed", says_together(lack, r"\d|random")),
+            Check("missing values discussed", says_together(lack, r"\d|random|imput")),
             Check("assay batches discussed", says_together(r"\bbatch", r"\b(?:markers?|shift|levels?|units?)\b")),
         )
 

@@ -173,7 +173,7 @@ class EcologyTask(Task[EcologyTruth, EcologyFindings]):
             Check(
                 "interactions discussed",
                 says_together(
-                    r"\binteract|\beffects?\b|->|→", r"\b(?:positive|negative)(?:ly)?\b|\|\s*[-+−]|[-+−]0?\.\d"
+                    r"\binteract|\beffects?\b|->|→", r"\b(?:positive|negative)(?:ly)?\b|\|\s*[-+−]|[-+−]\s?0?\.\d"
                 ),
             ),
             Check("changed species named", says_name(truth.declining_species + truth.increasing_species)),

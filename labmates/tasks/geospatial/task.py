@@ -156,12 +156,12 @@ class GeospatialTask(Task[GeospatialTruth, GeospatialFindings]):
         """Covariates and rock named, range and nugget given, hot spots located, kinds of validation compared."""
         spatial = r"\b(?:kriging|variogram|gaussian process|spatial (?:model|correlation|covariance|autocorrelation))"
         grade, way = r"\b(?:grade|concentration)", r"\b(?:rais|lower|ris|fall|increas|decreas|positive|negative)"
-        columns = [driver.name for driver in truth.covariates]
+        drivers = [spelling for driver in truth.covariates for spelling in _spellings(driver.name)]
         return (
             Check("spatial model named", says_all(spatial)),
             Check(
                 "covariates with their direction",
-                lambda text: says_name(columns)(text) and says_together(grade, way)(text),
+                lambda text: says_name(drivers)(text) and says_together(grade, way)(text),
             ),
             Check("richest rock named", says_name([truth.richest_rock])),
             Check("range told", says_number(r"\brange\b", [truth.range_m], 0.2 * truth.range_m, whole=False)),
@@ -203,6 +203,12 @@ class GeospatialTask(Task[GeospatialTruth, GeospatialFindings]):
                 f"Without the spatial part, rock and covariates reach {truth.r2_covariates_cv:.2f} in these blocks.",
             ]
         )
+
+
+def _spellings(column: str) -> tuple[str, ...]:
+    """A column as papers write it: `clay_pct`, clay pct or clay; the soil of `soil_ph` alone says nothing."""
+    first = column.partition("_")[0]
+    return column, column.replace("_", " "), "soil ph" if first == "soil" else first
 
 
 def _score_covariates(stated: Sequence[Driver] | None, true: Sequence[Driver]) -> Credit:
