@@ -10,16 +10,13 @@ import re
 from dataclasses import dataclass
 
 from labmates.judges.rubric import KIND
+from labmates.judges.sections import find_sections
 from labmates.models.scripted.base import Draft, Heard, ScriptedModel
 
-SECTIONS = ("abstract", "introduction", "dataset", "methods", "results", "evaluation", "conclusion")
-LEAST_WORDS = 25
-"""A section with fewer words does not count."""
 LEAST_NUMBERS = 10
 LEAST_SHARE = 0.8
 """A line of the report holds a statement if it has this share of its names and numbers."""
 
-_HEADING = re.compile(r"^#{1,6}\s+(.*)$", re.MULTILINE)
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?!\w)")
 _NAME = re.compile(r"\b[A-Z]{1,4}\d{2,5}\b|\b[A-Z][a-z]{2,} [a-z]{4,}\b|\b(?:positive|negative)\b")
 _ASPECTS = (
@@ -62,7 +59,7 @@ class Referee(ScriptedModel):
         stated, all_ = count_statements(case)
         return {
             "sections": flags,
-            "completeness_reason": f"{solid} of {len(SECTIONS)} sections have {LEAST_WORDS} words or more.",
+            "completeness_reason": f"{solid} of {len(flags)} sections have substance.",
             "completeness": {7: 5, 6: 4, 5: 3, 4: 3, 3: 2, 2: 2}.get(solid, 1),
             "quality_reason": f"It has {numbers} different numbers and {aspects} of methods, tests and other teams.",
             "quality": 1 + aspects + (numbers >= LEAST_NUMBERS),
@@ -87,14 +84,8 @@ class Gullible(Referee):
 
 
 def read_sections(report: str) -> dict[str, bool]:
-    """Whether each of the seven sections has enough words."""
-    lengths = dict.fromkeys(SECTIONS, 0)
-    pieces = _HEADING.split(report)
-    for title, text in zip(pieces[1::2], pieces[2::2], strict=True):
-        for section in SECTIONS:
-            if title.strip().lower().startswith(section):
-                lengths[section] += len(text.split())
-    return {section: length >= LEAST_WORDS for section, length in lengths.items()}
+    """Whether each of the seven sections has substance."""
+    return {name.split()[0]: section.has_substance for name, section in find_sections(report).items()}
 
 
 def count_statements(case: Case) -> tuple[int, int]:
