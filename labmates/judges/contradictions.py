@@ -23,10 +23,11 @@ from typing import Final
 
 from pydantic import BaseModel
 
+from labmates.judges.cells import Cell
 from labmates.judges.lookup import CLEAR, FAR, Book, alike, has_all, same_word, stated_number
-from labmates.judges.printed import Cell, Printed, read_outputs, words_of
+from labmates.judges.printed import Printed, read_outputs
 from labmates.judges.prose import read_prose, statements
-from labmates.judges.rows import Number, agree, read_numbers, without_objects
+from labmates.judges.rows import Number, agree, read_numbers, without_objects, words_of
 from labmates.judges.stated import Asked, claims_of
 from labmates.tasks.scoring import plain_name
 from labmates.tasks.words import WORDS

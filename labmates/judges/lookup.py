@@ -12,8 +12,9 @@ from typing import Final, Literal
 
 from pydantic import BaseModel
 
-from labmates.judges.printed import NOTHING, Cell, Line, Printed, words_of
-from labmates.judges.rows import COARSE, Number, agree, read_numbers
+from labmates.judges.cells import Cell
+from labmates.judges.printed import Line, Printed
+from labmates.judges.rows import COARSE, NOTHING, Number, agree, read_numbers, words_of
 from labmates.judges.stated import Asked, names_in
 from labmates.tasks.scoring import plain_name
 

@@ -12,6 +12,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
 from operator import attrgetter
 from typing import Any, Final
 
@@ -24,9 +25,11 @@ MOST_CHARS: Final = 200_000
 """Most characters of a text that are read."""
 COARSE: Final = 0.05
 """A number in a source counts as rounded only if its last digit is finer than this share of the number."""
+NOTHING: Final = frozenset[str]()
 _HAIR: Final = 1e-9
 """Relative tolerance for floating-point errors."""
 _NUMBER = re.compile(r"(?<![\w.])(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][-+]?\d{1,2})?(?!\w)(?:\s?%)?")
+_PER_SD = re.compile(r"\bper (?:1 )?(?:sd|std|standard deviation|sigma)\b")
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,17 @@ class Row:
     def speaks_of(self, stems: Collection[str]) -> bool:
         """Whether the row has a word with each of the `stems`."""
         return all(f" {stem}" in self.words for stem in stems)
+
+
+@lru_cache(maxsize=10_000)  # each claim is compared with the words of the same lines and findings
+def words_of(text: str) -> frozenset[str]:
+    """The words of a text, in plain form; what is given per standard deviation is no standard deviation."""
+    return frozenset(_PER_SD.sub("", plain_name(text)).split())
+
+
+def magnitude(text: str) -> Number:
+    """A written number without its sign."""
+    return [Number(float("nan"), 0.0, 1, text), *read_numbers(text.lstrip("-−+"))][-1]
 
 
 def read_numbers(text: str) -> tuple[Number, ...]:

@@ -9,8 +9,7 @@ from typing import Any, Final, get_args, get_origin
 
 from pydantic import BaseModel
 
-from labmates.judges.printed import words_of
-from labmates.judges.rows import read_numbers
+from labmates.judges.rows import read_numbers, words_of
 from labmates.tasks.scoring import plain_name
 
 MOST_CLAIMS: Final = 400
