@@ -24,7 +24,8 @@ from typing import Final
 from pydantic import BaseModel
 
 from labmates.judges.cells import Cell
-from labmates.judges.lookup import CLEAR, FAR, Book, alike, has_all, same_word, stated_number
+from labmates.judges.lookup import CLEAR, FAR, Book, stated_number
+from labmates.judges.meanings import alike, has_all, same_word
 from labmates.judges.printed import Printed, read_outputs
 from labmates.judges.prose import read_prose, statements
 from labmates.judges.rows import Number, agree, read_numbers, without_objects, words_of

@@ -6,19 +6,18 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import pairwise
 from typing import Final, Literal
 
 from pydantic import BaseModel
 
 from labmates.judges.cells import Cell
+from labmates.judges.meanings import PREFIX, Names, alike, has_all, same_word
 from labmates.judges.printed import Line, Printed
 from labmates.judges.rows import COARSE, NOTHING, Number, agree, read_numbers, words_of
 from labmates.judges.stated import Asked, names_in
 from labmates.tasks.scoring import plain_name
 
-PREFIX: Final = 3
 FEW: Final = 6
 """Most values of one subject and statistic among which the mean of two counts, and none is there by chance."""
 MOST_BESIDE: Final = 6
@@ -48,25 +47,6 @@ MOST_LISTED: Final = 0.7
 """A list without numbers that mentions a larger share of all names selects none."""
 STATUSES: Final[tuple[Status, ...]] = ("computed", "contradicted", "not found")
 
-_ALIKE: Final = (
-    words_of("average mean typical"),
-    words_of("warm warmer warmth temperature temp warming"),
-    words_of("treatment active act arm drug ate"),
-    words_of("share fraction proportion percent part"),
-    words_of("decline declining decrease drop ratio change fall lower pre post"),
-    words_of("increase increasing rise ratio change grow higher pre post"),
-    words_of("shift shifts step steps break breaks change changepoint changepoints bp bps"),
-    words_of("forecast predict prediction predicted expected abundance count counts"),
-    words_of("subtype subtypes cluster clusters group groups class classes component components k"),
-    words_of("event events anomaly anomalies anomalous abnormal flagged alarm episode episodes"),
-    words_of("drift drifting trend slope"),
-    words_of("wrong outlier outliers bad unit factor ratio resid residual expected beyond"),
-    words_of("repeated repeat repeats duplicate duplicates duplicated dup dups"),
-    words_of("worst lowest least min"),
-    words_of("benefit helped positive"),
-    words_of("covariates ols linear nonspatial"),
-)
-"""Words for one idea, in reports and in code."""
 _ESTIMATE: Final = words_of(
     "est estimate estimates b beta coef coefficient params effect effects slope fit final mean size strength value "
     "median restricted full model"
@@ -113,8 +93,8 @@ class Book:
         self._printed = printed
         stated, columns = [*names_in(findings)], [*columns]
         kinds = words_of(" ".join(type(findings).model_fields))  # the column `rock` of the richest rock is no rock
-        self._names = _Names(stated)
-        self._all = _Names([*stated, *(column for column in columns if not words_of(column) <= kinds)])
+        self._names = Names(stated)
+        self._all = Names([*stated, *(column for column in columns if not words_of(column) <= kinds)])
         self._columns = frozenset(word for word in words_of(" ".join(columns)) if len(word) >= PREFIX)
         self._by_name: list[dict[str, Cell]] | None = None
         self._rows: dict[tuple[int, str], list[Cell]] = {}
@@ -453,32 +433,6 @@ class Book:
         return self._names.mentioned(words)
 
 
-class _Names:
-    """Names, as words mention them: whole, by a word of theirs, or by a prefix."""
-
-    def __init__(self, names: Iterable[str]) -> None:
-        self.parts = {name: words_of(name) for name in dict.fromkeys(names)}
-        self._meant: dict[str, frozenset[str]] = {}
-        self._mentioned: dict[frozenset[str], frozenset[str]] = {}
-
-    def mentioned(self, words: frozenset[str]) -> frozenset[str]:
-        """The names that words mention without ambiguity."""
-        if words not in self._mentioned:
-            meant = (self.meaning(word) for word in words if not word.isdigit())
-            whole = (name for name, parts in self.parts.items() if parts <= words)
-            self._mentioned[words] = frozenset[str](whole).union(*meant)
-        return self._mentioned[words]
-
-    def meaning(self, word: str) -> frozenset[str]:
-        """The name that a word stands for, if it is one."""
-        if word not in self._meant:
-            same = [name for name, parts in self.parts.items() if word in parts and (len(word) > 1 or len(parts) == 1)]
-            if not same and len(word) >= PREFIX and word.isalpha():
-                same = [n for n, parts in self.parts.items() if any(part.startswith(word) for part in parts)]
-            self._meant[word] = frozenset(same if len(same) == 1 else ())
-        return self._meant[word]
-
-
 def _is_of_sibling(words: frozenset[str], asked: Asked) -> bool:
     """Whether words name a finding of almost the same name, and not this one."""
     return same_word(words, asked.siblings) and not same_word(words, asked.field)
@@ -516,31 +470,6 @@ def _decides(cell: Cell, cells: Iterable[Cell], asked: Asked) -> bool:
         values = [other.number.value for other in beside if other.near & _CHANCE]
         return (min(values or [other.number.value for other in beside]) < CLEAR) == (asked.text == "true")
     return bool(cell.near & _RATIO) and (cell.number.value >= CLEAR_RATIO) == (asked.text == "true")
-
-
-@lru_cache(maxsize=200_000)
-def alike(words: frozenset[str], wanted: frozenset[str]) -> bool:
-    """Whether one of the printed words stands for one of the wanted ones."""
-    return any(_stands(word, wanted) or any(word in group and group & wanted for group in _ALIKE) for word in words)
-
-
-@lru_cache(maxsize=50_000)
-def same_word(words: frozenset[str], wanted: frozenset[str]) -> bool:
-    """Whether one of the printed words is one of the wanted ones, or begins alike."""
-    return any(_stands(word, wanted) for word in words)
-
-
-def has_all(words: frozenset[str], wanted: frozenset[str]) -> bool:
-    """Whether each of the wanted words is one of the printed ones, or begins alike."""
-    return all(same_word(words, frozenset({word})) for word in wanted)
-
-
-@lru_cache(maxsize=200_000)
-def _stands(word: str, wanted: frozenset[str]) -> bool:
-    return word in wanted or (
-        len(word) >= PREFIX
-        and any(other.startswith(word) or (len(other) >= PREFIX and word.startswith(other)) for other in wanted)
-    )
 
 
 def stated_number(value: float, *, is_count: bool) -> Number:
