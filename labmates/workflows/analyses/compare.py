@@ -23,7 +23,7 @@ def compare(runs: Runs, params: CompareParams) -> Result:
         from labmates.workflows.analyses.each import compared_each
 
         return compared_each(runs, params)
-    from labmates.workflows.analyses.comparison import compared
+    from labmates.workflows.analyses.comparison_result import compared
 
     return compared(runs, params)
 

@@ -1,28 +1,24 @@
-"""Comparisons of matched runs: outcomes, tests, sentences, tables and the figure of paired differences."""
+"""Comparisons of matched runs: the outcomes, and the differences of paired runs with intervals and tests."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import combinations
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from labmates.errors import UsageError, unknown_name
 from labmates.models.roster import traits_of
 from labmates.records.run import ENDED, RunRecord
 from labmates.stats.domains import ANY, SHARE, Domain
-from labmates.stats.figures import GREY, Drawing, add_legend_beside, error_bars, look, new_figure
-from labmates.stats.intervals import LEVEL, Estimate, notes
+from labmates.stats.intervals import LEVEL, Estimate
 from labmates.stats.multiplicity import holm
-from labmates.stats.paired import FEWEST, Pair, blocks, difference, is_settled, more_blocks, possible
-from labmates.stats.tables import Column, P, Table
+from labmates.stats.paired import Pair, difference, possible
 from labmates.util.display_names import in_words, references_first
 from labmates.util.grouping import grouped
 from labmates.workflows.analyses.matching import (
-    CONTINUATION,
     COSTS,
     ORIGIN,
     PLAYER,
@@ -39,19 +35,11 @@ from labmates.workflows.analyses.matching import (
     varying,
     with_blocks,
 )
-from labmates.workflows.protocol.analysis import Result, Runs, TooFewRunsError
+from labmates.workflows.protocol.analysis import Runs, TooFewRunsError
 from labmates.workflows.protocol.experiment import EXPERIMENTS, Experiment
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from labmates.workflows.analyses.compare_params import CompareParams
-
-_ROWS: Final = 8
-_MOST_DRAWN: Final = 12
-_LONGEST_HEAD: Final = 11
-_DEFAULT_MARGIN: Final = 0.05
-_SAME: Final = 0.005
 
 
 @dataclass(frozen=True)
@@ -140,19 +128,6 @@ class Comparison:
         """The results of the primary outcome."""
         return [result for result in self.results if result.outcome.role == "primary"]
 
-    def sentences(self) -> Iterator[str]:
-        """The answer for each factor."""
-        outcome = self.primary[0].outcome
-        level, margin = level_of(self.number), self.params.within or _margin(outcome.domain)
-        for factor in self.factors:
-            mine = [result for result in self.results if result.matched.factor is factor]
-            for sentence in _sentences(factor, mine, self.params, level, margin) if mine else ():
-                yield sentence if len(self.factors) == 1 else f"{factor.name}: {sentence}"
-
-    def scope(self) -> str:
-        """For what the answer holds."""
-        return _scope(self.primary, self.params, self.number, self.usable, len(self.lacking()))
-
     def lacking(self) -> set[str]:
         """The runs without the primary outcome, failed ones included."""
         wanted = [each for factor in self.factors for level in factor.levels for each in level.observed]
@@ -162,7 +137,7 @@ class Comparison:
     def levels(self, fewest: int = 2) -> list[dict[str, Any]]:
         """The rows of all levels of factors with enough of them."""
         some = [factor for factor in self.factors if len(factor.levels) >= fewest]
-        return [row for factor in some for row in _level_rows(factor, self.results)]
+        return [row for factor in some for row in level_rows(factor, self.results)]
 
 
 def level_of(number: int) -> float:
@@ -193,7 +168,7 @@ def comparison(runs: Runs, params: CompareParams, among: int = 1) -> Comparison:
     matches = [Matched.of(factor, *pair) for factor in factors for pair in combinations(factor.levels, 2)]
     paired = [match for match in matches if match.cells]
     if not paired:
-        raise TooFewRunsError("; ".join([_nothing(factors, params), *_forks_told(forks)]))
+        raise TooFewRunsError("; ".join([_nothing(factors, params), *forks_told(forks)]))
     outcomes = _outcomes(experiment, everything, params)
     whole = [match for match in paired if match.pairs(outcomes[0].name)]
     of_factors = grouped((id(match.factor), match) for match in whole).values()
@@ -227,25 +202,6 @@ def _of_studies(records: Sequence[RunRecord], conditions: Sequence[str]) -> Sequ
     if unknown := [name for name in named if name not in known]:
         raise unknown_name("study", unknown[0], known)
     return [run for run in records if run.study in named]
-
-
-def compared(runs: Runs, params: CompareParams) -> Result:
-    """The result of a comparison; see `labmates.workflows.analyses.compare`."""
-    made = comparison(runs, params)
-    outcome = made.primary[0].outcome
-    levels = made.levels(3)
-    tables = [levels_table(levels, outcome, params.all)] if levels else []
-    if params.all or any(len(factor.levels) == 2 for factor in made.factors):
-        few = [each for each in made.primary if len(each.matched.factor.levels) == 2]
-        if shown := few if len(made.factors) > 1 and not params.all else made.results:
-            tables.append(_pairs_table(shown, params.all))
-    return Result(
-        tables,
-        [_drawing(made.primary)],
-        [*made.sentences(), made.scope()],
-        objects=[result.row() for result in made.results],
-        remarks={"Runs": [*_runs_told(made, outcome), *_forks_told(made.forks)]},
-    )
 
 
 def _factors(runs: Runs, everything: Sequence[Observed], params: CompareParams) -> Iterator[Factor]:
@@ -317,11 +273,6 @@ def _domain(name: str, runs: Sequence[RunRecord]) -> Domain:
     return experiment.domain_of(name, runs) if known else ANY if name in COSTS else SHARE
 
 
-def _margin(domain: Domain) -> float:
-    width = domain.high - domain.low
-    return _DEFAULT_MARGIN * width if math.isfinite(width) else 0.0
-
-
 def _compared(
     match: Matched, with_lost: Matched, outcome: Outcome, params: CompareParams, level: float, number: int
 ) -> Compared | None:
@@ -335,7 +286,7 @@ def _compared(
         pairs = [replace(pair, model=known[pair.model].family if pair.model in known else pair.model) for pair in pairs]
     is_primary = outcome.role == "primary"
     domain = _domain(outcome.name, [each.run for side in (match.first, match.second) for each in side.observed])
-    shown = difference(pairs, domain.difference(), _over(params), level if is_primary else LEVEL)
+    shown = difference(pairs, domain.difference(), over(params), level if is_primary else LEVEL)
     p = None if shown.p is None or outcome.role == "cost" else min(1.0, shown.p * (number if is_primary else 1))
     result = Compared(match, outcome, pairs, means, replace(shown, p=p))
     low, high = outcome.domain.low, outcome.domain.high
@@ -345,7 +296,8 @@ def _compared(
     return replace(result, possible=possible(least[0], most[0], outcome.domain.difference(), level))
 
 
-def _over(params: CompareParams) -> tuple[str, ...]:
+def over(params: CompareParams) -> tuple[str, ...]:
+    """What differs in the runs that the answer is for; a new family brings a new model."""
     return tuple(dict.fromkeys("models" if each == "families" else each for each in params.over))
 
 
@@ -357,65 +309,6 @@ def _adjusted(results: Sequence[Compared]) -> list[Compared]:
         replace(each, difference=replace(each.difference, p=p)) if told else each
         for each, told, p in zip(results, secondary, p_values, strict=True)
     ]
-
-
-def _sentences(
-    factor: Factor, results: Sequence[Compared], params: CompareParams, level: float, margin: float
-) -> Iterator[str]:
-    """The answer for a factor: of two levels, or the best of more."""
-    primary = [result for result in results if result.outcome.role == "primary"]
-    if len(factor.levels) == 2 and primary:
-        yield _of_two(primary[0], _ratio(results, primary[0]), params, level, margin)
-    elif primary:
-        yield from _of_many(factor, results, primary)
-    mixed = dict.fromkeys(name for result in primary for name in result.matched.mixed)
-    if mixed:
-        yield f"Confounded, since these differ too: {', '.join(mixed)}."
-
-
-def _of_two(result: Compared, ratio: float | None, params: CompareParams, level: float, margin: float) -> str:
-    outcome, shown, (first, second) = result.outcome, result.difference, result.names
-    times = "" if ratio is None or abs(ratio - 1) < _SAME else f"{ratio:.2g} times "
-    cost = "" if ratio is None or outcome.name in COSTS else f", and costs {times}as much"
-    unit = result.matched.unit
-    where = f"in {outcome.text}, {_units(shown, params, unit)}"
-    if result.is_told:
-        low, high = sorted(abs(end) for end in (shown.low or 0.0, shown.high or 0.0))
-        size = f"{_number(abs(shown.value))} [{_number(low)}, {_number(high)}] {where}"
-        words = ("better", "worse") if outcome.sign else ("higher", "lower")
-        return f"{first} is {words[shown.value * (outcome.sign or 1) < 0]} than {second} by {size}{cost}."
-    size = f"{_signed(shown.value)} {_ends(shown)}{where}"
-    cost = cost.replace("and costs", f"and {first} costs")
-    if is_settled(shown, margin):
-        reach = max(abs(shown.low or 0.0), abs(shown.high or 0.0))
-        return f"{first} and {second} are tied within ±{_number(reach)} ({size}){cost}."
-    if shown.low is None and params.over:
-        return f"Can't tell {first} from {second}: {size}; an interval needs {FEWEST}{cost}."
-    more = more_blocks(result.pairs, outcome.domain.difference(), _over(params), level, margin)
-    needs = f"{more} more {unit}{'s' * (more > 1)} like these would" if more else f"more {unit}s alone may not"
-    return f"Can't tell {first} from {second}: {size}; {needs}{cost}."
-
-
-def _of_many(factor: Factor, results: Sequence[Compared], primary: Sequence[Compared]) -> Iterator[str]:
-    """The best level, those that are not significantly worse, and the front of the outcome and money."""
-    rows = _level_rows(factor, results)
-    if not rows:
-        return
-    outcome, size = primary[0].outcome, _number(rows[0]["mean"])
-    best = [row["level"] for row in rows if abs(row.get("difference", 0.0)) < _SAME]
-    others = [row for row in rows if row["level"] not in best]
-    worse, open_ = ([row for row in others if row["is_worse"] is is_worse] for is_worse in (True, False))
-    told = [f"{row['level']} (by {_number(abs(row['difference']))})" for row in worse]
-    much, more = ("best", "better") if outcome.sign else ("highest", "higher")
-    text = f"{in_words(best)} {'has' if len(best) == 1 else 'have'} the {much} {outcome.text} ({size})"
-    text += f", significantly {more} than {in_words(told)}" if told else ""
-    if open_:
-        not_than = "but not than" if told else f"not significantly {more} than"
-        text += f", {not_than} {in_words([row['level'] for row in open_])}"
-    yield f"{text}."
-    if all(row["dollars"] is not None for row in rows) and len({row["dollars"] for row in rows}) > 1:
-        front = ", ".join(row["level"] for row in rows if row["on_front"])
-        yield f"On the front of {outcome.text} and dollars: {front}."
 
 
 def _directed(factor: Factor, results: Sequence[Compared]) -> list[Compared]:
@@ -443,7 +336,7 @@ def _places(results: Sequence[Compared]) -> dict[str, tuple[tuple[float, float],
     return dict(sorted(found.items(), key=lambda item: item[1][0], reverse=True))
 
 
-def _level_rows(factor: Factor, results: Sequence[Compared]) -> list[dict[str, Any]]:
+def level_rows(factor: Factor, results: Sequence[Compared]) -> list[dict[str, Any]]:
     """A row per level, the best first: its mean, and its difference from the best, or from the second of two."""
     mine = [result for result in results if result.matched.factor is factor]
     primary = {result.names: result for result in mine if result.outcome.role == "primary"}
@@ -460,162 +353,9 @@ def _level_rows(factor: Factor, results: Sequence[Compared]) -> list[dict[str, A
     return rows
 
 
-def _ratio(results: Sequence[Compared], primary: Compared) -> float | None:
-    """How many times the dollars of the second level the first one takes; None if unknown or nothing."""
-    means = next((r.means for r in results if r.outcome.name == "dollars" and r.names == primary.names), (0.0, 0.0))
-    return means[0] / means[1] if min(means) > 0 else None
-
-
-def _units(shown: Estimate, params: CompareParams, unit: str) -> str:
-    units = " and ".join(params.over) if params.over else f"{unit}s"
-    return f"{shown.n} {units.removesuffix('s') if shown.n == 1 else units}"
-
-
-def _number(value: float) -> str:
-    text = f"{value:.2f}" if abs(value) < 100 else f"{value:,.0f}"
-    return text if float(text.replace(",", "")) else text.lstrip("-")
-
-
-def _signed(value: float) -> str:
-    return _number(value) if value <= 0 else f"+{_number(value)}"
-
-
-def _ends(shown: Estimate) -> str:
-    return "" if shown.low is None or shown.high is None else f"[{_signed(shown.low)}, {_signed(shown.high)}] "
-
-
-def _scope(primary: Sequence[Compared], params: CompareParams, number: int, usable: str, lost: int) -> str:
-    """For what the answer holds, and how it is adjusted; `usable` is the metric of usable results."""
-    pairs = [pair for result in primary for pair in result.pairs]
-    tasks, models = ({getattr(pair, name) for pair in pairs} - {""} for name in ("task", "model"))
-    fixed = [(tasks, "task", "tasks" in params.over), (models, "model", bool({"models", "families"} & {*params.over}))]
-    these = " and ".join(
-        f"this {name}" if len(some) == 1 else f"these {len(some)} {name}s"
-        for some, name, is_new in fixed
-        if some and not is_new
-    )
-    unit = primary[0].matched.unit
-    if unit == CONTINUATION:
-        origins = {pair.block.partition("@")[0] for pair in pairs}
-        these = "this run" if len(origins) == 1 else f"these {len(origins)} runs"
-    new = " and ".join((f"{unit}s", *params.over))
-    text = f"This holds for new {new}{f' of {these}' if these else ''}"
-    data = {(result.matched.factor.name, frozenset(blocks(result.pairs))) for result in primary}
-    if len(data) > len({name for name, _ in data}):
-        text += f"; fewer than {FEWEST} {unit}s are common to all, so means are over different ones"
-    unusable = sum(not pair.usable for pair in pairs)
-    if unusable:
-        text += f"; {unusable} of {len(pairs)} pairs have an unreadable result, which counts as 0"
-    elif usable:
-        text += f"; all {'other ' if lost else ''}results are readable, and the interval is for readable ones"
-    if is_t := any(result.difference.method.startswith("t") for result in primary):
-        text += "; losses too rare to show here are not covered"
-    if lost:
-        text += f"; {lost} {'run has' if lost == 1 else 'runs have'} no result, assumed missing at random"
-    low, high = primary[0].possible
-    if low is not None and high is not None and len(primary) == 1 and (is_t or lost):
-        text += f"; by the range of the outcome alone, the interval is [{_signed(low)}, {_signed(high)}]"
-    return f"{text}{f'; intervals and p are simultaneous for {number} pairs' if number > 1 else ''}."
-
-
-_DIFFERENCE: Final = Column("difference", form="+.3f", shows="both")
-
-
-def levels_table(
-    rows: Sequence[Mapping[str, Any]], outcome: Outcome, show_all: bool, more: Column | None = None, remark: str = ""
-) -> Table:
-    """A table of the rows of levels, behind a further column."""
-    columns = [
-        *([more] if more else []),
-        Column("level"),
-        Column("mean", outcome.text, meaning="Mean of the outcome over the level's runs."),
-        replace(
-            _DIFFERENCE,
-            heading=f"minus {' or '.join(dict.fromkeys(row['minus'] for row in rows))}",
-            meaning="Mean difference from the level in the heading, on common data sets.",
-        ),
-        Column("p", form=P),
-    ]
-    if any(row["dollars"] is not None for row in rows):
-        columns += [Column("dollars"), Column("on_front", "on front")]
-    if len({row["factor"] for row in rows}) > 1:
-        columns.insert(0, Column("factor", once=True))
-    title = f"{outcome.text.capitalize()}, and differences on common data sets"
-    return Table("levels", title, columns, rows, [remark] if remark else (), shown=None if show_all else _ROWS)
-
-
-def _pairs_table(results: Sequence[Compared], show_all: bool) -> Table:
-    order = {"primary": 0, "secondary": 1, "cost": 2}
-    results = sorted(results, key=lambda each: order[each.outcome.role])
-    rows = [result.row() for result in results]
-    if len({result.names for result in results}) > 1:
-        columns = [Column("first"), Column("second", "minus"), Column("outcome"), _DIFFERENCE]
-        title = "Differences, all else equal"
-    else:
-        names = results[0].names
-        # Longer ones would wrap every row of a screen of 80 columns.
-        heads = names if max(map(len, names)) <= _LONGEST_HEAD else ("first", "second")
-        means = (
-            Column(key, head, meaning="Mean of the outcome in this condition.")
-            for key, head in zip(("first_mean", "second_mean"), heads, strict=True)
-        )
-        columns = [Column("outcome"), *means, _DIFFERENCE]
-        title = f"{' minus '.join(names)}, all else equal"
-    columns += [Column("p", form=P), Column("difference_n", "n")]
-    remarks = notes(result.difference for result in results if show_all or result.outcome.role == "primary")
-    return Table("compare", title, columns, rows, remarks, shown=None if show_all else _ROWS)
-
-
-def _runs_told(made: Comparison, outcome: Outcome) -> Iterator[str]:
-    """Runs that don't count or have a fault, by name."""
-    used = {each.run.id for match in made.paired for cell in match.cells.values() for side in cell for each in side}
-    unknown = made.lacking()
-    known = {each.run.id for factor in made.factors for level in factor.levels for each in level.observed} - unknown
-    groups = {
-        "Not ended, and not counted": [run for run in made.records if run.status not in ENDED],
-        f"Without {outcome.text}, and not counted": [
-            run for run in made.records if run.id in unknown and run.status in ENDED
-        ],
-        "Invalid, and counted as they are": [run for run in made.records if run.invalid and run.id in used],
-        "Without a partner": [run for run in made.records if run.id in known - used],
-    }
-    for text, some in groups.items():
-        if some:
-            yield f"{text} ({len(some)}): {in_words([run.id for run in some])}"
-
-
-def _forks_told(forks: Sequence[RunRecord]) -> Iterator[str]:
+def forks_told(forks: Sequence[RunRecord]) -> Iterator[str]:
+    """What is said of forks that were left out."""
     if forks:
         origins = dict.fromkeys(run.fork_point.partition("@")[0] for run in forks)
         named = in_words(list(origins))
         yield f"Forks, and left out ({len(forks)}): compare them with --where origin=RUN, of {named}"
-
-
-def _drawing(primary: Sequence[Compared]) -> Drawing:
-    outcome, unit = primary[0].outcome.text, primary[0].matched.unit
-    alt = f"Differences in {outcome}, a point per {unit}, and their means with intervals; the table has the numbers."
-    return Drawing("compare", f"Paired differences in {outcome}", alt, partial(_figure, primary[:_MOST_DRAWN]))
-
-
-def _figure(results: Sequence[Compared]) -> Figure:
-    """Draw a row per pair of levels: a point per data set by task, and the mean with its interval."""
-    figure, [ax] = new_figure(7.2, 1.0 + 0.45 * len(results))
-    tasks = list(dict.fromkeys(pair.task for result in results for pair in result.pairs))
-    named = set[str]()
-    for place, result in enumerate(results):
-        of_blocks = sorted(blocks(result.pairs).items())
-        for at, ((task, _), value) in enumerate(of_blocks):
-            colour, marker = look(tasks.index(task))
-            y = place - 0.25 + 0.5 * (at + 0.5) / len(of_blocks)
-            label = "" if task in named else task or "data set"
-            ax.plot([value], [y], marker, color=colour, markersize=4, alpha=0.7, label=label)
-            named.add(task)
-        shown = result.difference
-        ax.errorbar([shown.value], [place], xerr=error_bars([shown]), fmt="|", color="black", capsize=4, markersize=14)
-    ax.axvline(0, color=GREY, linewidth=0.8)
-    ax.set_yticks(range(len(results)), [" − ".join(result.names) for result in results], fontsize=7)
-    ax.set_ylim(len(results) - 0.5, -0.5)
-    unit = results[0].matched.unit
-    ax.set_xlabel(f"difference in {results[0].outcome.text}, a point per {unit}; mean with {LEVEL:.0%} interval")
-    add_legend_beside(ax)
-    return figure

@@ -12,7 +12,9 @@ from labmates.records.run import ENDED
 from labmates.stats.figures import GREY, Drawing, add_legend_beside, look, new_figure
 from labmates.stats.tables import Column
 from labmates.util.grouping import grouped
-from labmates.workflows.analyses.comparison import Comparison, comparison, levels_table
+from labmates.workflows.analyses.comparison import Comparison, comparison
+from labmates.workflows.analyses.comparison_answer import scope, sentences
+from labmates.workflows.analyses.comparison_result import levels_table
 from labmates.workflows.analyses.matching import factor_of, observed
 from labmates.workflows.protocol.analysis import Result, Runs, TooFewRunsError
 
@@ -45,9 +47,9 @@ def compared_each(runs: Runs, params: CompareParams) -> Result:
     title = f"{outcome.text.capitalize()} by {by}, for each {each}"
     alt = f"A row per {by}: its mean {outcome.text}, and a point per task; the table has the numbers."
     return Result(
-        [levels_table(rows, outcome, True, Column(each, once=True), first.scope())],
+        [levels_table(rows, outcome, True, Column(each, once=True), scope(first))],
         [Drawing("each", title, alt, partial(_figure, each, made))],
-        [f"With {each} {value}: {next(made[value].sentences())}" for value in values],
+        [f"With {each} {value}: {next(sentences(made[value]))}" for value in values],
         objects=[{each: value, **found.row()} for value in values for found in made[value].results],
     )
 
