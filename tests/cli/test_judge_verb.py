@@ -159,6 +159,8 @@ def test_ctrl_c_keeps_what_is_judged(store: Store, tmp_path: Path) -> None:
         (["judge", "--kind", "science", "--prices", "nowhere.json"], "can't read the price list"),
         (["run", "science", "--task", "anomaly", "--model", "scripted:hasty", "--judge", "gpt"], "unknown judge 'gpt'"),
         (["analyze", "everything"], "No such command"),
+        (["judges", "verified"], "Write: labmates judges show verified"),
+        (["judges", "shwo", "verified"], "Did you mean 'show'?"),
     ],
 )
 def test_a_wrong_request_says_what_is_wrong(labmates: Labmates, store: Store, arguments: list[str], says: str) -> None:
