@@ -11,9 +11,10 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, count
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from langchain_core.messages import AIMessage, BaseMessage
+from pydantic_core import from_json
 
 from labmates.budgets.tokens import (
     ATTACHED,
@@ -31,7 +32,7 @@ from labmates.models.completions import read_arguments
 from labmates.models.marks import meant_tool, split_channels, split_thinking
 from labmates.models.provider_words import FILTERED, FinishMeaning, meaning_of_finish
 from labmates.models.reply import Fault, Finish, Reply, ToolCall
-from labmates.util.safe_text import UnsafeValueError, safe_text, safe_value
+from labmates.util.safe_text import safe_text, safe_value
 
 NO_TEXT = "(no text)"
 """`Reply.message` of a reply without text or complete tool call: several providers refuse empty messages."""
@@ -230,60 +231,31 @@ def _fresh_id(id_: str, own: str, taken: set[str]) -> str:
     return next(name for name in chain([own], (f"{own}_{number}" for number in count(1))) if name not in taken)
 
 
-_DECODER = json.JSONDecoder(strict=False)
-_SPACE = re.compile(r"\s*")
-_BROKEN_END = re.compile(r"(?:[^\\]|^)(?:\\\\)*(\\(?:u[0-9a-fA-F]{0,3})?)\Z")
-"""An incomplete escape sequence at the end of a text."""
-
-_HALF_PAIR = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\Z")
+_STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
+_ESCAPES = {code: f"\\u{code:04x}" for code in range(32)}
 
 
 def read_partial(text: str) -> dict[str, Any]:
     """The received members of a cut JSON object.
 
-    The last member may be a cut text; incomplete numbers, lists and objects are left out.
+    The last member may be a cut text. A last number, list or object, which may be incomplete, is left out.
 
     >>> read_partial('{"name": "final_paper", "content": "## Abstr')
     {'name': 'final_paper', 'content': '## Abstr'}
     """
-    members: dict[str, Any] = {}
-    at = _skip(text, 0)
-    if text[at : at + 1] != "{":
-        return members
-    while True:
-        at = _skip(text, at + 1)
-        try:
-            key, at = _DECODER.raw_decode(text, at)
-            at = _skip(text, at)
-            if not isinstance(key, str) or text[at : at + 1] != ":":
-                return members
-            at = _skip(text, at + 1)
-            value, end = _value(text, at)
-            members[key] = safe_value(value)
-        except (ValueError, RecursionError, UnsafeValueError):
-            return members
-        at = _skip(text, end)
-        if text[at : at + 1] != ",":
-            return members
+    # Models break lines within texts, which strict JSON refuses.
+    strict = _STRING.sub(lambda match: match[0].translate(_ESCAPES), safe_text(text))
+    if (whole := _members(strict, "off")) is not None:
+        return whole
+    members = _members(strict, "trailing-strings") or {}
+    if members and not isinstance(members[last := next(reversed(members))], str):
+        del members[last]
+    return members
 
 
-def _value(text: str, at: int) -> tuple[Any, int]:
-    """The value at `at` and its end. Raises `ValueError` if it is neither complete nor a text."""
+def _members(text: str, partial: Literal["off", "trailing-strings"]) -> dict[str, Any] | None:
     try:
-        value, end = _DECODER.raw_decode(text, at)
+        value = safe_value(from_json(text, allow_partial=partial))
     except ValueError:
-        if text[at : at + 1] != '"':
-            raise
-        rest = text[at + 1 :]
-        if broken := _BROKEN_END.search(rest):
-            rest = rest[: broken.start(1)]
-        return _DECODER.raw_decode(f'"{_HALF_PAIR.sub("", rest)}"')[0], len(text)
-    if end == len(text) and not isinstance(value, str):
-        raise ValueError("the number may be incomplete")
-    return value, end
-
-
-def _skip(text: str, at: int) -> int:
-    match = _SPACE.match(text, at)
-    assert match is not None
-    return match.end()
+        return None
+    return value if isinstance(value, dict) else None
