@@ -14,7 +14,7 @@ from labmates.agents.tools import ARGUMENTS, tool_schema
 from labmates.budgets.tokens import text_of
 from labmates.models.normalise import normalise
 from labmates.models.scripted.base import Heard, make_reply
-from tests.support.garbage import KINDS, Garbage
+from tests.support.garbage import KINDS, Garbage, spoilt
 
 PROMPT = [SystemMessage("You are a member."), HumanMessage("# Step: work\nYour task: try")]
 TOOLS = [tool_schema(name) for name in ARGUMENTS]
@@ -58,7 +58,8 @@ def test_other_seeds_and_longer_conversations_give_other_replies() -> None:
 def test_every_kind_can_be_built_into_a_message(kind: str) -> None:
     for seed in range(25):
         heard = Heard(tuple(PROMPT), tuple(TOOLS), seed, 2_000)
-        message = make_reply(KINDS[kind](random.Random(seed), heard), heard, "scripted:garbage")
+        draft = KINDS[kind](random.Random(seed), heard)
+        message = spoilt(make_reply(draft, heard, "scripted:garbage"), draft)
         normalise(message, sent=PROMPT, tools=TOOLS)
 
 

@@ -8,8 +8,12 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass
+from typing import Any
 
+from langchain_core.messages import AIMessage
+
+from labmates.budgets.tokens import text_of
 from labmates.models.scripted import BASELINES
 from labmates.models.scripted.base import Draft, DraftCall, Heard, ScriptedModel, call
 from labmates.util.seeds import derive
@@ -57,12 +61,33 @@ BLOCKS: tuple[list[str | dict[str, object]], ...] = (
 )
 
 
+@dataclass(frozen=True)
+class Spoilt(Draft):
+    """A reply with what only a server can spoil: its blocks, the ids of its calls, and the reason of its end."""
+
+    blocks: list[str | dict[str, object]] | None = None
+    id: str | None = None
+    finish: str | None = None
+
+
+def spoilt(message: AIMessage, draft: Draft) -> AIMessage:
+    """The message of a draft, spoilt where the draft says so."""
+    if not isinstance(draft, Spoilt):
+        return message
+    content: Any = message.content if draft.blocks is None else draft.blocks
+    calls = message.tool_calls if draft.id is None else [{**call, "id": draft.id} for call in message.tool_calls]
+    is_cut = message.response_metadata["finish_reason"] == "length"
+    finish = {"finish_reason": draft.finish} if draft.finish and not is_cut else {}
+    metadata = {**message.response_metadata, **finish}
+    return message.model_copy(update={"content": content, "tool_calls": calls, "response_metadata": metadata})
+
+
 def _text(*options: str) -> Callable[[random.Random, Heard], Draft]:
     return lambda rng, _: Draft(rng.choice(options))
 
 
 def _cut(rng: random.Random, _: Heard) -> Draft:
-    return Draft("The analysis shows that the " + "most important " * rng.randrange(40), finish="length")
+    return Spoilt("The analysis shows that the " + "most important " * rng.randrange(40), finish="length")
 
 
 def _broken(rng: random.Random, heard: Heard) -> Draft:
@@ -92,7 +117,7 @@ def _many(rng: random.Random, heard: Heard) -> Draft:
 
 def _ids(rng: random.Random, heard: Heard) -> Draft:
     id_ = rng.choice(("", "same", "\x00", "i" * 5_000))
-    return Draft(calls=tuple(replace(call(name), id=id_) for name in (_tool(rng, heard), "list_artifacts")))
+    return Spoilt(calls=(call(_tool(rng, heard)), call("list_artifacts")), id=id_)
 
 
 def _strange(rng: random.Random, heard: Heard) -> Draft:
@@ -105,11 +130,12 @@ def _repeated(rng: random.Random, _: Heard) -> Draft:
 
 
 def _blocks(rng: random.Random, _: Heard) -> Draft:
-    return Draft(list(rng.choice(BLOCKS)))
+    blocks = list(rng.choice(BLOCKS))
+    return Spoilt(text_of(blocks), blocks=blocks)
 
 
 def _filtered(rng: random.Random, _: Heard) -> Draft:
-    return Draft(rng.choice(("", "I")), finish="content_filter")
+    return Spoilt(rng.choice(("", "I")), finish="content_filter")
 
 
 def _valid(rng: random.Random, heard: Heard) -> Draft:
@@ -161,6 +187,10 @@ class Garbage(ScriptedModel):
         """A reply of a random kind."""
         rng = random.Random(derive(heard.seed, "garbage", len(heard.messages)))
         return KINDS[rng.choice(tuple(KINDS))](rng, heard)
+
+    def reply(self, heard: Heard) -> AIMessage:
+        """The reply, spoilt on its way."""
+        return spoilt(super().reply(heard), self.compose(heard))
 
 
 BASELINES.register("garbage", Garbage)

@@ -8,13 +8,16 @@ reply as on a server: cut at `max_tokens`, with counted tokens and parsed tool c
 from __future__ import annotations
 
 import json
+import sys
 from abc import abstractmethod
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from langchain_core.language_models import LangSmithParams
 from langchain_core.messages import AIMessage, BaseMessage, InvalidToolCall, ToolCall
+from langchain_core.messages.ai import UsageMetadata
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
@@ -22,7 +25,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from labmates.budgets.tokens import estimate_messages, estimate_tokens, text_of
 from labmates.models.orders import Order, order_of
-from labmates.models.sending import DirectChat
+from labmates.models.sending import BYTES_PER_TOKEN, DirectChat
 
 
 @dataclass(frozen=True)
@@ -72,23 +75,18 @@ class Heard:
 
 @dataclass(frozen=True)
 class DraftCall:
-    """A tool call as a model writes it: `arguments` is JSON text, whole or cut; without an `id`, one is generated."""
+    """A tool call as a model writes it: `arguments` is JSON text, whole or cut."""
 
     name: str
     arguments: str
-    id: str | None = None
 
 
 @dataclass(frozen=True)
 class Draft:
-    """The intended reply of a baseline: a text (or content blocks), then tool calls.
+    """The intended reply of a baseline: a text, then tool calls."""
 
-    `finish` overrides the reported finish reason.
-    """
-
-    content: str | list[str | dict[str, Any]] = ""
+    content: str = ""
     calls: tuple[DraftCall, ...] = ()
-    finish: str | None = None
 
 
 def call(name: str, /, **arguments: object) -> DraftCall:
@@ -103,20 +101,10 @@ def call_tokens(name: str, arguments: str) -> int:
 
 def cut_to_tokens(text: str, tokens: int) -> str:
     """The longest prefix of `text` of at most `tokens` tokens."""
-    low, high = 0, max(1, 2 * tokens)
-    # The text may be very long, so start near its expected length: a few characters per token.
-    while high < len(text) and estimate_tokens(text[:high]) <= tokens:
-        low, high = high, 2 * high
-    if high >= len(text) and estimate_tokens(text) <= tokens:
+    if estimate_tokens(text) <= tokens:
         return text
-    high = min(high, len(text))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if estimate_tokens(text[:middle]) <= tokens:
-            low = middle
-        else:
-            high = middle - 1
-    return text[:low]
+    ends = range(min(len(text), tokens * BYTES_PER_TOKEN) + 1)
+    return text[: bisect_right(ends, tokens, key=lambda end: estimate_tokens(text[:end])) - 1]
 
 
 def make_reply(draft: Draft, heard: Heard, model: str) -> AIMessage:
@@ -125,55 +113,32 @@ def make_reply(draft: Draft, heard: Heard, model: str) -> AIMessage:
     The text comes first, then the calls; everything beyond the limit is lost. The call in which the limit falls keeps
     a part of its arguments, which is invalid JSON (servers pass these on too).
     """
-    content, used = _cut_content(draft.content, heard.max_tokens)
-    cut = content != draft.content
-    calls: list[ToolCall] = []
-    invalid: list[InvalidToolCall] = []
-    for place, wanted in enumerate(draft.calls):
-        left = None if heard.max_tokens is None else heard.max_tokens - used
+    most = sys.maxsize if heard.max_tokens is None else heard.max_tokens
+    said = AIMessage(cut_to_tokens(draft.content, most))
+    used, cut = estimate_tokens(text_of(said.content)), said.content != draft.content
+    for place, wanted in enumerate(() if cut else draft.calls):
         arguments = wanted.arguments
-        if cut or (left is not None and call_tokens(wanted.name, arguments) > left):
-            cut = True
-            if left is None or estimate_tokens(wanted.name) >= left:
+        if cut := call_tokens(wanted.name, arguments) > (left := most - used):
+            if estimate_tokens(wanted.name) >= left:
                 break
             arguments = cut_to_tokens(wanted.name + arguments, left)[len(wanted.name) :]
         used += call_tokens(wanted.name, arguments)
-        id_ = f"call_{len(heard.messages)}_{place}" if wanted.id is None else wanted.id
-        parsed = _parse(arguments)
-        if parsed is None:
-            invalid.append(
-                {
-                    "type": "invalid_tool_call",
-                    "id": id_,
-                    "name": wanted.name,
-                    "args": arguments,
-                    "error": "no JSON object",
-                }
-            )
+        id_, parsed = f"call_{len(heard.messages)}_{place}", _parse(arguments)
+        if parsed is not None:
+            said.tool_calls.append(ToolCall(type="tool_call", id=id_, name=wanted.name, args=parsed))
         else:
-            calls.append({"type": "tool_call", "id": id_, "name": wanted.name, "args": parsed})
+            said.invalid_tool_calls.append(
+                InvalidToolCall(
+                    type="invalid_tool_call", id=id_, name=wanted.name, args=arguments, error="no JSON object"
+                )
+            )
         if cut:
             break
     read, used = estimate_messages(heard.messages, heard.tools), max(1, used)
-    finish = "length" if cut else draft.finish or ("tool_calls" if draft.calls else "stop")
-    return AIMessage(
-        content=content,
-        tool_calls=calls,
-        invalid_tool_calls=invalid,
-        usage_metadata={"input_tokens": read, "output_tokens": used, "total_tokens": read + used},
-        response_metadata={"finish_reason": finish, "model_name": model},
-    )
-
-
-def _cut_content(
-    content: str | list[str | dict[str, Any]], limit: int | None
-) -> tuple[str | list[str | dict[str, Any]], int]:
-    text = text_of(content)
-    tokens = estimate_tokens(text)
-    if limit is None or tokens <= limit:
-        return content, tokens
-    text = cut_to_tokens(text, limit)
-    return text, estimate_tokens(text)
+    said.usage_metadata = UsageMetadata(input_tokens=read, output_tokens=used, total_tokens=read + used)
+    finish = "length" if cut else "tool_calls" if draft.calls else "stop"
+    said.response_metadata = {"finish_reason": finish, "model_name": model}
+    return said
 
 
 def _parse(arguments: str) -> dict[str, Any] | None:
@@ -234,6 +199,10 @@ class ScriptedModel(DirectChat):
         # Composing takes milliseconds; a thread would cost more.
         return self._answer(messages, **kwargs)
 
+    def reply(self, heard: Heard) -> AIMessage:
+        """The reply to what it heard."""
+        return make_reply(self.compose(heard), heard, f"scripted:{self.baseline}")
+
     def _answer(
         self,
         messages: list[BaseMessage],
@@ -243,6 +212,5 @@ class ScriptedModel(DirectChat):
         max_tokens: int | None = None,
         **_: Any,
     ) -> ChatResult:
-        heard = Heard(tuple(messages), tuple(tools or ()), seed or 0, max_tokens)
-        reply = make_reply(self.compose(heard), heard, f"scripted:{self.baseline}")
+        reply = self.reply(Heard(tuple(messages), tuple(tools or ()), seed or 0, max_tokens))
         return ChatResult(generations=[ChatGeneration(message=reply)])
