@@ -130,52 +130,40 @@ class Bodies:
         self._stored: list[Body] = []
         self._past = StoredBodies(lambda first, end: self._stored[first - 1 : end - 1])
         self._values: dict[int, Value] = {}  # the bodies added since
-        # By content, not digest: a prompt adds all of its messages, few of which are new. Stored ones by digest.
-        self._numbers: dict[tuple[Media, bytes], int] = {}
-        self._digests: dict[bytes, int] = {}
-        self._passed: dict[bytes, int] | None = None  # numbers by digest, after `forget`
+        self._numbers: dict[bytes, int] = {}  # by digest; the least recently added first
+        self._forgets = False
         self._count = 0
         self._new: list[Body] = []
         unpacker = Unpacker()
         for body in stored:
             if body.number != len(self._stored) + 1:
                 raise _unreadable(body, ValueError(f"that with number {len(self._stored) + 1} is missing"))
-            self._digests[content_digest(body.media, unpacker.raw(body))] = self._count = body.number
+            self._numbers[content_digest(body.media, unpacker.raw(body))] = self._count = body.number
             self._stored.append(body)
         self._before = unpacker.before
 
     def keep(self, value: Value) -> int:
         """Add `value` and return its number."""
-        media, raw = content = _encode(value)
-        if self._passed is not None:
-            return self._pass(content, self._passed)
-        if content not in self._numbers:
-            digest = content_digest(media, raw)
-            if (number := self._digests.get(digest)) is not None:
-                return number
-            self._numbers[content] = self._add(content, digest)
-            self._values[self._count] = value
-        return self._numbers[content]
+        media, raw = _encode(value)
+        digest = content_digest(media, raw)
+        number = self._numbers.pop(digest, None)
+        if number is None:
+            number = self._add(media, raw, digest)
+            if not self._forgets:
+                self._values[number] = value
+        self._numbers[digest] = number
+        if self._forgets and len(self._numbers) > MOST_PASSED:
+            del self._numbers[next(iter(self._numbers))]
+        return number
 
     def forget(self) -> None:
         """Forget all values, now and in future: they become unreadable, and are identified by digest."""
-        if self._passed is None:
-            newer = {content_digest(*content): number for content, number in self._numbers.items()}
-            self._passed = {**self._digests, **newer}
-            self._past = StoredBodies(lambda *_: ())
-            for known in (self._stored, self._values, self._numbers, self._digests):
-                known.clear()
+        self._forgets = True
+        self._past = StoredBodies(lambda *_: ())
+        self._stored.clear()
+        self._values.clear()
 
-    def _pass(self, content: tuple[Media, bytes], passed: dict[bytes, int]) -> int:
-        digest = content_digest(*content)
-        number = passed.pop(digest, None) or self._add(content, digest)
-        passed[digest] = number  # at the end: the first is the least recently used
-        if len(passed) > MOST_PASSED:
-            del passed[next(iter(passed))]
-        return number
-
-    def _add(self, content: tuple[Media, bytes], digest: bytes) -> int:
-        media, raw = content
+    def _add(self, media: Media, raw: bytes, digest: bytes) -> int:
         self._count += 1
         self._new.append(Body(self._count, media, raw, None if media == "png" else self._before, digest))
         self._before = _followed(self._before, media, raw)
