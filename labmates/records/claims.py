@@ -60,7 +60,8 @@ class Claims:
         """
 
         def write(connection: sa.Connection) -> RunRecord:
-            query = sa.select(*RUN_COLUMNS, _RUNS.c.lease).where(_RUNS.c.id == run_id).with_for_update()
+            query = sa.select(_RUNS.c.status, _RUNS.c.worker, _RUNS.c.lease).where(_RUNS.c.id == run_id)
+            query = query.with_for_update()
             row = connection.execute(query).one_or_none()
             if row is None:
                 raise UsageError(f"there is no run '{run_id}' in the store {self._store.shown_url}")
@@ -72,7 +73,7 @@ class Claims:
                     f"the run '{run_id}' goes on: {row.worker} holds it, for {max(0.0, row.lease - now):.0f} s more if "
                     "it does not answer"
                 )
-            return self._claim(connection, [row], now)[0]
+            return self._claim(connection, [run_id], now)[0]
 
         return self._store.write(write)
 
@@ -90,16 +91,16 @@ class Claims:
             now = self._store.now(connection)
             self._free_lost(connection, study, now, attempts)
             waits = sa.and_(_RUNS.c.study == study, _RUNS.c.status.in_(WAITING), *others)
-            query = sa.select(*RUN_COLUMNS).where(waits).order_by(_RUNS.c.place)
+            query = sa.select(_RUNS.c.id, _RUNS.c.most, _RUNS.c.spent).where(waits).order_by(_RUNS.c.place)
             query = query.with_for_update(skip_locked=True)
             if cap.cap is None:
-                return self._claim(connection, connection.execute(query.limit(most)).all(), now)
+                return self._claim(connection, connection.execute(query.limit(most)).scalars().all(), now)
             left = cap.cap - committed(connection, study)
             chosen = []
             for row in connection.execute(query.where(_RUNS.c.most - _RUNS.c.spent <= left).limit(most)).all():
                 if (cost := max(0, row.most - row.spent)) <= left:
                     left -= cost
-                    chosen.append(row)
+                    chosen.append(row.id)
             return self._claim(connection, chosen, now)
 
         return self._store.write(write)
@@ -141,8 +142,7 @@ class Claims:
 
         return self._store.write(write) if held else set()
 
-    def _claim(self, connection: sa.Connection, rows: Sequence[Any], now: float) -> list[RunRecord]:
-        ids = [row.id for row in rows]
+    def _claim(self, connection: sa.Connection, ids: Sequence[str], now: float) -> list[RunRecord]:
         values: dict[str, Any] = {
             "status": "running",
             "error": None,
@@ -151,19 +151,9 @@ class Claims:
             "lease": now + LEASE_SECONDS,
             "started": sa.case((_RUNS.c.attempt == 0, now), else_=_RUNS.c.started),
         }
-        if ids:
-            connection.execute(sa.update(_RUNS).where(_RUNS.c.id.in_(ids)).values(values))
-        return [
-            replace(
-                run,
-                status="running",
-                error=None,
-                attempt=run.attempt + 1,
-                worker=self._worker,
-                started=run.started if run.attempt else now,
-            )
-            for run in map(run_record, rows)
-        ]
+        update = sa.update(_RUNS).where(_RUNS.c.id.in_(ids)).values(values).returning(*RUN_COLUMNS)
+        claimed = {run.id: run for run in map(run_record, connection.execute(update))} if ids else {}
+        return [claimed[run_id] for run_id in ids]
 
     def _free_lost(self, connection: sa.Connection, study: str, now: float, attempts: int) -> None:
         running = sa.and_(_RUNS.c.study == study, _RUNS.c.status == "running")
