@@ -9,6 +9,7 @@ runs' rows for the parameters of the condition.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from difflib import SequenceMatcher
 from itertools import groupby, islice
@@ -222,47 +223,29 @@ def _payoffs(events: Iterable[PayoffEvent], _bodies: StoredBodies) -> Iterator[R
 
 
 def _players(events: Iterable[EventBase], _bodies: StoredBodies) -> Iterator[Row]:
-    players: dict[str, _Player] = {}
+    by_agent: dict[str, list[Any]] = {}
+    payoffs: dict[str, list[float]] = {}
     for event in events:
         if isinstance(event, PayoffEvent):
-            for name, payoff in event.payoffs.items():
-                if name in players:
-                    players[name].payoffs.append(payoff)
+            for name in event.payoffs.keys() & by_agent.keys():
+                payoffs.setdefault(name, []).append(event.payoffs[name])
         elif event.agent:
-            players.setdefault(event.agent, _Player(event.team)).see(event)
-    for name, player in players.items():
-        yield {"team": player.team, "agent": name, **player.row()}
-
-
-class _Player:
-    def __init__(self, team: str) -> None:
-        self.team = team
-        self.payoffs: list[float] = []
-        self._models: dict[str, None] = {}
-        self._counts = dict.fromkeys((*_COUNTS, "spent", "decisions", "failed_decisions"), 0)
-
-    def see(self, event: EventBase) -> None:
-        counts = self._counts
-        match event:
-            case LLMCallEvent():
-                self._models[event.model] = None
-                counts["calls"] += not event.is_outside
-                for name in _TOKENS:
-                    counts[name] += getattr(event, name)
-            case ChargeEvent():
-                counts["spent"] += event.amount
-            case DecisionEvent():
-                counts["decisions"] += 1
-                counts["failed_decisions"] += event.failed
-            case FailedReplyEvent():
-                counts["failed_replies"] += 1
-            case ToolCallEvent():
-                counts["tool_calls"] += 1
-            case MessageEvent():
-                counts["messages"] += 1
-
-    def row(self) -> Row:
-        return {"model": ";".join(self._models), **self._counts, "payoff": sum(self.payoffs) if self.payoffs else None}
+            by_agent.setdefault(event.agent, []).append(event)
+    for name, own in by_agent.items():
+        number = Counter(event.type for event in own)
+        calls = [event for event in own if event.type == "llm_call"]
+        yield {
+            "team": own[0].team,
+            "agent": name,
+            "model": ";".join(dict.fromkeys(call.model for call in calls)),
+            "calls": sum(not call.is_outside for call in calls),
+            **{tokens: sum(getattr(call, tokens) for call in calls) for tokens in _TOKENS},
+            **{f"{what}s": number[what] for what in ("tool_call", "message", "decision")},
+            "failed_replies": number["failed_reply"],
+            "failed_decisions": sum(event.failed for event in own if event.type == "decision"),
+            "spent": sum(event.amount for event in own if event.type == "charge"),
+            "payoff": sum(payoffs[name]) if name in payoffs else None,
+        }
 
 
 def _messages(calls: Iterable[LLMCallEvent], bodies: StoredBodies) -> Iterator[Row]:
