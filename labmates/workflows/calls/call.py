@@ -179,11 +179,12 @@ class CallRecord:
         lost = len(self._uncertain(call.step))
         self._recorder.emit(
             call_event(call, reply, self._recorder.bodies, **where, uncertain_attempts=lost),
-            _charge(
+            charge_event(
                 where,
-                line,
                 reply.usage,
                 price,
+                amount=-line.amount,
+                uncovered=line.uncovered,
                 cached=reply.cached,
                 bill=reply.bill,
                 bill_from=reply.bill_from,
@@ -198,10 +199,9 @@ class CallRecord:
     def lost(self, call: Call, price: Price, attempt: LostAttempt) -> None:
         """Record the charge of an attempt that brought no reply."""
         where = {**call.where, "step": _lost(call.step, len(self._uncertain(call.step)))}
-        usage = replace(attempt.usage, estimated=not attempt.is_certain)
-        self._recorder.emit(
-            _charge(where, attempt.entry, usage, price, uncertain=True, reason=attempt.reason, bill=attempt.bill)
-        )
+        usage, line = replace(attempt.usage, estimated=not attempt.is_certain), attempt.entry
+        paid = {"amount": -line.amount, "uncovered": line.uncovered, "bill": attempt.bill}
+        self._recorder.emit(charge_event(where, usage, price, **paid, uncertain=True, reason=attempt.reason))
 
     def compacted(self, call: Call, inputs: int, context: int) -> None:
         """Record once that a call's transcript was compacted to `inputs` tokens, for a context of `context` tokens."""
@@ -219,12 +219,10 @@ class CallRecord:
         self._recorder.emit(WarningEvent(**{**call.where, "step": step}, text=text))
 
 
-def _charge(where: Mapping[str, str], line: JournalLine, usage: Usage, price: Price, **more: Any) -> ChargeEvent:
-    """The event of a charge; `more` are further fields."""
+def charge_event(where: Mapping[str, Any], usage: Usage, price: Price, **more: Any) -> ChargeEvent:
+    """The event of a charge for these tokens; `more` are further fields, with what was paid."""
     return ChargeEvent(
         **where,
-        amount=-line.amount,
-        uncovered=line.uncovered,
         input_tokens=usage.input_tokens,
         output_tokens=usage.output_tokens,
         estimated=usage.estimated,

@@ -14,6 +14,8 @@ from functools import cached_property
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
+from pydantic import TypeAdapter
+
 from labmates.games.iterated.behaviour import Profile, profile
 from labmates.games.iterated.match import Action, Match, Payoffs
 from labmates.records.run import ENDED
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from labmates.records.store import Store
     from labmates.workflows.tournament.context import TournamentContext, TournamentState
 
+_MATCH = TypeAdapter(Match)
 _ASKED = ("move", "questions", "message", "introduction", "wishes")
 Marked = Mapping[str, Mapping[str, Any]]
 """Answers of a player after a match: answer, truth and agreement by question."""
@@ -222,7 +225,7 @@ def tournament_of(
     asked, failed = Counter[str](), Counter[str]()
     for event in events:
         if event.type == "payoff" and event.round == 0:
-            matches.append(_match(event.details))
+            matches.append(_MATCH.validate_python(event.details))
         elif event.type == "decision" and event.agent:
             failed[event.agent] += event.failed
             asked[event.agent] += event.stage in _ASKED
@@ -254,15 +257,6 @@ def tournaments(store: Store, runs: Sequence[RunRecord]) -> list[Tournament]:
         for run in runs
         if run.kind == "tournament" and run.status in ENDED
     ]
-
-
-def _match(details: Mapping[str, Any]) -> Match:
-    first, second = details["players"]
-    first_team, second_team = details["teams"]
-    rounds = tuple((own, theirs) for own, theirs in details["rounds"])
-    chosen = tuple((own, theirs) for own, theirs in details.get("chosen", ()))
-    teams = first_team, second_team
-    return Match(details["number"], (first, second), teams, rounds, details["end"], tuple(details["by"]), chosen)
 
 
 def _is_first_of_planning(step: str) -> bool:

@@ -28,6 +28,7 @@ from labmates.records.store import Store
 from labmates.studies.runs import accounted
 from labmates.util.loops import to_its_end
 from labmates.util.process_ids import this_worker
+from labmates.workflows.calls.call import charge_event
 from labmates.workflows.people.live import live_run
 from labmates.workflows.protocol.experiment import Condition
 from labmates_doors.gateway.exchanges import Exchange
@@ -186,25 +187,17 @@ class RunOfGateway:
                 settings=keep({name: request[name] for name in request.keys() - {"messages", "input", "system"}}),
                 finish="unknown" if exchange.is_lost else "tool_calls" if reply.get("tool_calls") else "stop",
                 output_limit=exchange.limit,
-                input_tokens=usage.input_tokens,
-                output_tokens=usage.output_tokens,
-                reasoning_tokens=usage.reasoning_tokens,
-                cached_tokens=usage.cached_tokens,
-                cache_write_tokens=usage.cache_write_tokens,
-                estimated=usage.estimated,
+                **vars(usage),
                 seconds=exchange.seconds,
                 seed=0,
                 notes=[exchange.note] if exchange.note else [],
             ),
-            ChargeEvent(
-                **where,
+            charge_event(
+                where,
+                usage,
+                exchange.price,
                 amount=exchange.cost,
                 uncovered=exchange.uncovered,
-                input_tokens=usage.input_tokens,
-                output_tokens=usage.output_tokens,
-                input_price=exchange.price.input,
-                output_price=exchange.price.output,
-                estimated=usage.estimated,
                 uncertain=exchange.is_lost,
                 reason=exchange.note if exchange.is_lost else "",
                 **self._bill(exchange),
