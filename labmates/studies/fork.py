@@ -200,7 +200,7 @@ async def _check_replay(run: RunRecord, condition: Condition, events: Sequence[E
     """Replay the fork up to its first new step. Raises `UsageError` if a recorded step does not occur."""
     recorder = _ReplayRecorder(events, bodies)
     try:
-        await rerun(run, condition, recorder, RecordedHub((), recorder.bodies, {}), SandboxPool(NoSandboxes(), 1))
+        await rerun(run, condition, recorder, RecordedHub(Recorder(None, None), {}), SandboxPool(NoSandboxes(), 1))
     except NewStepError:
         pass
     except Exception as error:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
@@ -29,7 +29,7 @@ from labmates.models.hub import CallParameters, ModelHub
 from labmates.models.names import is_own_baseline
 from labmates.models.options import ModelOptions
 from labmates.models.reply import Reply
-from labmates.records.bodies import Bodies
+from labmates.records.bodies import Bodies, Body
 from labmates.records.events import (
     RESULTS,
     ArtifactEvent,
@@ -46,6 +46,7 @@ from labmates.records.recorder import NewStepError, Recorder
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.steps import charges
 from labmates.records.store import Store
+from labmates.sandboxes.pool import SandboxPool
 from labmates.studies.made import made_of
 from labmates.studies.rejudging import rejudge
 from labmates.studies.rerun import Difference, apart, differences_of_run, first_difference, rerun
@@ -90,21 +91,20 @@ class Replayed:
 class RecordedHub(ModelHub):
     """Answers model calls from the record of a run, by the step in their metadata; overflows of the context recur."""
 
-    def __init__(self, events: Iterable[Event], bodies: Bodies, personas: Mapping[str, str | None]) -> None:
+    def __init__(self, past: Recorder, personas: Mapping[str, str | None]) -> None:
         super().__init__(ModelOptions())
+        self._past = past
         self._personas = personas
-        events = list(events)
-        self._bodies = bodies
-        self._calls = {event.step: event for event in events if event.type == "llm_call"}
-        self._bills = {event.step: event for event in events if isinstance(event, ChargeEvent)}
-        self._overflows = overflow_steps(events)
-        self._lost = lost_attempts(events)
-        billed = {event.step: event for event in events if isinstance(event, ChargeEvent) and event.bill is not None}
+        self._overflows = overflow_steps(past.events)
+        self._lost = lost_attempts(past.events)
         self._prices = {
             event.model: Price.model_construct(input=charge.input_price, output=charge.output_price)
-            for event in self._calls.values()
-            if (charge := billed.get(event.step)) is not None
+            for event in past.events
+            if event.type == "llm_call" and (charge := self._charge(event.step)) and charge.bill is not None
         }
+
+    def _charge(self, step: str) -> ChargeEvent | None:
+        return cast(ChargeEvent | None, self._past.done("charge", step))
 
     def persona(self, model: str) -> str | None:
         """The text of a model's persona in the recorded run."""
@@ -116,7 +116,7 @@ class RecordedHub(ModelHub):
         Raises `ContextOverflowError` if the transcript was too long; `NewStepError` if there is no recorded reply.
         """
         step = str(parameters.get("config", RunnableConfig()).get("metadata", {}).get("step", ""))
-        event = self._calls.get(step)
+        event = cast(LLMCallEvent | None, self._past.done("llm_call", step))
         if self._overflows[step] and (event is None or not self._was_sent(messages, event)):
             self._overflows[step] -= 1
             raise ContextOverflowError("the transcript was too long", model=model)
@@ -130,7 +130,7 @@ class RecordedHub(ModelHub):
         if event is None:
             raise NewStepError(step)
         meter.begin()
-        reply, charge = recorded_reply(event, self._bodies), self._bills.get(step)
+        reply, charge = recorded_reply(event, self._past.bodies), self._charge(step)
         return reply if charge is None else replace(reply, bill=charge.bill, bill_from=charge.bill_from)
 
     def price(self, model: str) -> Price | None:
@@ -139,7 +139,7 @@ class RecordedHub(ModelHub):
 
     def _was_sent(self, messages: Sequence[BaseMessage], event: LLMCallEvent) -> bool:
         sent = [said_in(message_to_data(message)) for message in messages]
-        return sent == [said_in(self._bodies[number]) for number in event.messages]
+        return sent == [said_in(self._past.bodies[number]) for number in event.messages]
 
 
 async def replay(
@@ -157,32 +157,15 @@ async def replay(
     run has not ended, its kind is unknown, its data have another salt, or its origin is malformed; `SandboxError` if no
     sandbox is available.
     """
-    if run.status not in ENDED:
-        raise UsageError(f"the run '{run.id}' has not ended ({run.status}); only ended runs can be replayed")
-    if run.kind not in EXPERIMENTS:
-        raise UsageError(
-            f"the run '{run.id}' can't be replayed: no experiment '{run.kind}' is installed here; programs "
-            "made the calls of a gateway"
-        )
-    check_salt(run)
+    _check_can_replay(run)
     condition = condition_of(run)
     events, bodies = await asyncio.to_thread(lambda: (store.events(run.id), store.bodies(run.id)))
     first = _first_own_event(run, events)
-    if notify and run.version != __version__:
-        notify(f"The run was made by labmates {run.version or '?'}; this is {__version__}.")
-    if notify and run.made and (changed := mixtures([(run.kind, run.made, 1), (run.kind, made_of(condition), 0)])):
-        notify(f"What the run was made with has changed since, which differences may come from: {'; '.join(changed)}.")
+    if notify:
+        for change in _changes(run, condition):
+            notify(change)
     settings = RunSettings.model_validate(run.settings)
-    panel = make_panel([name for name in settings.judges if ":" not in name])  # judges without a model
-    recorder = Recorder(None, None, events=events[:first], bodies=bodies)
-    past = Recorder(None, None, events=events, bodies=bodies)
-    recorded = past.bodies
-    personas = {name: access.persona_text for name, access in settings.models.entries.items()}
-    hub = RecordedHub(events[first:], recorded, personas)
-    ran: list[tuple[ToolCallEvent, ToolCallEvent]] = []
-    unrecorded: NewStepError | None = None
-    outcome = stop_of(run)
-    ended = run
+    again = _Again(run, condition, events, bodies, first)
     opening = open_sandbox_pool(
         [run.kind],
         sandbox or settings.sandbox,
@@ -191,50 +174,95 @@ async def replay(
         notify=notify,
     )
     async with opening as sandbox_pool:
-        try:
-            outcome = await rerun(
-                run,
-                condition,
-                recorder,
-                hub,
-                sandbox_pool,
-                Judging(panel, hub),
-                ledger=_ledger_of(run, condition, events, first),
-                past=past,
-                repeated=lambda *both: ran.append(both),
-            )
-        except NewStepError as error:
-            unrecorded = error if outcome is None else None
-    if outcome is not None:
-        ended = replace(
-            accounted(run, condition.pool, recorder),
-            models=condition.models(),
-            status=outcome.status,
-            invalid=invalid_of(run, recorder, outcome.invalid),
-            metrics=dict(outcome.metrics),
-        )
+        await again.execute(settings, sandbox_pool)
     # New bodies are read as from a store, which alters values that can't be stored exactly.
-    later = Bodies([*bodies, *recorder.bodies.take_new()])
-    now, then = _Story(recorder.events[first:], later), _Story(events[first:], recorded)
-    differences = list(_differences(then, now, to_the_end=unrecorded is None))
-    if unrecorded is not None:
-        differences.append(Difference(unrecorded.step, "llm_call", "", None, "asked; here the replay ended"))
-    else:
-        differences += differences_of_run(run, ended, metrics=not _has_assisted_scores(events))
-    judged = await rejudge(run, events, recorded, then.left)
-    differences += judged.differences
+    later = Bodies([*bodies, *again.recorder.bodies.take_new()])
+    now, then = _Story(again.recorder.events[first:], later), _Story(events[first:], again.past.bodies)
+    judged = await rejudge(run, events, again.past.bodies, then.left)
     checked = Counter[str](event.type for event in judged.compared)
-    left_out = Counter[str](event.type for event in then.left) - checked
     return Replayed(
         run,
         then.counted + checked,
-        left_out,
+        Counter[str](event.type for event in then.left) - checked,
         first,
-        tuple(differences),
-        is_whole=unrecorded is None,
-        ran=len(ran),
-        cells=_other_cells(events, ran, later),
+        (*_differences(then, now, to_the_end=again.is_whole), *again.differences(), *judged.differences),
+        is_whole=again.is_whole,
+        ran=len(again.ran),
+        cells=_other_cells(events, again.ran, later),
     )
+
+
+def _check_can_replay(run: RunRecord) -> None:
+    if run.status not in ENDED:
+        raise UsageError(f"the run '{run.id}' has not ended ({run.status}); only ended runs can be replayed")
+    if run.kind not in EXPERIMENTS:
+        raise UsageError(
+            f"the run '{run.id}' can't be replayed: no experiment '{run.kind}' is installed here; programs "
+            "made the calls of a gateway"
+        )
+    check_salt(run)
+
+
+def _changes(run: RunRecord, condition: Condition) -> Iterator[str]:
+    """What is no longer as when the run was made, in sentences."""
+    if run.version != __version__:
+        yield f"The run was made by labmates {run.version or '?'}; this is {__version__}."
+    if run.made and (changed := mixtures([(run.kind, run.made, 1), (run.kind, made_of(condition), 0)])):
+        yield f"What the run was made with has changed since, which differences may come from: {'; '.join(changed)}."
+
+
+class _Again:
+    """The second execution of a run, whose first events are those of its origin."""
+
+    def __init__(
+        self, run: RunRecord, condition: Condition, events: Sequence[Event], bodies: Sequence[Body], first: int
+    ) -> None:
+        self._run, self._condition, self._first = run, condition, first
+        self.recorder = Recorder(None, None, events=events[:first], bodies=bodies)
+        self.past = Recorder(None, None, events=events, bodies=bodies)
+        self.ran: list[tuple[ToolCallEvent, ToolCallEvent]] = []  # each call of code, as recorded and as it ended now
+        self._outcome = stop_of(run)
+        self._unrecorded: NewStepError | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it reached the end of the run."""
+        return self._unrecorded is None
+
+    async def execute(self, settings: RunSettings, sandbox_pool: SandboxPool | None) -> None:
+        """Execute the run with the recorded replies of its models, up to the first step without one."""
+        hub = RecordedHub(self.past, {name: access.persona_text for name, access in settings.models.entries.items()})
+        judges = make_panel([name for name in settings.judges if ":" not in name])  # judges without a model
+        try:
+            self._outcome = await rerun(
+                self._run,
+                self._condition,
+                self.recorder,
+                hub,
+                sandbox_pool,
+                Judging(judges, hub),
+                ledger=_ledger_of(self._run, self._condition, self.past.events, self._first),
+                past=self.past,
+                repeated=lambda *both: self.ran.append(both),
+            )
+        except NewStepError as error:
+            self._unrecorded = error if self._outcome is None else None
+
+    def differences(self) -> Iterator[Difference]:
+        """The differences of the run's end from the record, or the step at which there is none."""
+        if self._unrecorded is not None:
+            yield Difference(self._unrecorded.step, "llm_call", "", None, "asked; here the replay ended")
+            return
+        ended = self._run
+        if (outcome := self._outcome) is not None:
+            ended = replace(
+                accounted(ended, self._condition.pool, self.recorder),
+                models=self._condition.models(),
+                status=outcome.status,
+                invalid=invalid_of(ended, self.recorder, outcome.invalid),
+                metrics=dict(outcome.metrics),
+            )
+        yield from differences_of_run(self._run, ended, metrics=not _has_assisted_scores(self.past.events))
 
 
 def _other_cells(
