@@ -25,22 +25,27 @@ class Form(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
+    # What the values have to add up to, or may at the most; underlined, as fields may have any name.
+    _total: ClassVar[int | None] = None
+    _most: ClassVar[int | None] = None
     rule: ClassVar[str] = ""
-    """What the values have to be together."""
+    """This in words."""
     not_keys: ClassVar[Mapping[str, str]] = {}
     """Why these names are no keys."""
 
+    @property
+    def values(self) -> dict[str, Any]:
+        """The values by name, in the order of the form."""
+        return self.model_dump(by_alias=True)
+
+    @model_validator(mode="after")
+    def _adds_up(self) -> Self:
+        if self.rule:
+            _check_sum(self.values, self._total, self._most)
+        return self
+
 
 FormT = TypeVar("FormT", bound=Form)
-
-
-class Numbers(Form):
-    """Whole numbers by name; see `numbers_form`."""
-
-    @property
-    def values(self) -> dict[str, int]:
-        """The numbers by name, in the order of the form."""
-        return self.model_dump()
 
 
 def read_decision(reply: Reply, form: type[FormT], *, reasoned: bool = False) -> FormT:
@@ -66,7 +71,7 @@ def numbers_form(
     *,
     most: int | None = None,
     not_keys: Mapping[str, str] | None = None,
-) -> type[Numbers]:
+) -> type[Form]:
     """The form of a decision on whole numbers.
 
     Parameters
@@ -85,28 +90,24 @@ def numbers_form(
 @lru_cache(maxsize=1024)
 def _numbers_form(
     bounds: tuple[tuple[str, int, int], ...], most: int | None, others: tuple[tuple[str, str], ...]
-) -> type[Numbers]:
-    class Sum(Numbers):
-        rule = sum_rule(None, most)
-        not_keys = dict(others)
-
-        @model_validator(mode="after")
-        def _adds_up(self) -> Self:
-            check_sum(self.values, None, most)
-            return self
-
+) -> type[Form]:
     fields: dict[str, Any] = {name: (int, Field(ge=low, le=high)) for name, low, high in bounds}
-    return create_model("Decision", __base__=Sum, **fields)
+    return summed(create_model("Decision", __base__=Form, **fields), most=most, not_keys=dict(others))
 
 
-def sum_rule(total: int | None, most: int | None = None) -> str:
-    """The rule on the sum of an answer's numbers in words; empty without one."""
+def summed(
+    form: type[Form], *, total: int | None = None, most: int | None = None, not_keys: Mapping[str, str] | None = None
+) -> type[Form]:
+    """A form whose values add up to `total`, or to `most` at the most; None bounds nothing."""
+    form._total, form._most, form.not_keys = total, most, not_keys or {}
     if total is not None:
-        return f"The numbers have to add up to exactly {total}."
-    return "" if most is None else f"The numbers may add up to {most} at the most."
+        form.rule = f"The numbers have to add up to exactly {total}."
+    elif most is not None:
+        form.rule = f"The numbers may add up to {most} at the most."
+    return form
 
 
-def check_sum(values: Mapping[str, int], total: int | None, most: int | None = None) -> None:
+def _check_sum(values: Mapping[str, int], total: int | None, most: int | None = None) -> None:
     """Check the sum of an answer's numbers; a `ValueError` shows how they add up, and each change that mends them."""
     actual = sum(values.values())
     beyond = actual - total if total is not None else max(actual - most, 0) if most is not None else 0

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage
 
-from labmates.agents.decisions import Numbers, numbers_form, read_decision
+from labmates.agents.decisions import Form, numbers_form, read_decision
 from labmates.budgets.tokens import Usage
 from labmates.models.objects import UnusableAnswerError
 from labmates.models.reply import Fault, Reply
@@ -82,7 +82,7 @@ def test_a_sum_has_a_limit() -> None:
 @given(st.text(max_size=300) | st.lists(st.sampled_from('{}[]":,\\ 0123effort\n'), max_size=80).map("".join))
 def test_any_text_is_a_decision_or_the_documented_error(text: str) -> None:
     try:
-        decided: Numbers = read_decision(reply(text), EFFORT)
+        decided: Form = read_decision(reply(text), EFFORT)
     except UnusableAnswerError:
         return
     assert 0 <= decided.values["effort"] <= 10

@@ -6,12 +6,12 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cache, lru_cache, partial
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 from langchain_core.messages import BaseMessage
-from pydantic import Field, create_model, model_validator
+from pydantic import Field, create_model
 
-from labmates.agents.decisions import Form, check_sum, sum_rule
+from labmates.agents.decisions import Form, summed
 from labmates.agents.prompts import Prompts
 from labmates.errors import UsageError
 from labmates.games.normal_form import NormalForm
@@ -69,34 +69,16 @@ _SEAT: Mapping[Wording, str] = {
 _RULES_HEAD: Mapping[Wording, str] = {"ours": "", "paper": "\n\n# What is added to the game\n"}
 
 
-class Filled(Form):
-    """A completed form."""
-
-    @property
-    def values(self) -> dict[str, Any]:
-        """The answer, by the names of its blanks."""
-        return self.model_dump(by_alias=True)
-
-
-def form_of(sheet: Sheet) -> type[Filled]:
+def form_of(sheet: Sheet) -> type[Form]:
     """The model that validates answers to a form."""
     return _form_of(sheet.blanks, sheet.total)
 
 
 @lru_cache(maxsize=1024)
-def _form_of(blanks: tuple[Blank, ...], total: int | None) -> type[Filled]:
-    class Sum(Filled):
-        rule = sum_rule(total)
-
-        @model_validator(mode="after")
-        def _adds_up(self) -> Self:
-            if total is not None:
-                check_sum(self.values, total)
-            return self
-
+def _form_of(blanks: tuple[Blank, ...], total: int | None) -> type[Form]:
     # The name of a blank may be no Python identifier.
     fields: dict[str, Any] = {f"blank_{place}": _field(blank) for place, blank in enumerate(blanks)}
-    return create_model("Answer", __base__=Sum, **fields)
+    return summed(create_model("Answer", __base__=Form, **fields), total=total)
 
 
 def _field(blank: Blank) -> Any:

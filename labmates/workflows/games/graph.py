@@ -15,7 +15,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 
-from labmates.agents.decisions import Numbers, numbers_form
+from labmates.agents.decisions import Form, numbers_form
 from labmates.games.base import Array, Game
 from labmates.models.objects import UnusableAnswerError
 from labmates.models.reply import Reply
@@ -123,7 +123,7 @@ async def sanction(state: GameState, runtime: Runtime[GameContext]) -> Update:
     return {"rounds": [*past, replace(now, tokens=tokens, spent=made, payoffs=sanctioned)]}
 
 
-def decision_form(game: Game) -> type[Numbers]:
+def decision_form(game: Game) -> type[Form]:
     """The form of a decision in a game."""
     return numbers_form({each.name: (each.low, each.high) for each in game.asked}, most=game.total)
 
@@ -139,7 +139,7 @@ def _default(game: Game) -> dict[str, int]:
     return dict(zip((each.name for each in game.quantities), game.default_decision, strict=True))
 
 
-def sanction_form(game: Game, player: str, others: Iterable[str]) -> type[Numbers]:
+def sanction_form(game: Game, player: str, others: Iterable[str]) -> type[Form]:
     """The form of a player's tokens for the other members of its group."""
     limit = game.sanction_limit
     return numbers_form(
@@ -225,7 +225,7 @@ async def _stage(
     round_: int,
     stage: str,
     ask: Callable[[str], list[BaseMessage]],
-    forms: Mapping[str, type[Numbers]],
+    forms: Mapping[str, type[Form]],
     defaults: Mapping[str, dict[str, int]],
     otherwise: str,
     completed: Callable[[dict[str, int]], dict[str, int]] = dict,
