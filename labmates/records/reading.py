@@ -11,9 +11,9 @@ import sqlalchemy as sa
 from labmates.records import schema
 from labmates.records.bodies import Bodies, StoredBodies
 from labmates.records.event_text import artifact_text
-from labmates.records.events import Event, make_event
+from labmates.records.events import Event
 from labmates.records.run import RunRecord
-from labmates.records.store import Store
+from labmates.records.store import Store, event_of
 
 _EVENTS = schema.events
 _SHOWN_BY: Final = ("reply", "reasoning", "arguments", "result", "text", "content", "findings")
@@ -46,8 +46,7 @@ class RunReader:
 
     def _where(self, condition: sa.ColumnElement[bool]) -> dict[int, Event]:
         query = sa.select(_EVENTS).where(_EVENTS.c.run == self.run.id, condition).order_by(_EVENTS.c.seq)
-        rows = self.store.rows(query)
-        return {row.seq: make_event(row.type, row.at, row.step, row.team, row.agent, row.data) for row in rows}
+        return {row.seq: event_of(row) for row in self.store.rows(query)}
 
     def all(self, *types: str) -> list[Any]:
         """The events of these types, in order."""

@@ -50,6 +50,7 @@ def sealed(run: RunRecord) -> RunRecord:
     return replace(run, digest=run_digest(run_row(run)) if run.status in ENDED else None)
 
 
+_OF_ALL = ("type", "at", "step", "team", "agent")
 EventRow = dict[str, Any]
 """The columns of an event."""
 
@@ -57,16 +58,7 @@ EventRow = dict[str, Any]
 def event_rows(run_id: str, events: Iterable[tuple[int, Event]]) -> list[EventRow]:
     """The rows of events with their sequence numbers."""
     return [
-        {
-            "run": run_id,
-            "seq": seq,
-            "type": event.type,
-            "at": event.at,
-            "step": event.step,
-            "team": event.team,
-            "agent": event.agent,
-            "data": event_data(event),
-        }
+        {"run": run_id, "seq": seq, **{name: getattr(event, name) for name in _OF_ALL}, "data": event_data(event)}
         for seq, event in events
     ]
 

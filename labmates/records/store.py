@@ -136,12 +136,6 @@ class Store(Database):
             raise UsageError(f"several runs begin with '{start}': {', '.join(row.id for row in rows)}")
         return run_record(rows[0])
 
-    def any_run(self, study: str) -> RunRecord | None:
-        """Any run of a study, started or not; None without runs."""
-        query = sa.select(*RUN_COLUMNS).where(_RUNS.c.study == study).limit(1)
-        row = self.read(lambda connection: connection.execute(query).one_or_none())
-        return None if row is None else run_record(row)
-
     def runs(
         self, *, kind: str | None = None, study: str | None = None, keys: Sequence[str] | None = None
     ) -> Generator[RunRecord]:
@@ -174,7 +168,7 @@ class Store(Database):
         if kind is not None:
             query = query.where(table.c.type == kind)
         rows = self.rows(query)
-        return [_event(row) for row in rows]
+        return list(map(event_of, rows))
 
     def scores(self, run_id: str) -> list[ScoreEvent]:
         """The scores of a run, in order."""
@@ -192,7 +186,7 @@ class Store(Database):
             wanted = [table.c.run.in_(some), *([table.c.type.in_(names)] if names else [])]
             query = sa.select(table).where(*wanted).order_by(table.c.run, table.c.seq)
             for row in sorted(self.rows(query), key=lambda row, some=some: some.index(row.run)):  # type: ignore[misc]
-                yield row.run, cast(E, _event(row))
+                yield row.run, cast(E, event_of(row))
 
     def score_values(self, run_ids: Sequence[str]) -> dict[str, dict[tuple[str, str], float | None]]:
         """The newest score by judge and metric of each of these runs; a failed rejudgement keeps the earlier score."""
@@ -236,5 +230,6 @@ def _add_to(connection: sa.Connection, row: Any, changes: dict[str, Any]) -> Non
     connection.execute(sa.update(_RUNS).where(_RUNS.c.id == row.id).values(changes))
 
 
-def _event(row: Any) -> Event:
+def event_of(row: Any) -> Event:
+    """The event in a row of the table of events."""
     return make_event(row.type, row.at, row.step, row.team, row.agent, row.data)

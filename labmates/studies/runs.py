@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from labmates._version import __version__
 from labmates.budgets.money import format_dollars, parse_dollars, show_dollars
 from labmates.errors import UsageError
+from labmates.records.listing import Chosen, run_page
 from labmates.records.run import ENDED, STOPPED, RunRecord, new_run_id
 from labmates.studies.settings import RunSettings
 from labmates.tasks.salt import VARIABLE, salt_fingerprint
@@ -37,8 +38,7 @@ def check_salt(run: RunRecord) -> None:
 
 def check_study_salt(store: Store, study: str) -> None:
     """Refuse a study whose runs have another salt. Raises `UsageError` if the salts differ, or only one exists."""
-    run = store.any_run(study)
-    if run is not None:
+    for run in run_page(store, Chosen(study=study), size=1):
         _compare(f"the study '{study}'", run)
 
 

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from labmates.errors import UsageError
 from labmates.records import entering, schema
 from labmates.records.entering import Cell, Planned, enter_study
+from labmates.records.listing import Chosen, run_page
 from labmates.records.run import RunRecord, new_run_id
 from labmates.records.store import Store
 from labmates.records.studies import StudyRecord, study_counts
@@ -66,7 +67,7 @@ def test_an_entry_that_was_killed_is_completed_by_the_same_call(store: Store) ->
     assert enter(store) == (100, 20)
     assert enter(store) == (100, 0)
     assert queue(store) == [(key, replicate) for replicate in range(20) for key in "abcde"]
-    run = store.any_run("s")
+    run = next(iter(run_page(store, Chosen(study="s"), size=1)), None)
     assert run is not None
     assert (run.condition, run.models, run.settings) == ({"key": run.key}, ["m"], {"cache": True})
 

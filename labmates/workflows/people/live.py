@@ -173,14 +173,13 @@ class Live:
                 request = _request(await reader.readline())
                 if request.get("do") == "follow":
                     await self._follow(reader, writer)
-                elif request.get("do") == "turn":
-                    writer.write(_line(self._turn_of(request.get("agent"))))
-                elif request.get("do") == "reply":
-                    writer.write(_line({"fault": self._replied(request)}))
-                elif request.get("do") == "budget":
-                    writer.write(_line(self._budget()))
-                else:
-                    writer.write(_line(self._waiting()))
+                    return
+                answers = {
+                    "turn": lambda: self._turn_of(request.get("agent")),
+                    "reply": lambda: {"fault": self._replied(request)},
+                    "budget": self._budget,
+                }
+                writer.write(_line(answers.get(request.get("do", ""), self._waiting)()))
         finally:
             writer.close()
             with suppress(OSError):
