@@ -211,10 +211,9 @@ def _verdicts(workers: Workers, begun: Begun, params: CheckParams) -> list[Check
     from labmates_populations.engine.checks import check_strategies
     from labmates_populations.engine.verdicts import keep_verdicts
 
-    assert begun.reading is not None
     game, payoffs = begun.game, params.payoffs
     played = game_of(game, players_of(payoffs), 20, {}, payoffs) if payoffs else game
-    verdicts = check_strategies(workers, played, workers.loaded_from(begun.reading))
+    verdicts = check_strategies(workers, played, workers.learn(begun.sources, begun.text))
     if params.sandbox != "unsafe-local":
         keep_verdicts(begun.text, game + (payoffs or ""), verdicts)
     return verdicts

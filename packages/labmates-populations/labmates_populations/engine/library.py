@@ -12,8 +12,9 @@ import hashlib
 import json
 import re
 import shutil
-from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -23,13 +24,14 @@ from labmates.util.display_names import labels_apart
 from labmates.util.python_text import parsed
 from labmates_populations.engine.attitudes import falls_back_to_cooperation
 from labmates_populations.engine.checks import Checked, sampled_costs
-from labmates_populations.engine.kernel.source import Found
+from labmates_populations.engine.kernel.source import Found, Source
 from labmates_populations.engine.reference import PREFIX, class_name, reference_source
 from labmates_populations.engine.verdicts import known_verdicts
-from labmates_populations.engine.workers import Loaded, Reading, Workers
+from labmates_populations.engine.workers import Loaded, Workers
 from labmates_populations.repeated import REPEATED
 
 _T = TypeVar("_T")
+_R = TypeVar("_R")
 _MOST_BYTES = 64 << 20
 _DESCRIPTIONS = "_descriptions"  # suffix of a published file of descriptions
 _CLASS = re.compile(r"^class Strategy_([A-Za-z]+)_(\d+)\b", re.MULTILINE)
@@ -145,18 +147,10 @@ def read_text(path: Path) -> str:
         raise UsageError(f"{path} can't be read: {reason(error)}") from error
 
 
-def ahead(items: Iterable[_T], most: int) -> Iterator[_T]:
-    """Items that begin work, up to `most` before they are needed; an error comes after the items before it."""
-    waiting: deque[_T] = deque()
-    try:
-        for item in items:
-            waiting.append(item)
-            if len(waiting) == most:
-                yield waiting.popleft()
-    except UsageError:
-        yield from waiting
-        raise
-    yield from waiting
+def read_in_order(workers: Workers, read: Callable[[_T], _R], files: Iterable[_T]) -> Iterator[_R]:
+    """What is read of files, as many at once as there are processes; an error comes after the files before it."""
+    with ThreadPoolExecutor(workers.processes) as threads:
+        yield from threads.map(read, files)
 
 
 def load_players(workers: Workers, players: Sequence[str]) -> list[Loaded]:
@@ -279,9 +273,13 @@ def load_population(
     ways: dict[str, str] = {}
     whys: dict[str, str] = {}
     files = files_for(folder, game, models)
-    begun = ahead((workers.reading(file.path.name, read_text(file.path)) for file in files), workers.processes)
-    for file, reading in zip(files, begun, strict=True):
-        loaded = workers.loaded_from(reading)
+
+    def read(file: StrategyFile) -> tuple[str, list[Source]]:
+        text = read_text(file.path)
+        return text, workers.read(file.path.name, text)
+
+    for file, (text, sources) in zip(files, read_in_order(workers, read, files), strict=True):
+        loaded = workers.learn(sources, text)
         provenance = _provenance(file)
         variants = _variants(_written_as(provenance), {strategy.name: strategy.attitude for strategy in loaded})
         for strategy in loaded:
@@ -408,8 +406,7 @@ def import_strategies(
             raise UsageError(f"{target.path} already exists and differs from {file.path}")
         targets.append(target)
     for begun, target in zip(begin(workers, ((*one, one[1]) for one in files)), targets, strict=True):
-        file, verdicts = begun.file, begun.verdicts
-        loaded = [] if begun.reading is None else workers.loaded_from(begun.reading)
+        file, verdicts, loaded = begun.file, begun.verdicts, workers.learn(begun.sources, begun.text)
         found: Sequence[Found] = loaded or [verdict.strategy for verdict in verdicts or ()]
         problems = [strategy.problems for strategy in verdicts or found]
         target.path.parent.mkdir(parents=True, exist_ok=True)
@@ -442,28 +439,27 @@ def played_game(file: StrategyFile, game: str | None) -> str:
 
 @dataclass(frozen=True)
 class Begun:
-    """A file, its text and game, and the verdicts of an earlier check; without any, a process reads it."""
+    """A file, its text and game, and the verdicts of an earlier check; without any, what was read of it."""
 
     file: StrategyFile
     text: str
     game: str
     verdicts: list[Checked] | None
-    reading: Reading | None
+    sources: list[Source]
 
 
 def begin(
     workers: Workers, files: Iterable[tuple[StrategyFile, str, str]], *, is_cached: bool = True
 ) -> Iterator[Begun]:
-    """Begin to read files, some ahead; they have their games, and the keys of their verdicts (`known_verdicts`)."""
+    """Read files, which have their games, and the keys of their verdicts (`known_verdicts`)."""
 
-    def begun() -> Iterator[Begun]:
-        for file, game, key in files:
-            text = read_text(file.path)
-            verdicts = known_verdicts(text, key) if is_cached else None
-            reading = workers.reading(file.path.name, text) if verdicts is None else None
-            yield Begun(file, text, game, verdicts, reading)
+    def read(given: tuple[StrategyFile, str, str]) -> Begun:
+        file, game, key = given
+        text = read_text(file.path)
+        verdicts = known_verdicts(text, key) if is_cached else None
+        return Begun(file, text, game, verdicts, workers.read(file.path.name, text) if verdicts is None else [])
 
-    return ahead(begun(), workers.processes)
+    return read_in_order(workers, read, files)
 
 
 def write_provenance(file: StrategyFile, lines: Iterable[Mapping[str, Any]]) -> None:

@@ -46,15 +46,6 @@ class Loaded(Found):
     index: int
 
 
-@dataclass(frozen=True)
-class Reading:
-    """A file, and the connection to the process that reads it."""
-
-    name: str
-    text: str
-    connection: socket.socket
-
-
 class Workers:
     """Processes that play strategies; a context manager for one thread at a time (others wait).
 
@@ -89,7 +80,6 @@ class Workers:
         self._lock = threading.RLock()
         self._root: tuple[subprocess.Popen[bytes], socket.socket] | None = None
         self._engines: list[_Engine] = []
-        self._readings: set[socket.socket] = set()
         self._sources: list[Source] = []
         self._texts: list[str] = []
 
@@ -107,40 +97,31 @@ class Workers:
         UsageError
             If it can't be read as Python.
         """
-        return self.loaded_from(self.reading(name, text))
+        return self.learn(self.read(name, text), text)
 
-    def reading(self, name: str, text: str) -> Reading:
-        """Start to read a file in a separate process, with the parameters of `load`."""
+    def read(self, name: str, text: str) -> list[Source]:
+        """The strategies of a file, read in a process of its own, with the errors of `load`; any thread may ask."""
         with self._lock:
             connection = self._fork("source")
-            self._readings.add(connection)
-        with contextlib.suppress(ClosedError):  # `loaded_from` raises the error
-            send(connection, {"name": name}, text.encode("utf-8", "surrogatepass"))
-        return Reading(name, text, connection)
-
-    def loaded_from(self, reading: Reading) -> list[Loaded]:
-        """Wait for a file's strategies, with the errors of `load`."""
-        with reading.connection as connection:
-            self._readings.discard(connection)
+        with connection:
             try:
+                send(connection, {"name": name}, text.encode("utf-8", "surrogatepass"))
                 reply, data = receive(connection)
             except ClosedError as error:
-                what = f"{reading.name} can't be read as Python: it ends the process that reads it"
+                what = f"{name} can't be read as Python: it ends the process that reads it"
                 raise UsageError(what) from error
         if "error" in reply:
             raise UsageError(str(reply["error"]))
-        with self._lock:
-            found = self.learn(received_sources(reply, data))
-            lines = lines_of(reading.text)
-            self._texts += ["".join(lines[strategy.line - 1 : strategy.end]) for strategy in found]
-        return found
+        return received_sources(reply, data)
 
-    def learn(self, sources: Sequence[Source]) -> list[Loaded]:
-        """Add strategies that have been read, and number them in this order."""
-        first = len(self._sources)
-        self._sources += sources
-        found = [Loaded(**vars(source.found), index=index) for index, source in enumerate(sources, start=first)]
-        self.loaded += found
+    def learn(self, sources: Sequence[Source], text: str = "") -> list[Loaded]:
+        """Add strategies that have been read from a text, and number them in this order."""
+        with self._lock:
+            first, lines = len(self._sources), lines_of(text)
+            self._sources += sources
+            found = [Loaded(**vars(source.found), index=index) for index, source in enumerate(sources, start=first)]
+            self._texts += ["".join(lines[strategy.line - 1 : strategy.end]) for strategy in found]
+            self.loaded += found
         return found
 
     def play(self, batches: Sequence[Batch], *, stop: Callable[[], bool] | None = None) -> list[Result]:
@@ -199,20 +180,15 @@ class Workers:
     def close(self) -> None:
         """End all processes, if any; loaded strategies can be played again."""
         with self._lock:
-            self._end_engines()
-            while self._readings:
-                self._readings.pop().close()
+            for engine in self._engines:
+                engine.link.close()
+            self._engines = []
             if self._root is not None:
                 process, requests = self._root
                 self._root = None
                 requests.close()
                 process.kill()  # its children end with it
                 process.wait()
-
-    def _end_engines(self) -> None:
-        for engine in self._engines:
-            engine.link.close()
-        self._engines = []
 
     def _fork(self, role: str) -> socket.socket:
         """A process in a role, forked from the first process."""
