@@ -74,15 +74,11 @@ def library_player(name: str) -> type[Player]:
     if name not in library_names():
         raise unknown_strategy(name)
     about = f"Plays as the strategy {name} of the library axelrod does."
-    return player(f"{LIBRARY}{name}", about, partial(_choose, name), partial(check_playable, name))
-
-
-def _choose(name: str, rounds: Sequence[Round], payoffs: Payoffs, length: float, seed: int) -> Action:
-    return library_action(name, rounds, payoffs=payoffs, length=length, seed=seed)
+    return player(f"{LIBRARY}{name}", about, partial(library_action, name), partial(check_playable, name))
 
 
 def library_action(
-    name: str, rounds: Sequence[Round], *, payoffs: Payoffs | None = None, length: float = float("inf"), seed: int = 0
+    name: str, rounds: Sequence[Round], payoffs: Payoffs | None = None, length: float = float("inf"), seed: int = 0
 ) -> Action:
     """The next move of a strategy of the library.
 

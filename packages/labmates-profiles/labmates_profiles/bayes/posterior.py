@@ -87,14 +87,23 @@ class Posterior:
         return {"parameters": parameters, "diagnostics": asdict(self.diagnostics)}
 
 
-def adjusted(effects: Sequence[tuple[Posterior, str]]) -> list[float]:
-    """Holm-adjusted p values of the effects in one table.
+def adjusted(posteriors: Sequence[Posterior], *kinds: Sequence[Sequence[str]]) -> list[dict[str, float]]:
+    """Holm-adjusted p values of the effects of each posterior, by name.
 
     An effect's p is twice the probability of its less likely sign, and at least 1 over the number of draws; it is below
     .05 if the 95 % interval excludes 0.
+
+    Parameters
+    ----------
+    kinds
+        The effects that are adjusted for each other: their names in each posterior.
     """
-    p_values = []
-    for posterior, name in effects:
-        positive = posterior.summaries[name].positive
-        p_values.append(max(2 * min(positive, 1 - positive), 1 / len(posterior.draws)))
-    return [1.0 if p is None else p for p in holm(p_values)]
+    found: list[dict[str, float]] = [{} for _ in posteriors]
+    for kind in kinds:
+        effects = [(at, name) for at, names in enumerate(kind) for name in names]
+        positive = [posteriors[at].summaries[name].positive for at, name in effects]
+        least = [1 / len(posteriors[at].draws) for at, _ in effects]
+        p_values = holm([max(2 * min(p, 1 - p), most) for p, most in zip(positive, least, strict=True)])
+        for (at, name), p in zip(effects, p_values, strict=True):
+            found[at][name] = 1.0 if p is None else p
+    return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from labmates.stats.figures import new_figure, title_figure
@@ -51,23 +51,17 @@ def predict_outcomes(
     fitted = [
         {form: fit_prediction(assembled.data, form, draws=draws, seed=seed) for form in forms} for assembled in outcomes
     ]
+    p_holm = {form: _adjusted([fits[form] for fits in fitted]) for form in forms}
     results = []
-    for assembled, fits, p_values in zip(outcomes, fitted, _adjusted(fitted, forms), strict=True):
+    for place, (assembled, fits) in enumerate(zip(outcomes, fitted, strict=True)):
         tests, use = analysed[assembled.outcome][1], useful[assembled.outcome]
+        p_values = {form: p_holm[form][place] for form in forms}
         sentences = (use.sentence, *verdict(assembled.outcome, fits, tests, p_values, use.p_holm))
         results.append(OutcomeResult(assembled, fits, tests, use, p_values, sentences))
     return results
 
 
-def _adjusted(
-    fits: Sequence[Mapping[Form, PredictionFit]], forms: Sequence[Form]
-) -> list[dict[Form, dict[str, float]]]:
-    """Holm-adjusted p of each outcome's effects by form: for all games and outcomes; likewise controls and columns."""
-    p_holm: list[dict[Form, dict[str, float]]] = [{form: {} for form in forms} for _ in fits]
-    for form in forms:
-        for kind in ("games", "controls", "columns"):
-            effects = [(at, name) for at, by_form in enumerate(fits) for name in getattr(by_form[form].data, kind)]
-            p_values = adjusted([(fits[place][form].posterior, name) for place, name in effects])
-            for (place, name), p in zip(effects, p_values, strict=True):
-                p_holm[place][form][name] = p
-    return p_holm
+def _adjusted(fits: Sequence[PredictionFit]) -> list[dict[str, float]]:
+    """Holm-adjusted p of each outcome's effects: for all games and outcomes; likewise controls and columns."""
+    kinds = ([getattr(fit.data, kind) for fit in fits] for kind in ("games", "controls", "columns"))
+    return adjusted([fit.posterior for fit in fits], *kinds)

@@ -20,29 +20,52 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 INTERCEPT: Final = "intercept"
-SIZE, THINKING, COT, TOM, GROUP_SIZE, STANDARD = "size", "thinking", "cot", "tom", "group_size", "standard"
 REFERENCE_GAME: Final = "collective-risk"
 GAME_PREFIX: Final = "game:"
-LABELS: Final = {
-    INTERCEPT: "Intercept",
-    SIZE: "log10(size)",
-    THINKING: "Thinking variant",
-    COT: "Chain-of-thought",
-    TOM: "Theory of mind",
-    GROUP_SIZE: "Group size",
-    STANDARD: "Standard (vs. alternate)",
+
+
+@dataclass(frozen=True)
+class Predictor:
+    """What readers are told of a predictor.
+
+    Attributes
+    ----------
+    label
+        Its name in tables.
+    category
+        The part of the table that it belongs to.
+    effect
+        What its coefficient is the effect of, as the beginning of a sentence.
+    reaction
+        What models react to, each in its own way; empty for a predictor that is constant within a model.
+    """
+
+    label: str
+    category: str
+    effect: str = ""
+    reaction: str = ""
+
+
+PREDICTORS: Final = {
+    INTERCEPT: Predictor("Intercept", "Model"),
+    "size": Predictor("log10(size)", "Model", "Ten times the parameters"),
+    "thinking": Predictor("Thinking variant", "Model", "A thinking variant"),
+    "cot": Predictor("Chain-of-thought", "Strategy", "Asking for a chain of thought", "CoT"),
+    "tom": Predictor("Theory of mind", "Strategy", "Asking for theory of mind", "ToM"),
+    "group_size": Predictor("Group size", "Condition", "One more player in a group", "group size"),
+    "standard": Predictor("Standard (vs. alternate)", "Prompt", "The standard wording", "wording"),
 }
-ABOUT_MODELS: Final = (SIZE, THINKING)
+"""All predictors but games and the user's covariates."""
 
 
 def about_models(names: Iterable[str]) -> list[str]:
     """The predictors that are constant within a model: size, thinking, and the user's covariates."""
-    return [name for name in names if name in ABOUT_MODELS or name.startswith(PREFIX)]
+    return [name for name in names if name in ("size", "thinking") or name.startswith(PREFIX)]
 
 
 def label(name: str) -> str:
     """A predictor's label for readers."""
-    return LABELS.get(name, name.removeprefix(GAME_PREFIX).removeprefix(PREFIX))
+    return PREDICTORS[name].label if name in PREDICTORS else name.removeprefix(GAME_PREFIX).removeprefix(PREFIX)
 
 
 def game_columns(games: Iterable[str], reference: str) -> list[str]:

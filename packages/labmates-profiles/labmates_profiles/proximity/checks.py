@@ -23,18 +23,7 @@ from labmates_profiles.bayes.evidence import (
     variance_inflation,
 )
 from labmates_profiles.bayes.posterior import Summary
-from labmates_profiles.proximity.cells import (
-    COT,
-    GAME_PREFIX,
-    GROUP_SIZE,
-    SIZE,
-    STANDARD,
-    THINKING,
-    TOM,
-    Cells,
-    about_models,
-    label,
-)
+from labmates_profiles.proximity.cells import GAME_PREFIX, PREDICTORS, Cells, about_models, label
 from labmates_profiles.proximity.fit import Fit
 
 if TYPE_CHECKING:
@@ -45,14 +34,6 @@ MATTERS: Final = 0.05
 """Smallest relevant effect, as a share of the distance from the optimum to the equilibrium."""
 FEW_MODELS: Final = 15
 _INFLATED, _LEVER = 5.0, 0.5
-_WHAT: Final = {
-    SIZE: "Ten times the parameters",
-    THINKING: "A thinking variant",
-    COT: "Asking for a chain of thought",
-    TOM: "Asking for theory of mind",
-    GROUP_SIZE: "One more player in a group",
-    STANDARD: "The standard wording",
-}
 
 
 @dataclass(frozen=True)
@@ -169,7 +150,7 @@ def verdict(fits: Sequence[Fit], beside: Checks, outcome: str = "cooperation") -
     by_name = {fit.specification: fit for fit in fits}
     main = by_name.get("robust", fits[0])
     names = main.cells.names
-    predictors = [name for name in _WHAT if name in names] + [name for name in names if name.startswith(PREFIX)]
+    predictors = [name for name in PREDICTORS if name in names] + [name for name in names if name.startswith(PREFIX)]
     sentences = [_of_predictor(name, main, by_name.get("paper"), beside, outcome) for name in predictors]
     if main.specification == "paper":
         sentences.append(
@@ -184,7 +165,8 @@ def _of_predictor(name: str, main: Fit, paper: Fit | None, beside: Checks, outco
     test = beside.tests.get(name)
     adjusted = beside.p_holm.get(name)
     p = f"; over {test.units} models p = {test.p:.2g} ({adjusted:.2g} after Holm's adjustment)" if test else ""
-    what = f"{_WHAT.get(name, label(name))}: {summary.mean:+.3f} [{summary.low:+.3f}, {summary.high:+.3f}]{p}."
+    effect = PREDICTORS[name].effect if name in PREDICTORS else label(name)
+    what = f"{effect}: {summary.mean:+.3f} [{summary.low:+.3f}, {summary.high:+.3f}]{p}."
     if summary.credible:
         return f"{what} {_direction(summary, outcome)}{_doubt(adjusted)}"
     if max(abs(summary.low), abs(summary.high)) <= MATTERS:

@@ -13,17 +13,7 @@ from labmates_profiles.arrays import Array
 from labmates_profiles.bayes.importance import DRAWS, one_thread, sample
 from labmates_profiles.bayes.posterior import Posterior
 from labmates_profiles.proximity.cells import INTERCEPT, Cells, label
-from labmates_profiles.proximity.mixed import (
-    CELL,
-    FAMILY,
-    GAME,
-    MODEL,
-    PAPER,
-    RESIDUAL,
-    SLOPES,
-    MixedModel,
-    Priors,
-)
+from labmates_profiles.proximity.mixed import CELL, FAMILY, GAME, MODEL, PAPER, RESIDUAL, SLOPES, MixedModel, Priors
 
 Specification = Literal["paper", "robust"]
 SPECIFICATIONS: Final[tuple[Specification, ...]] = ("paper", "robust")

@@ -20,12 +20,12 @@ import numpy as np
 
 from labmates_profiles.arrays import Array
 from labmates_profiles.bayes.importance import Target
-from labmates_profiles.proximity.cells import COT, GROUP_SIZE, STANDARD, TOM, Cells
+from labmates_profiles.proximity.cells import PREDICTORS, Cells
 
 RESIDUAL, FAMILY, MODEL, GAME, CELL = "residual", "family", "model", "game", "cell"
 PAPER = (FAMILY,)
 """Components beside the residual in the paper's specification."""
-SLOPES = (COT, TOM, GROUP_SIZE, STANDARD)
+SLOPES = tuple(name for name, predictor in PREDICTORS.items() if predictor.reaction)
 """Predictors with a reaction of each model; the last one only for the question of prompts.
 
 Otherwise only games vary within a model, and each game has its own level."""
@@ -67,7 +67,7 @@ class MixedModel:
 
         0 for prompts, and the mean for group size.
         """
-        if name != GROUP_SIZE:
+        if name != "group_size":
             return 0.0
         return float(self.cells.predictors[:, self.cells.names.index(name)].mean())
 

@@ -9,13 +9,7 @@ from labmates.errors import UsageError
 from labmates.stats.validity import MOST_FAILED
 from labmates_profiles.bayes.covariates import Covariates, covariate_columns
 from labmates_profiles.proximity.cells import (
-    COT,
-    GROUP_SIZE,
     REFERENCE_GAME,
-    SIZE,
-    STANDARD,
-    THINKING,
-    TOM,
     Cells,
     about_models,
     collapse,
@@ -30,10 +24,11 @@ if TYPE_CHECKING:
 
 Question = Literal["strategy", "prompt"]
 LEAST_MODELS: Final = 3
-PREDICTORS: Final[dict[Question, tuple[str, ...]]] = {
-    "strategy": (SIZE, THINKING, COT, TOM, GROUP_SIZE),
-    "prompt": (SIZE, THINKING, STANDARD),
+ASKED: Final[dict[Question, tuple[str, ...]]] = {
+    "strategy": ("size", "thinking", "cot", "tom", "group_size"),
+    "prompt": ("size", "thinking", "standard"),
 }
+"""The predictors of each question."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +92,7 @@ def prepare(
         )
     notes: list[str] = []
     frame, reference = _with_games(frame, notes)
-    names = _varying(frame, PREDICTORS[question], notes)
+    names = _varying(frame, ASKED[question], notes)
     if covariates:
         frame, more = _with_covariates(frame, covariates, about_models(names))
         names += more

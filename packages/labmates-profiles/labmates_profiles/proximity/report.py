@@ -19,18 +19,7 @@ from labmates_profiles.bayes.importance import DRAWS
 from labmates_profiles.bayes.posterior import adjusted
 from labmates_profiles.clustered import clustered_ols
 from labmates_profiles.fitted import least_squares_table
-from labmates_profiles.proximity.cells import (
-    COT,
-    GAME_PREFIX,
-    GROUP_SIZE,
-    INTERCEPT,
-    REFERENCE_GAME,
-    SIZE,
-    STANDARD,
-    THINKING,
-    TOM,
-    label,
-)
+from labmates_profiles.proximity.cells import GAME_PREFIX, INTERCEPT, PREDICTORS, REFERENCE_GAME, label
 from labmates_profiles.proximity.checks import Checks, checks, verdict
 from labmates_profiles.proximity.fit import (
     DEVIATION,
@@ -41,7 +30,7 @@ from labmates_profiles.proximity.fit import (
     Specification,
     fit,
 )
-from labmates_profiles.proximity.mixed import CELL, FAMILY, GAME, MODEL, RESIDUAL
+from labmates_profiles.proximity.mixed import CELL, FAMILY, GAME, MODEL, RESIDUAL, SLOPES
 from labmates_profiles.proximity.observations import OUTCOMES, Observations
 from labmates_profiles.proximity.prepare import Prepared, Question, prepare
 
@@ -68,23 +57,9 @@ PUBLISHED: Final[Mapping[str, float]] = {
     "game:weakest-link": -0.540,
 }
 """The coefficients printed in the paper (Table 6)."""
-_CATEGORIES: Final = {
-    INTERCEPT: "Model",
-    SIZE: "Model",
-    THINKING: "Model",
-    COT: "Strategy",
-    TOM: "Strategy",
-    GROUP_SIZE: "Condition",
-    STANDARD: "Prompt",
-}
 _DEVIATIONS: Final = {
-    RESIDUAL: "σ (residual)",
-    FAMILY: "σ (family)",
-    MODEL: "σ (model)",
-    COT: "σ (model's reaction to CoT)",
-    TOM: "σ (model's reaction to ToM)",
-    GROUP_SIZE: "σ (model's reaction to group size)",
-    STANDARD: "σ (model's reaction to wording)",
+    **{name: f"σ ({name})" for name in (RESIDUAL, FAMILY, MODEL)},
+    **{name: f"σ (model's reaction to {PREDICTORS[name].reaction})" for name in SLOPES},
     GAME: "σ (model × game)",
     CELL: "σ (cell)",
 }
@@ -130,14 +105,10 @@ class ProximityReport:
     @cached_property
     def p_holm(self) -> dict[Specification, dict[str, float]]:
         """Adjusted p of each specification's effects by name: of all predictors together, and of all families."""
-        families = tuple(FAMILY_PREFIX + name for name in self.prepared.cells.families)
         p_of: dict[Specification, dict[str, float]] = {}
         for fitted in self.fits:
-            p_of[fitted.specification] = {}
-            for kind in (self.prepared.cells.names, families):
-                names = [name for name in kind if name in fitted.posterior.names]
-                p_values = adjusted([(fitted.posterior, name) for name in names])
-                p_of[fitted.specification].update(zip(names, p_values, strict=True))
+            families = [name for name in fitted.posterior.names if name.startswith(FAMILY_PREFIX)]
+            [p_of[fitted.specification]] = adjusted([fitted.posterior], [self.prepared.cells.names], [families])
         return p_of
 
     @property
@@ -221,9 +192,8 @@ def printed_coefficients(prepared: Prepared) -> Mapping[str, float]:
 def _rows(report: ProximityReport) -> Iterator[dict[str, Any]]:
     names = (INTERCEPT, *report.prepared.cells.names)
     for name in names:
-        game = f"Game (ref: {report.prepared.reference})"
-        category = "Covariate" if name.startswith(PREFIX) else _CATEGORIES.get(name, game)
-        yield _row(report, category, name, label(name))
+        other = "Covariate" if name.startswith(PREFIX) else f"Game (ref: {report.prepared.reference})"
+        yield _row(report, PREDICTORS[name].category if name in PREDICTORS else other, name, label(name))
     for name, text in _DEVIATIONS.items():
         if any(DEVIATION + name in each.posterior.names for each in report.fits):
             yield _row(report, "Variance", DEVIATION + name, text)

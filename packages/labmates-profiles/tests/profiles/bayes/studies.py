@@ -7,11 +7,10 @@ from functools import partial
 import pandas as pd
 
 from labmates.models.roster import KnownModel
-from labmates_profiles.proximity.cells import COT, GROUP_SIZE, TOM
 from labmates_profiles.proximity.mixed import CELL, FAMILY, GAME, MODEL
 from tests.profiles.simulated_proximity import proximity_design
 
-ROBUST = (FAMILY, MODEL, COT, TOM, GROUP_SIZE, GAME, CELL)
+ROBUST = (FAMILY, MODEL, "cot", "tom", "group_size", GAME, CELL)
 """All components of the robust specification, when the question is of strategies."""
 
 

@@ -37,10 +37,11 @@ def test_p_of_effects_is_adjusted_for_all_that_are_shown_together() -> None:
     alone = 2 * (1 - size.positive)
     assert 0.025 < alone < 0.05
     assert size.credible
-    assert adjusted([(found, "size")]) == pytest.approx([alone])
-    assert adjusted([(found, "size"), (found, "tom")]) == pytest.approx(
-        [2 * alone, max(2 * alone, 2 * min(tom.positive, 1 - tom.positive))]
-    )
+    least = 2 * min(tom.positive, 1 - tom.positive)
+    assert adjusted([found], [["size"]]) == [pytest.approx({"size": alone})]
+    assert adjusted([found], [["size", "tom"]]) == [pytest.approx({"size": 2 * alone, "tom": max(2 * alone, least)})]
+    assert adjusted([found], [["size"]], [["tom"]]) == [pytest.approx({"size": alone, "tom": least})]
+    assert adjusted([found, found], [["size"], ["size"]]) == [pytest.approx({"size": 2 * alone})] * 2
     assert mark(size.credible, 2 * alone) == CREDIBLE
     assert mark(size.credible, alone) == ADJUSTED
     assert mark(tom.credible, 1.0) == ""

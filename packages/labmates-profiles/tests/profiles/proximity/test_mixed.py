@@ -12,10 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from labmates_profiles.proximity.cells import (
-    COT,
-    GROUP_SIZE,
     REFERENCE_GAME,
-    TOM,
     Cells,
     collapse,
     with_predictors,
@@ -46,9 +43,9 @@ def _row_log_density(
     groups = {
         FAMILY: (["family"], np.ones(len(rows))),
         MODEL: (["model"], np.ones(len(rows))),
-        COT: (["model"], cot),
-        TOM: (["model"], tom),
-        GROUP_SIZE: (["model"], size - by_cell.mean()),
+        "cot": (["model"], cot),
+        "tom": (["model"], tom),
+        "group_size": (["model"], size - by_cell.mean()),
         GAME: (["model", "game"], np.ones(len(rows))),
         CELL: (["model", "game", "condition"], np.ones(len(rows))),
     }
@@ -61,7 +58,7 @@ def _row_log_density(
 
 
 @pytest.mark.parametrize(
-    "components", [(), PAPER, ROBUST, (FAMILY, MODEL), (MODEL, GAME), (CELL,), (COT, TOM, FAMILY), (GROUP_SIZE,)]
+    "components", [(), PAPER, ROBUST, (FAMILY, MODEL), (MODEL, GAME), (CELL,), ("cot", "tom", FAMILY), ("group_size",)]
 )
 def test_the_collapsed_log_density_is_that_of_the_rows(components: tuple[str, ...]) -> None:
     rows, names = _rows()
