@@ -9,7 +9,7 @@ runs' rows for the parameters of the condition.
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from difflib import SequenceMatcher
 from itertools import groupby, islice
@@ -157,15 +157,15 @@ def frame(store: Store, what: Rows, runs: Iterable[RunRecord]) -> pd.DataFrame:
     Parameters
     ----------
     what
-        ``runs``: the keys of a run's JSON record, nested keys joined by dots (``condition.task``,
-        ``metrics.accuracy``, ``usage.llm_calls``; of the condition every parameter, a mapping also as one text: its
-        name, else JSON), the newest score of each judge (``scores.JUDGE.METRIC``), then
-        ``version``, ``started`` (Unix time), ``attempt`` and ``origin``. ``scores``: all scores ever given; ``value``
-        is NaN for unscored. ``players``: each agent of each run, with its usage, ``spent`` in micro-dollars, and the
-        sum of payoffs under its name. ``decisions``: the decision in ``decision.NAME``. ``payoffs``: one row per
+        ``runs``: the keys of a run's JSON record, nested keys joined by dots (``condition.task``, ``metrics.accuracy``,
+        ``usage.llm_calls``; of the condition every parameter, a mapping also as one text: its name, else JSON), the
+        newest score of each judge (``scores.JUDGE.METRIC``), then ``version``, ``started`` (Unix time), ``attempt`` and
+        ``origin``. ``scores``: all scores ever given; ``value`` is NaN for unscored. ``players``: each agent of each
+        run, with its usage, ``spent`` in micro-dollars, and its payoff under its name: of each match the recorded
+        total, else the sum of its rounds. ``decisions``: the decision in ``decision.NAME``. ``payoffs``: one row per
         player, with the round's ``weight`` in the player's payoff of the match (empty for totals) and per-player
-        details in ``details.NAME``. ``messages``: see `message_rows`. ``events``: all events;
-        ``data`` is JSON with long texts as numbers.
+        details in ``details.NAME``. ``messages``: see `message_rows`. ``events``: all events; ``data`` is JSON with
+        long texts as numbers.
     """
     import pandas as pd
 
@@ -224,11 +224,13 @@ def _payoffs(events: Iterable[PayoffEvent], _bodies: StoredBodies) -> Iterator[R
 
 def _players(events: Iterable[EventBase], _bodies: StoredBodies) -> Iterator[Row]:
     by_agent: dict[str, list[Any]] = {}
-    payoffs: dict[str, list[float]] = {}
+    payoffs: defaultdict[str, dict[str, float]] = defaultdict(dict)
     for event in events:
         if isinstance(event, PayoffEvent):
             for name in event.payoffs.keys() & by_agent.keys():
-                payoffs.setdefault(name, []).append(event.payoffs[name])
+                # The event without a round is the total of those before it, which may be lost at the end.
+                earlier = payoffs[name].get(event.match, 0.0) if event.round else 0.0
+                payoffs[name][event.match] = earlier + event.payoffs[name]
         elif event.agent:
             by_agent.setdefault(event.agent, []).append(event)
     for name, own in by_agent.items():
@@ -244,7 +246,7 @@ def _players(events: Iterable[EventBase], _bodies: StoredBodies) -> Iterator[Row
             "failed_replies": number["failed_reply"],
             "failed_decisions": sum(event.failed for event in own if event.type == "decision"),
             "spent": sum(event.amount for event in own if event.type == "charge"),
-            "payoff": sum(payoffs[name]) if name in payoffs else None,
+            "payoff": sum(payoffs[name].values()) if name in payoffs else None,
         }
 
 

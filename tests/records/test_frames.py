@@ -96,6 +96,19 @@ def test_players_have_what_they_used_decided_and_earned(store: Store) -> None:
     ]
 
 
+def test_a_players_payoff_is_the_total_of_each_match_and_not_its_rounds_once_more(store: Store) -> None:
+    store.add("r2", list(enumerate([
+        a_call("A1"),
+        PayoffEvent(round=1, match="m1", payoffs={"A1": 5.0}),
+        PayoffEvent(round=2, match="m1", payoffs={"A1": -1.0}),
+        PayoffEvent(match="m1", payoffs={"A1": 4.0}),
+        PayoffEvent(round=1, match="m2", payoffs={"A1": 9.0}),
+        PayoffEvent(match="m2", payoffs={"A1": 0.0}),
+        PayoffEvent(round=1, match="m3", payoffs={"A1": 3.0}),
+    ])), [])  # fmt: skip
+    assert frame_of(store, "players").set_index("run").loc["r2", "payoff"] == 7.0
+
+
 def test_decisions_and_payoffs_are_rows_with_what_was_decided_and_its_details(store: Store) -> None:
     decided = frame_of(store, "decisions")
     assert decided["agent"].tolist() == ["A1", "A2"]
