@@ -18,6 +18,7 @@ from typing import Final
 import numpy as np
 
 from labmates.stats.deviation import TIE, deviation_ratings, ranks
+from labmates.stats.domains import ANY, Domain
 from labmates.stats.intervals import EQUAL, ONE, Estimate
 from labmates.stats.metagame import Array
 
@@ -27,13 +28,15 @@ _TAIL: Final = 0.01
 """Share of draws beyond each end (coverage of tied ratings with ten runs: .96; .94 with a tail of .025)."""
 
 
-def pooled_ratings(payoffs: Sequence[Array]) -> dict[str, list[Estimate]]:
+def pooled_ratings(payoffs: Sequence[Array], domain: Domain = ANY) -> dict[str, list[Estimate]]:
     """The deviation ratings and ranks of the mean of metagames.
 
     Parameters
     ----------
     payoffs
         The metagame of each run, all of shape ``(models,) * players``.
+    domain
+        Of payoffs: a deviation loses at most its range.
 
     Returns
     -------
@@ -52,9 +55,10 @@ def pooled_ratings(payoffs: Sequence[Array]) -> dict[str, list[Estimate]]:
         }
     draws = np.array([_with_average(deviation_ratings(drawn)) for drawn in _drawn(runs, mean)])
     low, high = _interval(ratings, draws)
+    low, high = np.maximum(low, domain.low - domain.high), np.minimum(high, 0.0)
     errors = draws.std(axis=0, ddof=1)
     deviation = [
-        Estimate(float(value), float(error), float(least), float(min(most, 0.0)), n, method=METHOD)
+        Estimate(float(value), float(error), float(least), float(most), n, method=METHOD)
         for value, error, least, most in zip(ratings, errors, low, high, strict=True)
     ]
     models = ratings[:-1]

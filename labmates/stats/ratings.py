@@ -226,7 +226,7 @@ def summarise(rated: Iterable[Rated], *, together: Iterable[Rated] | None = None
 def _of_pool(runs: Sequence[Rated]) -> dict[str, list[Estimate]]:
     """Deviation ratings and ranks of the runs' pooled metagame; empty without one."""
     payoffs = [rated.cell.payoffs for rated in runs]
-    return pooled_ratings(payoffs) if payoffs[0].ndim > 1 and payoffs[0].size else {}
+    return pooled_ratings(payoffs, runs[0].cell.domain) if payoffs[0].ndim > 1 and payoffs[0].size else {}
 
 
 def _by_models(rated: Iterable[Rated]) -> dict[tuple[str, ...], dict[tuple[str, str], list[Rated]]]:

@@ -74,7 +74,7 @@ def export_pages(
         _lists(store, rows, links, writer)
         for name in sorted(studies):
             watch(f"the analyses of {name}")
-            runs = [row for row in rows if row.study == name]
+            runs = [run for run in store.runs(study=name) if run.id in known]
             computed = Computed()
             for analysis in ("", *analyses_of(run.kind for run in runs)):
                 page = analyses_page(store, name, runs, replace(links, depth=2), analysis, computed)

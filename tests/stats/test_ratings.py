@@ -109,6 +109,12 @@ def test_equal_models_with_noise_may_have_rank_1_or_last_and_the_rating_0() -> N
     assert found["deviation"][0].value == pytest.approx(deviation_ratings(np.mean(runs, axis=0))[0])
 
 
+def test_no_interval_of_a_rating_leaves_what_a_deviation_can_lose() -> None:
+    runs = [np.array([[2.0, 0.0], [3.0, 1.0]]), np.array([[0.0, 3.0], [1.0, 2.0]])]
+    lows = [each.low for each in pooled_ratings(runs, Domain(0, 3))["deviation"]]
+    assert min(each.low or 0 for each in pooled_ratings(runs)["deviation"]) < -3 == min(low or 0 for low in lows)
+
+
 def test_models_apart_by_more_than_noise_have_ranks_of_their_own() -> None:
     rng = np.random.default_rng(4)
     runs = [np.array([[3.0] * 3, [2.0] * 3, [1.0] * 3]) + rng.normal(0, 0.01, (3, 3)) for _ in range(6)]

@@ -162,3 +162,17 @@ def test_exported_pages_have_the_analyses_too(store: Store, tmp_path: Path) -> N
     listed = (tmp_path / "pages" / link).read_text()
     [scores] = set(re.findall(r'href="../../(analyses/[^"]+scores.html)"', listed))
     assert "Scores by judge" in (tmp_path / "pages" / scores).read_text()
+
+
+def test_exported_analyses_have_the_studys_runs_in_its_order(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken: list[list[str]] = []
+
+    def compute(runs: Runs, _params: Params) -> Result:
+        taken.append([run.id for run in runs.records()])
+        return Result([])
+
+    monkeypatch.setitem(ANALYSES._loaded, "scores", Analysis("scores", "Scores", Params, compute, kind="science"))
+    export_pages(store, tmp_path / "pages", events=False)
+    assert taken == [[run.id for run in store.runs(study="pilot")]]

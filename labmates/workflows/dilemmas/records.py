@@ -24,7 +24,7 @@ from labmates.stats.domains import ANY, Domain
 from labmates.stats.metagame import Array, metagame
 from labmates.stats.ratings import Cell, Scale
 from labmates.stats.validity import Tally, tallies
-from labmates.util.display_names import labels_apart
+from labmates.util.display_names import is_reference, labels_apart
 from labmates.util.grouping import grouped
 from labmates.workflows.protocol.experiment import condition_of
 
@@ -274,11 +274,11 @@ def scale_of(game: NormalForm) -> Scale | None:
 
 
 def cross_plays(runs: Runs) -> list[CrossPlay]:
-    """The completed cross-plays among runs; labels of mechanisms name the parameters that vary (`mechanism_labels`).
+    """The completed cross-plays among runs, those under ``none`` first; see `mechanism_labels` for their mechanisms.
 
     Raises `UsageError` if there are none, or a named run is of another experiment.
     """
-    completed = runs.completed("dilemma")
+    completed = sorted(runs.completed("dilemma"), key=lambda run: not is_reference(run.condition["mechanism"]))
     mechanisms = mechanism_labels([run.condition for run in completed])
     return [replace(_stored(runs.store, run), mechanism=name) for run, name in zip(completed, mechanisms, strict=True)]
 

@@ -50,6 +50,10 @@ def plays(url: str) -> list[CrossPlay]:
     return cross_plays(Runs(url))
 
 
+def test_the_reference_comes_before_the_mechanisms_in_their_order(plays: list[CrossPlay]) -> None:
+    assert [play.mechanism for play in plays] == ["none", "mediation", "contract", "repetition", "reputation+"]
+
+
 def test_every_play_of_every_match_is_a_row_for_each_seat(plays: list[CrossPlay]) -> None:
     frame = dilemma_frames.matches_frame(plays)
     assert len(frame) == sum(len(each.models) for play in plays for each in play.rounds)
@@ -226,11 +230,11 @@ def test_a_mediator_is_adopted_by_those_alone_who_agreed_on_it_and_delegated() -
 
 
 def test_figures_are_drawn(plays: list[CrossPlay], tmp_path: Path) -> None:
-    cells = [play.cell() for play in plays if play.has_metagame]
+    three, two, *_ = (play.cell() for play in plays)
     figures = {
-        "two": dilemma_figures.payoffs_figure(cells[:1]),
-        "three": dilemma_figures.payoffs_figure([cells[-1]]),
-        "population": dilemma_figures.population_figure([cells[-1]]),
+        "two": dilemma_figures.payoffs_figure([two]),
+        "three": dilemma_figures.payoffs_figure([three]),
+        "population": dilemma_figures.population_figure([three]),
         "actions": dot_figures.actions_dots(dilemma_frames.actions_frame(plays))[0].figure(),
         "pooled": dot_figures.actions_dots(dilemma_frames.pooled_frame(plays))[0].figure(),
         "responses": dot_figures.actions_dots(dilemma_frames.responses_frame(plays))[0].figure(),
