@@ -42,13 +42,14 @@ class Claims:
         return self.all_new([run])[0]
 
     def all_new(self, runs: Iterable[RunRecord]) -> list[RunRecord]:
-        """Create and claim new runs outside studies, in one transaction."""
+        """Create and claim new runs outside studies, which keep their order, in one transaction."""
         now = time.time()
         claimed = [replace(run, status="running", attempt=1, worker=self._worker, started=now) for run in runs]
 
         def write(connection: sa.Connection) -> None:
             lease = self._store.now(connection) + LEASE_SECONDS
-            self._store.insert_new(connection, _RUNS, [{**run_row(run), "lease": lease} for run in claimed])
+            rows = [{**run_row(run), "lease": lease, "place": place} for place, run in enumerate(claimed)]
+            self._store.insert_new(connection, _RUNS, rows)
 
         self._store.write(write)
         return claimed

@@ -142,7 +142,7 @@ class Store(Database):
         """All started runs; with `keys`, only those of these conditions.
 
         They come in an order that workers do not change: studies by age, the runs of each as in its file; other runs by
-        their start and replicate. Runs share equal conditions.
+        their start, those that started together as they were given. Runs share equal conditions.
         """
         table, studies = schema.runs, schema.studies
         age = sa.func.coalesce(studies.c.created, table.c.started)

@@ -75,6 +75,12 @@ def test_each_run_is_claimed_once_in_the_order_of_the_queue(store: Store) -> Non
     assert study_counts(store, "s").workers == {this_worker(): 3, ELSEWHERE: 2}
 
 
+def test_runs_that_start_together_keep_the_order_in_which_they_were_given(store: Store) -> None:
+    runs = [RunRecord(new_run_id(), "game", f"k{number}", 0, 0, {}, ["m"]) for number in range(20)]
+    Claims(store, this_worker()).all_new(runs)
+    assert [run.id for run in store.runs()] == [run.id for run in runs]
+
+
 def test_workers_that_claim_at_the_same_time_never_get_the_same_run(store: Store) -> None:
     enter(store, 60)
     got: list[list[str]] = [[] for _ in range(6)]

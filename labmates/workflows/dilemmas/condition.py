@@ -198,13 +198,17 @@ class DilemmaCondition(AblatedCondition):
         return max(entrant.max_output_tokens or default for entrant in self.entrants if entrant.model == model)
 
     def doubts(self) -> list[str]:
-        """Why reputation means little: all agents meet in every round."""
+        """Why reputation means little (all agents meet in every round), and metrics are missing."""
+        doubts = []
         if self.mechanisms()[0].seats_itself and len(self.entrants) == 1:
-            return [
+            doubts.append(
                 f"{self.mechanism}: one model makes a single group, so co-players never change; give several models "
                 "(one model may be given several times)"
-            ]
-        return []
+            )
+        if self.table.game().cooperate is None:
+            undefined = "normalised payoffs and cooperation are undefined"
+            doubts.append(f"{self.table.name}: it names no plays as cooperate and defect, so {undefined}")
+        return doubts
 
     @property
     def labels(self) -> tuple[str, ...]:

@@ -152,6 +152,12 @@ def test_one_model_under_reputation_is_told_that_co_players_never_change() -> No
     assert not several.doubts()
 
 
+def test_a_game_without_named_plays_tells_which_metrics_it_lacks() -> None:
+    condition = make_condition("dilemma", {"game": "matching-pennies", "entrants": "scripted:defect"})
+    [doubt] = condition.doubts()
+    assert "names no plays as cooperate and defect, so normalised payoffs and cooperation are undefined" in doubt
+
+
 def test_cooperation_is_weighted_as_payoffs_are(url: str) -> None:
     # Grim against a defector cooperates in the first of three rounds, which weigh .2, .16 and .64.
     run = play(url, game="prisoners", mechanism="repetition(rounds=3)", entrants=["scripted:grim", "scripted:defect"])
