@@ -91,3 +91,23 @@ def test_runs_come_as_in_the_file_and_references_first_in_tables(tmp_path: Path)
     levels = factor_of("mechanism", observed(runs, {})).levels
     assert [level.name for level in levels] == ["reputation", "contract", "none"]  # none is subtracted
     assert list(dict.fromkeys(frame["run"])) == [run.id for run in runs]
+
+
+def test_tournaments_come_as_in_the_file(tmp_path: Path) -> None:
+    (tmp_path / "order.yaml").write_text("""
+name: order
+kind: tournament
+models: ["scripted:tit-for-tat", "scripted:defect"]
+fixed: {teams: 2, team_size: 1, rounds: 3, comprehension: skipped, critique_turns: 0}
+grid: {structure: [sa, gc], noise: [0.1, 0]}
+""")
+    url = f"sqlite:///{tmp_path}/runs.db"
+    labmates.study(tmp_path / "order.yaml", store=url)
+    rates = labmates.analyze("tournament", study="order", store=url).frame("rates")
+    cells = [
+        ("scripted:tit-for-tat", 0.1),
+        ("scripted:tit-for-tat", 0),
+        ("scripted:defect", 0.1),
+        ("scripted:defect", 0),
+    ]
+    assert list(dict.fromkeys(zip(rates["model"], rates["noise"], strict=True))) == cells

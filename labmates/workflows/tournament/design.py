@@ -60,7 +60,7 @@ def cells(runs: Runs, keep_failed: bool) -> list[Cell]:
 def cell_of(tournament: Tournament, mechanism: str, *, keep_failed: bool = False) -> Cell:
     """The payoffs of a tournament's models, by default without those with too many failed decisions."""
     left_out = () if keep_failed else invalid(tournament.failures)
-    models = sorted(set(tournament.models.values()).difference(left_out))
+    models = [model for model in dict.fromkeys(tournament.models.values()) if model not in left_out]
     place = {player: models.index(model) for player, model in tournament.models.items() if model in models}
     payoffs = tournament.payoffs
     rounds = [

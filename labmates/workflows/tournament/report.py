@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from itertools import accumulate, chain, groupby
+from itertools import accumulate, chain
 from statistics import fmean
 from typing import Any, Final
 
@@ -22,7 +22,8 @@ from labmates.stats.intervals import Estimate, mean, notes
 from labmates.stats.multiplicity import holm
 from labmates.stats.tables import Column, P, Table
 from labmates.stats.validity import Tally
-from labmates.util.display_names import labels_apart, settings_apart, shown_settings
+from labmates.util.display_names import labels_apart, order_of_settings, settings_apart, shown_settings
+from labmates.util.grouping import grouped
 from labmates.workflows.tournament.results import MEASURES, Measure, Tournament, answered, standings
 
 STRUCTURES: Final = {"ri": "repeated interaction", "gc": "group competition", "sa": "super-additive"}
@@ -120,8 +121,8 @@ class Group:
 
 
 def compared(tournaments: Sequence[Tournament]) -> list[list[Group]]:
-    """The groups of each model and setting, by structure."""
-    return [
+    """The groups of each model and setting, by structure, in the order of `order_of_settings`."""
+    each = [
         [Group(name, model, among, settings, members) for name, members in by_structure.items() if members]
         for same, free in _alike(tournaments)
         for settings in [{name: value for name, value in same[0].condition.items() if name not in free}]
@@ -129,6 +130,9 @@ def compared(tournaments: Sequence[Tournament]) -> list[list[Group]]:
         for among in [tuple(dict.fromkeys(same[0].models.values()))]
         for model in among
     ]
+    conditions = [{**groups[0].settings, "model": groups[0].model} for groups in each]
+    order = order_of_settings(conditions, ["model", *settings_apart(conditions, _MODELS)])
+    return [each[place] for place in order]
 
 
 def rate_of(values: Sequence[Sequence[float]]) -> Rate | None:
@@ -147,8 +151,7 @@ def _alike(
     def key(tournament: Tournament) -> str:
         return json.dumps({k: v for k, v in tournament.condition.items() if k not in free}, sort_keys=True, default=str)
 
-    ordered = sorted(tournaments, key=lambda tournament: (key(tournament), tournament.structure, tournament.seed))
-    for same in (list(same) for _, same in groupby(ordered, key=key)):
+    for same in grouped((key(tournament), tournament) for tournament in tournaments).values():
         totals = {(tournament.structure, tournament.condition.get(_TOTAL)) for tournament in same}
         if _TOTAL in free and len(totals) > len({structure for structure, _ in totals}):
             # Rounds per player vary within a structure, so they were chosen.

@@ -96,7 +96,7 @@ def agreement(ratings: pd.DataFrame) -> Table:
     for metric, of_metric in ratings.groupby("metric", sort=True):
         if of_metric.loc[of_metric["value"].notna(), "judge"].nunique() < 2:
             continue
-        tasks = [(str(task), group) for task, group in of_metric.groupby("task", sort=True)]
+        tasks = [(str(task), group) for task, group in of_metric.groupby("task", sort=False)]
         for task, group in [(ALL_TASKS, of_metric), *tasks] if len(tasks) > 1 else tasks:
             labels = {"metric": str(metric), "task": task}
             mine = [({**labels, **head}, coefficients) for head, coefficients in _agreements(group)]

@@ -296,7 +296,7 @@ def test_a_tournament_in_which_some_models_never_meet_has_means_alone() -> None:
     cell = cell_of(played(MODELS, MATCHES[:3]), "SA")
     assert cell.payoffs.tolist() == [pytest.approx(4 / 6), 2.5]
     never_played = cell_of(played(MODELS | {"P5": "late"}, MATCHES), "SA")
-    assert np.isnan(never_played.payoffs).tolist() == [False, True, False]
+    assert np.isnan(never_played.payoffs).tolist() == [False, False, True]
 
 
 def test_models_that_failed_too_often_are_not_rated_unless_kept() -> None:

@@ -130,7 +130,9 @@ def _team(condition: Mapping[str, Any], told: Sequence[str]) -> str:
 def necessity(played: Sequence[Play]) -> list[Necessity]:
     """Comparisons of the arms by condition, team and split, over all findings and for each."""
     compared: list[Necessity] = []
-    for (settings, split), mine in sorted(grouped(((play.settings, play.split), play) for play in played).items()):
+    cells_of = grouped(((play.settings, play.split), play) for play in played)
+    order = list(dict.fromkeys(settings for settings, _ in cells_of))
+    for (settings, split), mine in sorted(cells_of.items(), key=lambda item: (order.index(item[0][0]), item[0][1])):
         for team in dict.fromkeys(play.team for play in mine if play.arm == "team"):
             cells = grouped(((play.arm, play.seed), play) for play in mine if play.team in ("", team))
             compared += _compared({**json.loads(settings), "team": team, "split": split}, cells)

@@ -10,7 +10,7 @@ from labmates.stats.data_sets import Result, data_set_means
 from labmates.stats.domains import SHARE, Domain
 from labmates.stats.intervals import Estimate, mean, notes
 from labmates.stats.tables import Column, Table
-from labmates.util.display_names import order_of_settings, settings_shown, shown_settings
+from labmates.util.display_names import order_of_settings, references_first, settings_shown, shown_settings
 from labmates.util.grouping import grouped
 from labmates.workflows.science.analyses.judged import Judged
 from labmates.workflows.science.experiment import COORDINATION, SCIENCE, described
@@ -31,9 +31,11 @@ def scores_table(judged: Sequence[Judged], newest: Newest) -> Table:
         for item in judged
         for (judge, metric), value in newest[item.run.id].items()
     )
+    order = references_first(models for _, _, models in values)
     rows: list[dict[str, Any]] = []
     means: list[Estimate] = []
-    for (metric, judge, models), scored in sorted(values.items(), key=lambda item: (item[0][0] != SKILL, item[0])):
+    for metric, judge, models in sorted(values, key=lambda key: (key[0] != SKILL, *key[:2], order.index(key[2]))):
+        scored = values[metric, judge, models]
         row, estimates = _row(metric, scored)
         rows.append({"metric": metric, "judge": judge, "models": models, **row})
         means += estimates
