@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial.distance import pdist
 
 Vectors = NDArray[np.float64]
 """Shape ``(strategies, situations)``, entries in [0, 1]."""
@@ -22,9 +23,7 @@ def mean_pairwise_distance(vectors: Vectors) -> float | None:
     count, size = vectors.shape
     if count < 2:
         return None
-    squares = _squared_distances(vectors)
-    pairs = np.triu_indices(count, k=1)
-    return float(np.sqrt(squares[pairs]).mean() / np.sqrt(size / 6))
+    return float(pdist(vectors).mean() / np.sqrt(size / 6))
 
 
 def takes_turns(moves: Vectors) -> NDArray[np.bool_]:
@@ -123,8 +122,3 @@ def ellipse(points: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[n
     turn = np.linspace(0, 2 * np.pi, 100)
     circle = np.stack([np.cos(turn), np.sin(turn)], axis=1)
     return centre, centre + (circle * np.sqrt(np.clip(values, 0, None))) @ vectors.T
-
-
-def _squared_distances(vectors: Vectors) -> NDArray[np.float64]:
-    squares = (vectors**2).sum(axis=1)
-    return np.asarray(np.clip(squares[:, None] + squares[None, :] - 2 * vectors @ vectors.T, 0, None))

@@ -112,7 +112,7 @@ def drift(pairs: Array, population: int) -> Array:
     return np.asarray((own.swapaxes(0, 1)[:, :, ::-1] - own).sum(axis=2))
 
 
-def alpha_rank(pairs: Array, population: int = ALPHA_RANK_POPULATION, tied: Array | None = None) -> Array:
+def alpha_rank(pairs: Array, tied: Array | None = None) -> Array:
     """The alpha-rank of types in one population: their shares of time under infinitely strong selection.
 
     Source: Omidshafiei et al. 2019, "α-Rank: multi-agent evaluation by evolution", with a single population.
@@ -121,14 +121,12 @@ def alpha_rank(pairs: Array, population: int = ALPHA_RANK_POPULATION, tied: Arra
     ----------
     pairs
         Payoffs of pairs of types.
-    population
-        Raised to the size of a group if smaller.
     tied
         Whether two types count as equally fit, shape ``(types, types)``, since infinite strength would turn any noise
         between them into certainty; by default none do.
     """
     width = float(np.ptp(pairs))
     scaled = (pairs - pairs.min()) / width if width else np.zeros_like(pairs)
-    population = max(population, pairs.shape[2])
+    population = max(ALPHA_RANK_POPULATION, pairs.shape[2])
     rates = log_fixation(scaled, population, ALPHA)
     return stationary_distribution(rates if tied is None else np.where(tied, -np.log(population), rates))

@@ -38,43 +38,25 @@ class Replayed:
     ----------
     step, group
         The generation or mixture, and the number of the group in it, from 0.
-    groups
-        The number of groups in that step.
-    genes
-        The gene of each seat's strategy.
-    agents
-        The agent on each seat; empty where seats have no agents.
+    seats
+        The ``strategy`` on each seat, its ``gene``, and the ``agent``, where seats have agents.
     """
 
     step: int
     group: int
-    groups: int
     match: Match
-    genes: tuple[str, ...]
-    agents: tuple[int, ...]
+    seats: list[dict[str, Any]]
 
     def as_json(self) -> dict[str, Any]:
         """The JSON object."""
-        match = self.match
-        seats: list[dict[str, Any]] = [
-            {"strategy": name, "gene": gene} for name, gene in zip(match.players, self.genes, strict=True)
-        ]
-        for seat, agent in zip(seats, self.agents, strict=False):
-            seat["agent"] = agent
-        return {
-            "step": self.step,
-            "group": self.group,
-            "players": seats,
-            **match.as_json(),
-            "payoffs": match.payoffs.tolist(),
-        }
+        match = self.match.as_json()
+        payoffs = self.match.payoffs.tolist()
+        return {"step": self.step, "group": self.group, "players": self.seats, **match, "payoffs": payoffs}
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Table rows, one for each player and round."""
         for row in self.match.rows():
-            seat = row["seat"]
-            agent = {"agent": self.agents[seat]} if self.agents else {}
-            yield {"step": self.step, "group": self.group, **row, "gene": self.genes[seat], **agent}
+            yield {"step": self.step, "group": self.group, **row, **self.seats[row["seat"]]}
 
 
 def replay_matches(
@@ -152,8 +134,9 @@ def _played(
         [result] = strategies.play([chunk])
         for number in numbers if group is None else [group]:
             place = number - numbers[0]
-            seats = chunk.groups[place].tolist()
-            names = [population.names[index] for index in seats]
-            match = match_of(chunk, result, place, names)
-            genes = tuple(gene_of[index] for index in seats)
-            yield Replayed(step, number, len(batch.groups), match, genes, tuple(agents[number].tolist()))
+            members = chunk.groups[place].tolist()
+            seats = [{"strategy": population.names[index], "gene": gene_of[index]} for index in members]
+            for seat, agent in zip(seats, agents[number].tolist(), strict=False):
+                seat["agent"] = agent
+            match = match_of(chunk, result, place, [seat["strategy"] for seat in seats])
+            yield Replayed(step, number, match, seats)

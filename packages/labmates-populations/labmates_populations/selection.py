@@ -88,7 +88,7 @@ class Selection:
     def type_rows(self, sizes: Sequence[int]) -> Iterator[Row]:
         """Table rows of types, with `sizes` as their numbers of strategies."""
         pairs = self.meetings.pairs()
-        ranks = alpha_rank(pairs, tied=self.tied)
+        ranks = alpha_rank(pairs, self.tied)
         ratings = deviation_ratings(self.meetings.metagame()) if self.meetings.whole else None
         types = self.meetings.types
         for place, name in enumerate(types):

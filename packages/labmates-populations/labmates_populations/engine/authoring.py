@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 
 from labmates.models.objects import UnusableAnswerError
 from labmates_populations.engine.kernel.interface import DESCRIPTIONS
-from labmates_populations.engine.library import StrategyFile, write_provenance
+from labmates_populations.engine.library import StrategyFile, provenance_of, read_text, write_provenance
 from labmates_populations.repeated import RepeatedGame, make_repeated
 
 HEADER = """import math
@@ -103,7 +102,7 @@ def add_to_library(
     file = model_file(library, game, model)
     lines = _lines(file)
     known = {(line.get("run"), line.get("written_as")) for line in lines}
-    text = file.path.read_text(encoding="utf-8") if file.path.exists() else f"{HEADER}\n"
+    text = read_text(file.path) if file.path.exists() else f"{HEADER}\n"
     added = 0
     for code, provenance in written:
         old, attitude = str(provenance["class"]), str(provenance["attitude"])
@@ -128,8 +127,6 @@ def add_to_library(
 
 def _lines(file: StrategyFile) -> list[dict[str, Any]]:
     """The provenance of the classes that are present in a file."""
-    if not file.provenance.exists() or not file.path.exists():
-        return []
-    text = file.path.read_text(encoding="utf-8")
-    lines = [json.loads(line) for line in file.provenance.read_text(encoding="utf-8").splitlines() if line.strip()]
-    return [line for line in lines if re.search(rf"^class {re.escape(str(line['class']))}\b", text, re.MULTILINE)]
+    text = read_text(file.path) if file.path.exists() else ""
+    lines = provenance_of(file).items()
+    return [line for name, line in lines if re.search(rf"^class {re.escape(name)}\b", text, re.MULTILINE)]

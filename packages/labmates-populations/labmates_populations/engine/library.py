@@ -195,7 +195,7 @@ def faulty_players(players: Sequence[str], game: str) -> dict[str, str]:
         if file != PREFIX:
             verdicts = known_verdicts(read_text(Path(file)), game) or ()
             problems = [problem for one in verdicts if one.strategy.name == name for problem in one.problems]
-            provenance = _provenance(StrategyFile(Path(file), None, Path(file).stem))
+            provenance = provenance_of(StrategyFile(Path(file), None, Path(file).stem))
             for problem in (*provenance.get(name, {}).get("problems", ()), *problems):
                 found.setdefault(player, str(problem))
     return found
@@ -280,7 +280,7 @@ def load_population(
 
     for file, (text, sources) in zip(files, read_in_order(workers, read, files), strict=True):
         loaded = workers.learn(sources, text)
-        provenance = _provenance(file)
+        provenance = provenance_of(file)
         variants = _variants(_written_as(provenance), {strategy.name: strategy.attitude for strategy in loaded})
         for strategy in loaded:
             gene = Gene(file.model, strategy.attitude or "", variants.get(strategy.name, ""))
@@ -323,7 +323,7 @@ def _written_as(provenance: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[s
     return {name: {key: line[key] for key in WRITTEN if key in line} for name, line in complete.items()}
 
 
-def _provenance(file: StrategyFile) -> dict[str, dict[str, Any]]:
+def provenance_of(file: StrategyFile) -> dict[str, dict[str, Any]]:
     """The provenance of each strategy of a file, by class, if known; UsageError for an invalid file."""
     if not file.provenance.exists():
         return {}
@@ -364,7 +364,7 @@ def written_sets(file: StrategyFile) -> Counter[Gene]:
     """Number of strategies in a file by gene, read without execution; checks may exclude some."""
     found = dict.fromkeys(_CLASS.findall(read_text(file.path)))
     attitudes = {f"Strategy_{attitude}_{number}": attitude.lower() for attitude, number in found}
-    variants = _variants(_written_as(_provenance(file)), attitudes)
+    variants = _variants(_written_as(provenance_of(file)), attitudes)
     return Counter(Gene(file.model, attitude, variants[name]) for name, attitude in attitudes.items())
 
 

@@ -60,10 +60,10 @@ async def test_matches_of_an_evolution_have_its_payoffs_and_moves(store: Store, 
         assert np.mean([one.match.actions for one in matches]) == event.details["cooperation"]
         earned: dict[str, list[float]] = {}
         for one in matches:
-            for gene, payoff in zip(one.genes, one.match.payoffs.mean(axis=0), strict=True):
-                earned.setdefault(gene, []).append(payoff)
+            for seat, payoff in zip(one.seats, one.match.payoffs.mean(axis=0), strict=True):
+                earned.setdefault(seat["gene"], []).append(payoff)
         assert {gene: np.mean(own) for gene, own in earned.items()} == pytest.approx(event.payoffs)
-        seats = [agent for one in matches for agent in one.agents]
+        seats = [seat["agent"] for one in matches for seat in one.seats]
         assert sorted(seats) == sorted([*range(16)] * 2)
 
 
@@ -84,7 +84,8 @@ async def test_matches_of_a_mixture_have_its_welfare(store: Store, crew: Crew, t
     [event] = [event for event in events if event.details["selfish"] == 2]
     assert np.mean([one.match.payoffs for one in matches]) == pytest.approx(event.payoffs["welfare"])
     assert np.mean([one.match.actions for one in matches]) == event.details["cooperation"]
-    assert all(one.genes == ("one/collective",) * 2 + ("one/exploitative",) * 2 for one in matches)
+    genes = ["one/collective"] * 2 + ["one/exploitative"] * 2
+    assert all([seat["gene"] for seat in one.seats] == genes for one in matches)
 
 
 async def test_a_match_that_is_not_there_is_refused(store: Store, crew: Crew, tmp_path: Path) -> None:

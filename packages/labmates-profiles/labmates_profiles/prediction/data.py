@@ -16,14 +16,14 @@ from labmates.errors import UsageError
 from labmates_profiles.arrays import Array
 
 Places = NDArray[np.intp]
-_FACTORS: Final[Mapping[str, tuple[str, str]]] = {
+FACTORS: Final[Mapping[str, tuple[str, str]]] = {
     "task": ("task: {}", "anomaly"),
     "difficulty": ("difficulty: {}", "medium"),
     "visibility": ("visibility: {}", "full"),
     "team_size": ("team size = {}", "2"),
 }
 """The name of the column of each value of a factor, and the reference value."""
-_NO_PART: Final = frozenset({"budget", "theory_of_mind", *_FACTORS})
+_NO_PART: Final = frozenset({"budget", "theory_of_mind", *FACTORS})
 _TRUE: Final = ("true", "1", "yes")
 
 
@@ -204,7 +204,7 @@ def condition_columns(conditions: Sequence[Mapping[str, Any]], notes: list[str])
             names, columns = {"log(budget)": "budget"}, [standardised(budgets)[0]]
     elif any("budget" in condition for condition in conditions):
         notes.append("The budget of some lab runs is unknown, so the model does not control for it.")
-    for factor, (pattern, usual) in _FACTORS.items():
+    for factor, (pattern, usual) in FACTORS.items():
         values = [str(condition.get(factor, "")) for condition in conditions]
         present = sorted(set(values))
         if factor == "task" and len(present) == 1 and present[0]:

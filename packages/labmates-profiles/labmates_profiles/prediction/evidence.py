@@ -131,10 +131,9 @@ def own_effects(data: PredictionData) -> Array:
 
 
 def credible_games(posterior: Posterior, games: Sequence[str], p_holm: Mapping[str, float]) -> list[str]:
-    """The games whose 95 % interval excludes 0, with their effects and, if available, adjusted p values."""
+    """The games whose 95 % interval excludes 0, with their effects and adjusted p values."""
     return [
-        f"{game} {summary.mean:+.3f} [{summary.low:+.3f}, {summary.high:+.3f}]"
-        + (f", p (Holm) = {p_holm[game]:.4f}" if game in p_holm else "")
+        f"{game} {summary.mean:+.3f} [{summary.low:+.3f}, {summary.high:+.3f}], p (Holm) = {p_holm[game]:.4f}"
         for game in games
         if (summary := posterior.summaries[game]).credible
     ]
@@ -144,8 +143,8 @@ def verdict(
     outcome: str,
     fits: Mapping[Form, PredictionFit],
     tests: Evidence,
-    p_holm: Mapping[Form, Mapping[str, float]] | None = None,
-    p: float | None = None,
+    p_holm: Mapping[Form, Mapping[str, float]],
+    p: float,
 ) -> list[str]:
     """The conclusions in sentences, the most important first.
 
@@ -154,15 +153,15 @@ def verdict(
     p_holm
         Of the games by form, adjusted for all games and outcomes.
     p
-        Of the permutation test, adjusted for all analysed outcomes; by default unadjusted.
+        Of the permutation test, adjusted for all analysed outcomes.
     """
     data = next(iter(fits.values())).data
     beyond = f" beyond {', '.join(name.removeprefix(PREFIX) for name in data.controls)}" if data.controls else ""
-    sentences = [_whether(outcome, beyond, tests, tests.permutation.p if p is None else p)]
+    sentences = [_whether(outcome, beyond, tests, p)]
     trusted: Form | None = next((form for form in ("correlated", "robust") if form in fits), None)
     if trusted is not None:
         posterior = fits[trusted].posterior
-        names = credible_games(posterior, data.games, (p_holm or {}).get(trusted, {}))
+        names = credible_games(posterior, data.games, p_holm[trusted])
         sentences.append(
             f"Credible in the form {trusted}: {'; '.join(names)}."
             if names

@@ -14,7 +14,7 @@ from labmates.stats.tables import Column, Table
 from labmates_profiles.bayes.covariates import PREFIX
 from labmates_profiles.clustered import clustered_ols
 from labmates_profiles.prediction import Form
-from labmates_profiles.prediction.data import PredictionData
+from labmates_profiles.prediction.data import FACTORS, PredictionData
 from labmates_profiles.prediction.design_matrix import Assembled
 from labmates_profiles.prediction.evidence import Evidence
 from labmates_profiles.prediction.fit import BETWEEN, DATA_SET, DEVIATION, INTERCEPT, NOISE, RUN, PredictionFit
@@ -30,12 +30,9 @@ LABELS: Final[Mapping[str, str]] = {
     "theory of mind": "Theory of mind",
     NOISE: "τ (residual SD)",
     BETWEEN: "ω (between models)",
-    "sd:budget": "σ (model's reaction to budget)",
-    "sd:task": "σ (model × task)",
-    "sd:difficulty": "σ (model × difficulty)",
-    "sd:visibility": "σ (model × visibility)",
-    "sd:team_size": "σ (model × team size)",
-    "sd:theory of mind": "σ (model's reaction to ToM)",
+    DEVIATION + "budget": "σ (model's reaction to budget)",
+    **{DEVIATION + name: f"σ (model × {name.replace('_', ' ')})" for name in FACTORS},
+    DEVIATION + "theory of mind": "σ (model's reaction to ToM)",
     DEVIATION + DATA_SET: "σ (data sets)",
     DEVIATION + RUN: "σ (runs of a condition)",
 }

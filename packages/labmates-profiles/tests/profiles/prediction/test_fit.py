@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +12,7 @@ from scipy.linalg import block_diag
 
 from labmates.games.base import Array
 from labmates_profiles.bayes.evidence import PermutationTest
+from labmates_profiles.bayes.posterior import adjusted
 from labmates_profiles.curves import reliabilities, variance_between
 from labmates_profiles.prediction import FORMS, Form
 from labmates_profiles.prediction import fit as fitting
@@ -18,7 +20,7 @@ from labmates_profiles.prediction.data import PredictionData, Runs, standardised
 from labmates_profiles.prediction.density import CENTRE, COVARIATE, INTERCEPT, Collapsed, Hyper
 from labmates_profiles.prediction.design_matrix import CONTROLS, GAME_ORDER
 from labmates_profiles.prediction.dispositions import correlations
-from labmates_profiles.prediction.evidence import evidence, verdict
+from labmates_profiles.prediction.evidence import Evidence, evidence, verdict
 from labmates_profiles.prediction.fit import PredictionFit, find_modes, fit_prediction, search_box
 from labmates_profiles.prediction.published import PUBLISHED
 from tests.profiles.simulated_prediction import COLUMNS, published, simulate_prediction
@@ -230,16 +232,22 @@ def test_the_simulator_gives_what_it_is_asked_for() -> None:
     assert np.bincount(counted.data.model_of).tolist() == [2, 3, 4]
 
 
+def _verdict(fits: Mapping[Form, PredictionFit], found: Evidence) -> list[str]:
+    """The verdict on quality, with p values that are not adjusted."""
+    alone = {form: adjusted([fit.posterior], *([[game]] for game in fit.data.games))[0] for form, fit in fits.items()}
+    return verdict("quality", fits, found, alone, found.permutation.p)
+
+
 def test_a_verdict_says_when_data_are_too_few_and_what_the_papers_form_alone_claims() -> None:
     null = simulate_prediction(np.random.default_rng(5), effects=[0] * 6, between=1.0).data
     fits = {form: fit_prediction(null, form, draws=500, starts=1) for form in FORMS[:2]}
     found = evidence(null)
-    said = " ".join(verdict("quality", fits, found))
+    said = " ".join(_verdict(fits, found))
     assert isinstance(found.permutation, PermutationTest)
     assert "can't tell whether the games predict quality beyond IFEval" in said
     assert "Credible only in the paper's form:" in said
     real = simulate_prediction(np.random.default_rng(5), between=0.25).data
-    sure = verdict("quality", {"robust": fit_prediction(real, draws=500, starts=1)}, evidence(real))
+    sure = _verdict({"robust": fit_prediction(real, draws=500, starts=1)}, evidence(real))
     assert sure[0].startswith("The games predict quality")
     assert "common-pool +0." in sure[1]
     assert sum(evidence(real).leverage.values()) == pytest.approx(11)
@@ -264,7 +272,7 @@ def test_the_robust_form_says_where_dispositions_go_too_much_together_for_it() -
         # What is said of dispositions follows from the data alone, so one fit stands for all.
         fitted = fitted or fit_prediction(data, "robust", draws=500, starts=1)
         fits = dict.fromkeys(forms, replace(fitted, data=data))
-        return " ".join(verdict("quality", fits, evidence(data)))
+        return " ".join(_verdict(fits, evidence(data)))
 
     assert "Correlated dispositions: common-pool-sanctions and common-pool (+0.9" in said(0.95, "robust")
     assert "Correlated dispositions" not in said(0.95, "robust", "correlated")
