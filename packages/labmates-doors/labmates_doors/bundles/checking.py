@@ -109,11 +109,6 @@ class Checked:
     notes: list[str] = field(default_factory=list)
     store: Store | None = None
 
-    @property
-    def is_verified(self) -> bool:
-        """Whether all of it was checked, and nothing is wrong."""
-        return not self.faults and not self.unchecked
-
 
 @asynccontextmanager
 async def checking(

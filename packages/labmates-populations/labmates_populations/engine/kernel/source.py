@@ -86,11 +86,6 @@ class Source:
     code: bytes
 
     @property
-    def compiled(self) -> bool:
-        """Whether its text shows that it is harmless."""
-        return self.found.way == COMPILED
-
-    @property
     def playable(self) -> bool:
         """Whether it may be run."""
         return not self.found.problems
@@ -117,16 +112,12 @@ def serve(connection: socket.socket, _settings: dict[str, Any]) -> None:
     send(connection, {"found": found, "sizes": [len(code) for code in codes]}, b"".join(codes))
 
 
-def found_in(told: Iterable[Mapping[str, Any]]) -> list[Found]:
-    """The facts about strategies in a message of `serve`."""
-    return [Found(**{**one, "problems": tuple(one["problems"])}) for one in told]
-
-
 def received_sources(told: Mapping[str, Any], data: bytes) -> list[Source]:
     """The strategies in a message of `serve`."""
     sizes = told["sizes"]
     codes = (data[end - size : end] for end, size in zip(accumulate(sizes), sizes, strict=True))
-    return list(map(Source, found_in(told["found"]), codes))
+    found = (Found(**{**one, "problems": tuple(one["problems"])}) for one in told["found"])
+    return list(map(Source, found, codes))
 
 
 def read_source(text: str, name: str) -> list[Source]:

@@ -15,6 +15,7 @@ from labmates_populations.engine.kernel.harmless import harmless
 from labmates_populations.engine.kernel.names import CALLS, CONSTANTS, DRAWS, TYPES, harmless_names, table_name
 from labmates_populations.engine.kernel.source import read_source
 from labmates_populations.engine.kernel.syntax import UnfitError
+from labmates_populations.engine.kernel.ways import COMPILED
 from labmates_populations.engine.workers import Batch, Workers
 from labmates_populations.repeated import make_repeated
 from tests.populations.engine.attacks import ATTACKS, attack
@@ -149,14 +150,14 @@ MORE = """
 """What follows each body."""
 
 
-def _compiled(body: str) -> bool:
-    [source] = read_source(HEAD + strategy(body) + MORE, "test.py")
-    return source.compiled
+def _compiled(text: str) -> list[bool]:
+    """Whether each strategy of a file is compiled."""
+    return [source.found.way == COMPILED for source in read_source(text, "test.py")]
 
 
 @pytest.mark.parametrize("body", UNFIT.values(), ids=UNFIT)
 def test_what_could_reach_an_object_does_not_fit(body: str) -> None:
-    assert not _compiled(body)
+    assert _compiled(HEAD + strategy(body) + MORE) == [False]
 
 
 @pytest.mark.parametrize(
@@ -165,27 +166,25 @@ def test_what_could_reach_an_object_does_not_fit(body: str) -> None:
      "class Mode(Enum): mro = 1"],
 )  # fmt: skip
 def test_what_fails_while_the_class_is_made_does_not_fit(member: str) -> None:
-    [source] = read_source(f"{HEAD}{strategy('return C')}    {member}\n", "test.py")
-    assert not source.compiled
+    assert _compiled(f"{HEAD}{strategy('return C')}    {member}\n") == [False]
 
 
 @pytest.mark.parametrize(
     "member", ["x = 1 / 3", "x = -2 * 3 + 0.5", "x = (1, ('a', not 0))", "class Mode(Enum): a = 1"]
 )
 def test_constants_that_can_be_computed_fit(member: str) -> None:
-    [source] = read_source(f"{HEAD}{strategy('return C')}    {member}\n", "test.py")
-    assert source.compiled
+    assert _compiled(f"{HEAD}{strategy('return C')}    {member}\n") == [True]
 
 
 @pytest.mark.parametrize("body", FIT.values(), ids=FIT)
 def test_usual_code_fits(body: str) -> None:
-    assert _compiled(body)
+    assert _compiled(HEAD + strategy(body) + MORE) == [True]
 
 
 def test_no_attack_that_needs_an_object_fits() -> None:
-    sources = read_source(HEAD + "".join(attack(n, body) for n, body in enumerate(ATTACKS.values())), "test.py")
+    compiled = _compiled(HEAD + "".join(attack(n, body) for n, body in enumerate(ATTACKS.values())))
     own = {"state: a list of the class", "chance: a generator without a seed"}  # each player has its own
-    fits = [name for name, source in zip(ATTACKS, sources, strict=True) if source.compiled and name not in own]
+    fits = [name for name, is_compiled in zip(ATTACKS, compiled, strict=True) if is_compiled and name not in own]
     assert not [name for name in fits if name.startswith(("escape:", "state:", "chance: seeds numpy", "chance: a "))]
     assert any(name.startswith("exhaustion:") for name in fits)
 
@@ -207,7 +206,7 @@ def test_a_variable_does_not_take_the_place_of_what_is_replaced(name: str) -> No
     body += "return C if len(x) + 5 % 3 + 2 ** len(x) + np.sum([1]) == 6 else D"
     with Workers(processes=1) as workers:
         [found] = workers.load("test.py", HEAD + strategy(body))
-        assert _compiled(body)
+        assert _compiled(HEAD + strategy(body) + MORE) == [True]
         [result] = workers.play([Batch(make_repeated("public-goods", 3, 2), np.full((1, 3), found.index), seed=0)])
     assert not result.errors
     assert result.actions.all()
@@ -218,7 +217,7 @@ def test_a_variable_does_not_take_the_place_of_what_is_replaced(name: str) -> No
 def test_a_text_that_would_show_an_address_is_not_made(body: str) -> None:
     with Workers(processes=1) as workers:
         [found] = workers.load("test.py", HEAD + strategy(body))
-        assert _compiled(body)
+        assert _compiled(HEAD + strategy(body) + MORE) == [True]
         [result] = workers.play([Batch(make_repeated("public-goods", 3, 2), np.full((1, 3), found.index), seed=0)])
     assert result.errors[found.index].what == "TypeError: a text can't be formatted here"
 
@@ -234,7 +233,7 @@ def test_a_set_and_a_hash_hold_nothing_that_is_ordered_by_addresses() -> None:
             [Batch(make_repeated("public-goods", 3, 2), np.full((1, 3), one.index), seed=0) for one in loaded]
         )
     for one, body, result in zip(loaded, bodies, results, strict=True):
-        assert _compiled(body)
+        assert _compiled(HEAD + strategy(body) + MORE) == [True]
         assert result.errors[one.index].what == (
             "TypeError: only numbers, texts, None and tuples of them have a hash here, and can be in a set"
         )
@@ -246,7 +245,7 @@ def test_the_number_of_a_player_is_that_of_its_class(before: str) -> None:
     body = f"{before}return C if id(self) == {number} and hash(id(self)) == {number} else D"
     with Workers(processes=1) as workers:
         [found] = workers.load("test.py", HEAD + strategy(body, name="Strategy_SELFISH_7"))
-        assert _compiled(body) == (not before)
+        assert _compiled(HEAD + strategy(body) + MORE) == [not before]
         [result] = workers.play([Batch(make_repeated("public-goods", 3, 2), np.full((1, 3), found.index), seed=0)])
     assert not result.errors
     assert result.actions.all()
@@ -322,15 +321,14 @@ def test_enumerations_do_what_they_do_in_a_process_of_their_own() -> None:
 )
 def test_an_enumeration_that_is_more_or_is_a_value_does_not_fit(more: str, body: str) -> None:
     text = f"class Mode(Enum):\n        KIND = 1\n        {more}\n    def __call__(self, history):\n        {body}\n"
-    [source] = read_source(f"{HEAD}\nclass Strategy_SELFISH_1(BaseStrategy):\n    {text}", "test.py")
-    assert not source.compiled
+    assert _compiled(f"{HEAD}\nclass Strategy_SELFISH_1(BaseStrategy):\n    {text}") == [False]
 
 
 def _assert_same_alone(body: str, methods: str) -> None:
     """Play a strategy, whose moves do not depend on others, compiled and alone."""
     alone = f"{ALONE}{body}"
     text = HEAD + "".join(strategy(one, name=f"Strategy_SELFISH_{n}") + methods for n, one in enumerate((body, alone)))
-    assert [source.compiled for source in read_source(text, "test.py")] == [True, False]
+    assert _compiled(text) == [True, False]
     with Workers(processes=1) as workers:
         workers.load("test.py", text)
         [result] = workers.play([Batch(make_repeated("public-goods", 3, 6), np.array([[0, 1, 1]]), seed=0)])
