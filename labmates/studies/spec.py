@@ -20,7 +20,8 @@ from labmates.models.endpoints import OPENAI_URL
 from labmates.models.entries import Entry, check_base_url, named_entries
 from labmates.models.options import ModelOptions, without_batches
 from labmates.studies.settings import RunSettings, approval_fault
-from labmates.util.bounded_yaml import Source
+from labmates.util.bounded_yaml import Path, Source
+from labmates.util.grouping import grouped
 from labmates.util.safe_text import PLAIN_LETTERS
 from labmates.util.seeds import LARGEST_SEED, MOST_REPLICATES, derive
 from labmates.workflows.protocol.experiment import EXPERIMENTS, Condition, with_bill
@@ -138,7 +139,7 @@ class StudySpec(_Part):
         return value
 
     @property
-    def grids(self) -> list[tuple[tuple[str | int, ...], dict[str, list[Any]]]]:
+    def grids(self) -> list[tuple[Path, dict[str, list[Any]]]]:
         """All grids, with their paths in the file."""
         return [(("grid",), self.grid), *((("also", number), grid) for number, grid in enumerate(self.also))]
 
@@ -294,7 +295,7 @@ def _condition(spec: StudySpec, cell: Mapping[str, Any], source: Source, catalog
     return condition
 
 
-def _path_of(spec: StudySpec, cell: Mapping[str, Any], loc: Sequence[str | int]) -> tuple[str | int, ...]:
+def _path_of(spec: StudySpec, cell: Mapping[str, Any], loc: Sequence[str | int]) -> Path:
     """The path of the value of a condition's field."""
     field = str(loc[0]) if loc else ""
     for path, grid in spec.grids:
@@ -305,7 +306,7 @@ def _path_of(spec: StudySpec, cell: Mapping[str, Any], loc: Sequence[str | int])
     return ("fixed", *loc) if field in spec.fixed else ()
 
 
-def _path_of_quoted(spec: StudySpec, cell: Mapping[str, Any], error: str) -> tuple[str | int, ...]:
+def _path_of_quoted(spec: StudySpec, cell: Mapping[str, Any], error: str) -> Path:
     """The path of the value that an error quotes, whole or up to its colon."""
     quoted = re.findall("'([^']+)'", error)
     for name, value in {**spec.fixed, **cell}.items():
@@ -314,7 +315,7 @@ def _path_of_quoted(spec: StudySpec, cell: Mapping[str, Any], error: str) -> tup
     return ()
 
 
-def _wrong_parameters(spec: StudySpec) -> Iterator[tuple[tuple[str | int, ...], str]]:
+def _wrong_parameters(spec: StudySpec) -> Iterator[tuple[Path, str]]:
     try:
         fields = EXPERIMENTS.get(spec.kind).condition.model_fields
     except UsageError as error:
@@ -326,54 +327,42 @@ def _wrong_parameters(spec: StudySpec) -> Iterator[tuple[tuple[str | int, ...], 
         yield ("connection", "base_url"), str(error)
     if fault := approval_fault(dict(spec)):
         yield ("approve_in_viewer",), fault
-    parts: list[tuple[tuple[str | int, ...], Mapping[str, Any]]] = [(("fixed",), spec.fixed), *spec.grids]
-    for part, names in parts:
-        for name in names:
-            if name not in fields:
-                yield (*part, name), str(unknown_name("parameter", name, fields))
+    varied = [((*part, name), name, values) for part, grid in spec.grids for name, values in grid.items()]
+    varied += [(("models",), "model", list(spec.models))] if spec.models else []
+    for where, name, values in (*((("fixed", name), name, [value]) for name, value in spec.fixed.items()), *varied):
+        if name not in fields:
+            yield where, str(unknown_name("parameter", name, fields))
+        if not values:
+            yield where, "the list is empty; give at least one value, or leave the parameter out"
+        for place, value in enumerate(values):
+            if value in values[:place]:
+                yield (*where, place), f"the value {value!r} is repeated"
+        if name == "model" and spec.models and where != ("models",):
+            yield where, "the models are already under 'models'"
+        elif name in spec.fixed and where[0] != "fixed":
+            yield where, "this parameter is fixed already"
+    required = [name for name, field in fields.items() if field.is_required() and name not in spec.fixed]
     for part, grid in spec.grids:
-        for name, values in grid.items():
-            if not values:
-                yield (*part, name), "the list is empty; give at least one value, or leave the parameter out"
-            for place, value in enumerate(values):
-                if value in values[:place]:
-                    yield (*part, name, place), f"the value {value!r} is repeated"
-            if name in spec.fixed:
-                yield (*part, name), "this parameter is fixed already"
-    if spec.models:
-        if "model" not in fields:
-            yield ("models",), f"conditions of the kind {spec.kind} have no parameter 'model'"
-        for part, names in parts:
-            if "model" in names:
-                yield (*part, "model"), "the models are already under 'models'"
-        for place, model in enumerate(spec.models):
-            if model in spec.models[:place]:
-                yield ("models", place), f"the model {model} is repeated"
-    for name, field in fields.items():
-        everywhere = name in spec.fixed or (name == "model" and spec.models)
-        for part, grid in spec.grids:
-            if field.is_required() and not everywhere and name not in grid:
+        for name in required:
+            if name not in grid and not (name == "model" and spec.models):
                 where = part if part[0] == "also" else ()
                 yield where, f"the parameter '{name}' is missing: put it under 'fixed' or '{part[0]}'"
-    varied: dict[str, list[Any]] = {}
-    for _, grid in spec.grids:
-        for name, values in grid.items():
-            varied[name] = [*varied.get(name, []), *values]
+    yield from _wrong_weights(spec, grouped((name, value) for _, name, values in varied for value in values))
+
+
+def _wrong_weights(spec: StudySpec, varied: Mapping[str, Sequence[Any]]) -> Iterator[tuple[Path, str]]:
     for name, weights in (spec.sample.weights if spec.sample else {}).items():
-        if name not in varied and not (name == "model" and spec.models):
+        if name not in varied:
             yield ("sample", "weights", name), str(unknown_name("part of the grid", name, varied))
             continue
-        values = list(spec.models) if name == "model" else varied[name]
         for value in weights:
-            if value not in values:
-                allowed = ", ".join(map(str, values))
-                yield (
-                    ("sample", "weights", name, str(value)),
-                    f"there is no value {value!r} in the grid (but {allowed})",
-                )
+            if value not in varied[name]:
+                allowed = ", ".join(map(str, varied[name]))
+                why = f"there is no value {value!r} in the grid (but {allowed})"
+                yield ("sample", "weights", name, str(value)), why
 
 
-def _faults(error: ValidationError, model: type[BaseModel]) -> Iterator[tuple[tuple[str | int, ...], str]]:
+def _faults(error: ValidationError, model: type[BaseModel]) -> Iterator[tuple[Path, str]]:
     for fault in error.errors():
         path = tuple(fault["loc"])
         if fault["type"] == "extra_forbidden":

@@ -109,7 +109,7 @@ def test_a_sample_per_study_draws_from_all_models_together() -> None:
         (SMALL + "also: [{task: [ecology], budget: [1, 0]}]", ["s.yaml:7: also.0.budget.1"]),
         (SMALL + "also: [{task: [ecology], buget: [1]}]", ["s.yaml:7: also.0.buget: unknown parameter 'buget'"]),
         (SMALL + "also: [{budget: [1]}]", ["s.yaml:7: also.0: the parameter 'task' is missing: put it under 'fixed' or 'also'"]),
-        (SMALL.replace("[scripted:silent]", "[a:b, a:b]"), ["s.yaml:4: models.1: the model a:b is repeated"]),
+        (SMALL.replace("[scripted:silent]", "[a:b, a:b]"), ["s.yaml:4: models.1: the value 'a:b' is repeated"]),
         (SMALL.replace("scripted:silent", "nobody:x"), ["s.yaml:4: models.0: unknown model provider 'nobody'"]),
         ("name: s\nkind: science", ["the parameter 'task' is missing", "the parameter 'model' is missing"]),
         (SMALL + "sample: {size: 3}", ["s.yaml:7: sample.size: 3 cells can't be drawn without replacement: there are 2"]),
