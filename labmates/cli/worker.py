@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from contextlib import suppress
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -44,6 +44,7 @@ def worker(
     from labmates.records.studies import pauses
     from labmates.studies.settings import RunSettings
     from labmates.studies.study import stored_spec, work_on
+    from labmates.util.loops import running
     from labmates.workflows.calls.stop_signal import StopSignal
     from labmates.workflows.protocol.verb import PAUSED_CODE
 
@@ -60,16 +61,10 @@ def worker(
         stop_signal = StopSignal()
 
         async def work() -> int:
-            watching = asyncio.create_task(_stop_without(parent, stop_signal)) if parent else None
-            try:
+            async with running(_stop_without(parent, stop_signal)) if parent else nullcontext():
                 return await work_on(
                     database, spec, settings=settings, stop_signal=stop_signal, notify=notify, wait=not no_wait
                 )
-            finally:
-                if watching is not None:
-                    watching.cancel()
-                    with suppress(asyncio.CancelledError):
-                        await watching
 
         ended = run_until_stopped(work(), stop_signal, notify)
         # The process that started the worker reports pauses itself.

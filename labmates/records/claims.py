@@ -7,9 +7,11 @@ next attempt. From then on, writes of the earlier attempt are refused.
 
 from __future__ import annotations
 
+import asyncio
 import json
+import logging
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,11 +19,14 @@ import sqlalchemy as sa
 
 from labmates.errors import UsageError
 from labmates.records import schema
+from labmates.records.database import StoreError
 from labmates.records.rows import RUN_COLUMNS, run_record, run_row
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
 from labmates.records.studies import WAITING, committed
 from labmates.util.process_ids import worker_state
+
+_log = logging.getLogger(__name__)
 
 LEASE_SECONDS = 60.0
 """Duration of a lease without a heartbeat."""
@@ -142,6 +147,20 @@ class Claims:
             return lost
 
         return self._store.write(write) if held else set()
+
+    async def renewed(self, held: Callable[[], Sequence[RunRecord]]) -> AsyncIterator[RunRecord]:
+        """Renew the leases of the `held` runs with every heartbeat; yields lost runs, and never ends."""
+        while True:
+            await asyncio.sleep(BEAT_SECONDS)
+            runs = held()
+            try:
+                lost = await asyncio.to_thread(self.renew, runs)
+            except StoreError as error:  # If the store stays unreachable, the runs' writes fail.
+                _log.warning("leases could not be renewed: %s", error)
+                continue
+            for run in runs:
+                if run.id in lost:
+                    yield run
 
     def _claim(self, connection: sa.Connection, ids: Sequence[str], now: float) -> list[RunRecord]:
         values: dict[str, Any] = {

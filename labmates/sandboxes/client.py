@@ -9,9 +9,8 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
-import contextlib
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -24,6 +23,7 @@ from labmates.sandboxes.base import PATIENCE, SandboxError
 from labmates.sandboxes.control import Kernel
 from labmates.sandboxes.output import HeadTail
 from labmates.sandboxes.process import PORTS
+from labmates.util.loops import running
 
 FRAME_BYTES = 16 << 20
 """Maximum frame; ZeroMQ drops a peer that announces a larger one, before reading it."""
@@ -313,17 +313,6 @@ class KernelClient:
 async def _both(reply: Coroutine[Any, Any, Message], work: asyncio.Task[None]) -> None:
     await reply
     await asyncio.shield(work)
-
-
-@contextlib.asynccontextmanager
-async def running(work: Coroutine[Any, Any, T]) -> AsyncIterator[asyncio.Task[T]]:
-    """Run `work` during the block, and cancel it at the end."""
-    task = asyncio.create_task(work)
-    try:
-        yield task
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
 
 
 def _png(encoded: object) -> bytes | None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from labmates.sandboxes.base import PATIENCE, CodeResult, CodeStatus, SandboxError
-from labmates.sandboxes.client import IMAGE_BYTES, IMAGES_PER_CELL, Cell, KernelClient, running
+from labmates.sandboxes.client import IMAGE_BYTES, IMAGES_PER_CELL, Cell, KernelClient
 from labmates.sandboxes.control import (
     FILES_PER_CALL,
     MOST_BYTES,
@@ -25,6 +25,7 @@ from labmates.sandboxes.control import (
 )
 from labmates.sandboxes.folders import in_thread, new_folder, remove_folder, sweep_folders
 from labmates.sandboxes.process import Enclosure, Folders, Launcher, starting
+from labmates.util.loops import running
 
 START_SECONDS = 60.0
 """Time limit for the start of a kernel, even on a busy machine."""

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager, suppress
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -15,7 +15,7 @@ from labmates.budgets.ledger import UNLIMITED, Ledger
 from labmates.errors import LabmatesError
 from labmates.models.errors import ModelPausedError
 from labmates.models.tracing import new_trace_id, send_scores
-from labmates.records.claims import BEAT_SECONDS, Claims
+from labmates.records.claims import Claims
 from labmates.records.database import StoreError
 from labmates.records.events import ErrorEvent, Event, ScoreEvent
 from labmates.records.recorder import Recorder
@@ -26,7 +26,7 @@ from labmates.sandboxes.folders import own_folder
 from labmates.studies.made import made_in
 from labmates.studies.runs import accounted, check_salt, invalid_of
 from labmates.studies.settings import RunSettings
-from labmates.util.loops import in_thread, to_its_end
+from labmates.util.loops import in_thread, running, to_its_end
 from labmates.workflows.calls.stop_signal import StoppedError
 from labmates.workflows.people.answerers import people_of
 from labmates.workflows.people.live import live_run
@@ -90,26 +90,14 @@ class Leases:
         """Renew the leases of held runs, and cancel lost runs."""
 
         async def beat() -> None:
-            while True:
-                await asyncio.sleep(BEAT_SECONDS)
-                held = list(self._held.values())
-                try:
-                    lost = await asyncio.to_thread(self._claims.renew, [lease.run for lease in held])
-                except StoreError as error:  # If the store stays unreachable, the runs' writes fail.
-                    _log.warning("leases could not be renewed: %s", error)
-                    continue
-                for lease in held:
-                    if lease.run.id in lost and self._held.get(lease.run.id) is lease and not lease.ending:
-                        lease.lost = True
-                        lease.task.cancel()
+            async for run in self._claims.renewed(lambda: [lease.run for lease in self._held.values()]):
+                lease = self._held.get(run.id)
+                if lease is not None and lease.run is run and not lease.ending:
+                    lease.lost = True
+                    lease.task.cancel()
 
-        beating = asyncio.create_task(beat())
-        try:
+        async with running(beat()):
             yield
-        finally:
-            beating.cancel()
-            with suppress(asyncio.CancelledError):
-                await beating
 
 
 def shared_resources(settings: RunSettings, stack: ExitStack) -> Callable[[str], Any]:

@@ -14,6 +14,7 @@ from labmates.errors import LabmatesError
 from labmates.records.events import ChargeEvent, Event, PhaseEvent, ToolCallEvent
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.studies import Counts, study_counts
+from labmates.util.loops import running
 
 if TYPE_CHECKING:
     from labmates.records.store import Store
@@ -153,13 +154,10 @@ async def polled(store: Store, study: str, pause: float, show: Callable[[str], N
             await look()
             await asyncio.sleep(pause)
 
-    task = asyncio.create_task(poll())
     try:
-        yield
+        async with running(poll()):
+            yield
     finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
         await look()
 
 

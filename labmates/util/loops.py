@@ -6,9 +6,9 @@ import asyncio
 import contextvars
 import logging
 import threading
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from functools import wraps
 from inspect import unwrap
 from typing import Any, Generic, ParamSpec, TypeVar, cast
@@ -100,6 +100,17 @@ async def to_its_end(work: Coroutine[Any, Any, T]) -> T:
 async def in_thread(work: Callable[[], T], *, unless: bool) -> T:
     """The result of `work`, in a thread unless it takes a few milliseconds at most: a thread costs as much."""
     return work() if unless else await asyncio.to_thread(work)
+
+
+@asynccontextmanager
+async def running(work: Coroutine[Any, Any, T]) -> AsyncIterator[asyncio.Task[T]]:
+    """Run `work` during the block, and cancel it at the end."""
+    task = asyncio.create_task(work)
+    try:
+        yield task
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
 
 class Batches(Generic[T, R]):

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
+from labmates.records import claims as records_claims
 from labmates.records.claims import Claims
 from labmates.records.database import StoreError
 from labmates.records.events import Event
 from labmates.records.run import RunRecord
 from labmates.records.steps import LeaseLostError
 from labmates.records.store import Store
-from labmates.studies import execution
 from labmates.studies.execution import Leases
 from labmates.studies.runs import new_runs
 from labmates.studies.session import Session
@@ -50,7 +50,7 @@ class Renewals(Claims):
 
 @pytest.fixture
 def claimed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Store, Renewals, RunRecord]:
-    monkeypatch.setattr(execution, "BEAT_SECONDS", 0.005)
+    monkeypatch.setattr(records_claims, "BEAT_SECONDS", 0.005)
     store = Store(f"sqlite:///{tmp_path}/runs.db")
     claims = Renewals(store, "one")
     return store, claims, claims.new(fresh_run())

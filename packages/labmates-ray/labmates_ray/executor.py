@@ -29,7 +29,7 @@ from labmates.studies.executor import Executor
 from labmates.studies.settings import RunSettings
 from labmates.studies.spec import StudySpec
 from labmates.studies.study import work_on
-from labmates.util.loops import to_its_end
+from labmates.util.loops import running, to_its_end
 from labmates.util.process_ids import this_worker
 from labmates.workflows.calls.stop_signal import StopSignal
 from labmates_ray.cluster import connected
@@ -249,15 +249,12 @@ async def _attend(url: str, spec: StudySpec, settings: RunSettings, postbox: Any
     def notify(text: str) -> None:
         postbox.note.remote(f"{where}: {text}")
 
-    obeying = asyncio.create_task(_obey(postbox, stop_signal, task))
-    try:
+    async with running(_obey(postbox, stop_signal, task)):
         store = await asyncio.to_thread(Store, url, must_exist=True, patient=True)
         try:
             await work_on(store, spec, settings=settings, stop_signal=stop_signal, notify=notify, wait=False)
         finally:
             await asyncio.to_thread(store.close)
-    finally:
-        obeying.cancel()
 
 
 async def _obey(postbox: Any, stop_signal: StopSignal, work: asyncio.Task[Any]) -> None:

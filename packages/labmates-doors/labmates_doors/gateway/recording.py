@@ -18,15 +18,14 @@ from labmates._version import __version__
 from labmates.budgets.money import Dollars, format_dollars, show_dollars
 from labmates.budgets.tokens import Usage, text_of
 from labmates.errors import UsageError
-from labmates.records.claims import BEAT_SECONDS, Claims
-from labmates.records.database import StoreError
+from labmates.records.claims import Claims
 from labmates.records.events import ChargeEvent, LLMCallEvent, WarningEvent
 from labmates.records.recorder import Recorder
 from labmates.records.run import RunRecord, new_run_id
 from labmates.records.steps import Writer
 from labmates.records.store import Store
 from labmates.studies.runs import accounted
-from labmates.util.loops import to_its_end
+from labmates.util.loops import running, to_its_end
 from labmates.util.process_ids import this_worker
 from labmates.workflows.calls.call import charge_event
 from labmates.workflows.people.live import live_run
@@ -146,14 +145,10 @@ class RunOfGateway:
         (events, bodies), self._past = self._past, ([], [])
         self._recorder = Recorder(writer, self.run, events=events, bodies=bodies)
         self._recorder.forget()
-        tasks = [asyncio.create_task(self._write()), asyncio.create_task(self._renew())]
         try:
-            async with live_run(self.run.id, budget):
+            async with running(self._write()), running(self._renew()), live_run(self.run.id, budget):
                 yield
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
             ended = replace(
                 accounted(self.run, self._condition.pool, self._recorder),
                 status="exhausted" if is_empty() else "interrupted",
@@ -225,15 +220,8 @@ class RunOfGateway:
 
     async def _renew(self) -> None:
         """Keep the run claimed."""
-        while True:
-            await asyncio.sleep(BEAT_SECONDS)
-            try:
-                lost = await asyncio.to_thread(self._claims.renew, [self.run])
-            except StoreError as error:
-                _log.warning("the lease could not be renewed: %s", error)
-            else:
-                if lost:
-                    self._stop("another process took over the run")
+        async for _ in self._claims.renewed(lambda: [self.run]):
+            self._stop("another process took over the run")
 
     def _stop(self, reason: str) -> None:
         if not self.fault:
