@@ -129,13 +129,12 @@ def failure_of(error: Exception, redact: Redactor) -> Failure | None:
     names = _names(chain[:1])
     causes = _chain(error, contexts=False)
     status = None if broken else _status_of(causes)
-    if broken is None and status is None and names & TIMEOUTS:
-        return Failure("retry", "no answer in time", billable=not _names(chain) & UNSENT)
-    if broken is None and status is None and names & CONNECTIONS:
-        reason = one_line(redact(_connection_reason(error)), LONGEST_REASON)
-        return Failure("retry", reason, billable=not _names(chain) & UNSENT)
-    if broken is None and status is None and not names & {"APIError", "ModelError", "JSONDecodeError"}:
-        return None
+    if broken is None and status is None:
+        if names & (TIMEOUTS | CONNECTIONS):
+            reason = "no answer in time" if names & TIMEOUTS else redact(_connection_reason(error))
+            return Failure("retry", one_line(reason, LONGEST_REASON), billable=not _names(chain) & UNSENT)
+        if not names & {"APIError", "ModelError", "JSONDecodeError"}:
+            return None
     body = _body_of(causes if broken is None else [broken]).redacted(redact)
     status = status or body.status
     wait = _retry_after(causes)

@@ -18,7 +18,7 @@ from labmates.stats.metagame import Array, mean_payoffs
 from labmates.stats.pooled_ratings import mean_rank, pooled_ratings
 from labmates.stats.replicator import RATE, STEPS, Dynamics, replicator_dynamics
 from labmates.stats.samples import Sample, pooled
-from labmates.stats.validity import Tally
+from labmates.stats.validity import Tally, total
 
 ALL_GAMES = "all"
 
@@ -263,7 +263,7 @@ def _domain(runs: Sequence[Cell], *, normalise: bool) -> Domain:
 def _failed(cells: Sequence[Cell], model: str) -> float | None:
     """The share of a model's decisions that failed in several cells; None if unknown."""
     known = [cell.failed(model) for cell in cells]
-    return None if None in known else sum(filter(None, known), Tally(0, 0)).rate
+    return None if None in known else total(filter(None, known)).rate
 
 
 def _values(rated: Sequence[Rated], name: str, *, normalise: bool = False) -> Array | None:

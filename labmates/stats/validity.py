@@ -10,6 +10,8 @@ from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
+from labmates.util.grouping import grouped
+
 K = TypeVar("K", bound=Hashable)
 
 MOST_FAILED: Final = 0.2
@@ -46,9 +48,14 @@ def tallies(decisions: Iterable[tuple[K, bool]]) -> dict[K, Tally]:
     return {key: Tally(number, failed[key]) for key, number in asked.items()}
 
 
-def total(by: Mapping[K, Tally]) -> Tally:
-    """All tallies together."""
-    return sum(by.values(), Tally(0, 0))
+def total(each: Iterable[Tally]) -> Tally:
+    """Tallies together."""
+    return sum(each, Tally(0, 0))
+
+
+def totals(each: Iterable[tuple[K, Tally]]) -> dict[K, Tally]:
+    """The tallies of each key together."""
+    return {key: total(some) for key, some in grouped(each).items()}
 
 
 def invalid(by: Mapping[K, Tally]) -> tuple[K, ...]:

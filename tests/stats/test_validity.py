@@ -9,7 +9,7 @@ from labmates.stats.validity import MOST_FAILED, Tally, invalid_play, tallies, t
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.booleans())))
 def test_every_decision_is_counted_once_and_for_whoever_made_it(decisions: list[tuple[str, bool]]) -> None:
     found = tallies(decisions)
-    assert total(found) == Tally(len(decisions), sum(failed for _, failed in decisions))
+    assert total(found.values()) == Tally(len(decisions), sum(failed for _, failed in decisions))
     for who, tally in found.items():
         assert tally == Tally(
             *(sum(x) for x in zip(*((1, bad) for name, bad in decisions if name == who), strict=True))

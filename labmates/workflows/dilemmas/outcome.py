@@ -37,7 +37,7 @@ def _metrics(play: CrossPlay) -> Mapping[str, float]:
     if play.has_metagame:
         average = replicator_dynamics(expected.payoffs).average
         metrics["fitness"] = average if scale is None else float(scale.normalise(np.array(average)))
-    metrics["failed_decision_rate"] = total(play.failures).rate
+    metrics["failed_decision_rate"] = total(play.failures.values()).rate
     return metrics | _of_choices(play) | _of_agreements(play)
 
 

@@ -14,7 +14,7 @@ from labmates.stats.intervals import notes
 from labmates.stats.ratings import ALL_GAMES, EVOLUTION, Cell, Evolution, Rated, Summary, rate, summarise
 from labmates.stats.replicator import AT_REST, STEPS
 from labmates.stats.tables import Column, Table
-from labmates.stats.validity import MOST_FAILED, Tally, invalid
+from labmates.stats.validity import MOST_FAILED, Tally, invalid, totals
 from labmates.workflows.dilemmas.records import CrossPlay, Use
 
 RATINGS = ("mean", "fitness", "population", "deviation", "rank")
@@ -195,8 +195,4 @@ def summarise_plays(
 
 def pooled(plays: Sequence[CrossPlay]) -> dict[str, Tally]:
     """The tallies of each model's decisions over several cross-plays."""
-    totals: dict[str, Tally] = {}
-    for play in plays:
-        for model, tally in play.failures.items():
-            totals[model] = totals.get(model, Tally(0, 0)) + tally
-    return totals
+    return totals(each for play in plays for each in play.failures.items())

@@ -41,7 +41,7 @@ def metrics_of(state: GameState, ctx: GameContext) -> Mapping[str, float]:
     `DRAWS` draws. The record holds what was played, including fallbacks.
     """
     game, rounds = ctx.game, state["rounds"]
-    metrics = {"failed_decision_rate": total(ctx.failures()).rate}
+    metrics = {"failed_decision_rate": total(ctx.failures().values()).rate}
     usable = np.stack([round_.usable for round_ in rounds if round_.usable is not None])
     if not usable.any():
         return metrics

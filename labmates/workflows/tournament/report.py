@@ -21,7 +21,7 @@ from labmates.stats.domains import SHARE
 from labmates.stats.intervals import Estimate, mean, notes
 from labmates.stats.multiplicity import holm
 from labmates.stats.tables import Column, P, Table
-from labmates.stats.validity import Tally
+from labmates.stats.validity import Tally, total
 from labmates.util.display_names import labels_apart, order_of_settings, settings_apart, shown_settings
 from labmates.util.grouping import grouped
 from labmates.workflows.tournament.results import MEASURES, Measure, Tournament, answered, standings
@@ -117,7 +117,7 @@ class Group:
     @property
     def failures(self) -> Tally:
         """Tally of the decisions of its players."""
-        return sum((each.failures.get(self.model, Tally(0, 0)) for each in self.tournaments), Tally(0, 0))
+        return total(each.failures.get(self.model, Tally(0, 0)) for each in self.tournaments)
 
 
 def compared(tournaments: Sequence[Tournament]) -> list[list[Group]]:
@@ -207,7 +207,7 @@ def rates_table(groups: Sequence[Group]) -> Table:
         *(f"Over tournaments: {note}" for note in notes(rate.over_tournaments for rate in every)),
     ]
     for model in dict.fromkeys(group.model for group in groups):
-        tally = sum((group.failures for group in groups if group.model == model), Tally(0, 0))
+        tally = total(group.failures for group in groups if group.model == model)
         if tally.failed:
             told = f"{model}: {tally.failed} of {tally.asked} decisions failed"
             remarks.append(f"{told}; the matches were forfeited, or plans not renewed.")

@@ -19,7 +19,7 @@ from pydantic import TypeAdapter
 from labmates.games.iterated.behaviour import Profile, profile
 from labmates.games.iterated.match import Action, Match, Payoffs
 from labmates.records.run import ENDED
-from labmates.stats.validity import Tally, total
+from labmates.stats.validity import Tally, total, totals
 from labmates.workflows.protocol.experiment import Outcome
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class Tournament:
             "matches_not_played": ends["not_played"],
             "matches_left": ends["leave"],
             "matches_forfeited": ends["forfeit"],
-            "failed_decision_rate": total(self.failures).rate if self.failures else None,
+            "failed_decision_rate": total(self.failures.values()).rate if self.failures else None,
         }
         if not self.condition.get("noise"):
             metrics["executed_cooperation"] = None
@@ -234,17 +234,14 @@ def tournament_of(
         elif event.type == "llm_call":
             models[event.agent] = event.model
             asked[event.agent] += _is_first_of_planning(event.step)
-    failures: dict[str, Tally] = {}
-    for player, number in asked.items():
-        model = models.get(player, player)
-        failures[model] = failures.get(model, Tally(0, 0)) + Tally(number, failed[player])
+    each = ((models.get(player, player), Tally(number, failed[player])) for player, number in asked.items())
     ordered = sorted(answers, key=lambda answer: answer[:2])
     return Tournament(
         condition,
         models,
         tuple(sorted(matches, key=lambda match: match.number)),
         tuple((player, rows) for _, player, rows in ordered),
-        failures,
+        totals(each),
         run_id,
         seed,
     )
