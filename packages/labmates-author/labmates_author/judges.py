@@ -68,7 +68,7 @@ async def try_judge(
     cases
         The reports by name; see `sample_cases`.
     seconds
-        Time limit per report.
+        Time limit of loading, and per report.
     watch
         Called with the name of each report before it is scored.
 
@@ -79,7 +79,7 @@ async def try_judge(
     """
     trial, judge = JudgeTrial(RULES), None
     resolved = resolve_reference(reference, JUDGES)
-    with trial.looking("load"):
+    with trial.looking("load"), time_limit(seconds):
         judge = checked_judge(load_judge(resolved))
         for problem in _load_problems(judge, resolved):
             trial.add("load", problem)

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -160,7 +161,7 @@ def _lists(data: Any) -> dict[str, list[float]]:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
 def players_of(payoffs: str) -> int:

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from labmates.agents.organisation import Organisation
 from labmates.agents.organisation_files import find_organisation, source_of
-from labmates.errors import UsageError
+from labmates.errors import UsageError, explaining, telling
 from labmates.workflows.protocol.analysis import Result
 from labmates.workflows.protocol.catalogue import Named
 from labmates.workflows.protocol.command import Command
@@ -80,16 +80,17 @@ def copy_organisation(like: str, name: str, folder: Path) -> Path:
     Raises
     ------
     UsageError
-        If the organisation is unknown, or the folder is not empty.
+        If the organisation is unknown, the name is invalid, or the folder is not empty or not writable.
     """
-    if folder.exists() and any(folder.iterdir()):
-        raise UsageError(f"the folder '{folder}' is not empty; choose another with --folder")
-    (_, text), *prompts = source_of(like).items()
-    renamed = re.sub(r"^name: .*$", f"name: {name}", text, count=1, flags=re.MULTILINE)
-    Organisation.model_validate({**find_organisation(like).model_dump(), "name": name})
-    for inner, content in ((f"{name}.yaml", renamed), *prompts):
-        (folder / inner).parent.mkdir(parents=True, exist_ok=True)
-        (folder / inner).write_text(content, encoding="utf-8")
+    with telling(f"can't write to '{folder}'"), explaining():
+        if folder.exists() and any(folder.iterdir()):
+            raise UsageError(f"the folder '{folder}' is not empty; choose another with --folder")
+        (_, text), *prompts = source_of(like).items()
+        renamed = re.sub(r"^name: .*$", f"name: {name}", text, count=1, flags=re.MULTILINE)
+        Organisation.model_validate({**find_organisation(like).model_dump(), "name": name})
+        for inner, content in ((f"{name}.yaml", renamed), *prompts):
+            (folder / inner).parent.mkdir(parents=True, exist_ok=True)
+            (folder / inner).write_text(content, encoding="utf-8")
     return folder / f"{name}.yaml"
 
 

@@ -34,6 +34,13 @@ def test_a_broken_judge_fails_the_check(labmates: Labmates, tmp_path: Path) -> N
     assert "bad.py does not pass the check" in done.err
 
 
+def test_a_judge_that_hangs_when_it_is_created_fails_the_check(labmates: Labmates, tmp_path: Path) -> None:
+    (tmp_path / "bad.py").write_text("class Bad:\n  def __init__(self):\n    while True: pass\n")
+    done = labmates("judges", "check", "bad.py:Bad", "--step-timeout", "0.2")
+    assert done.code == 1
+    assert "hangs: raised TimeoutError: it did not end within 0.2 s" in " ".join(done.out.split())
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from labmates.errors import telling
 from labmates.models.objects import UnusableAnswerError
 from labmates_populations.engine.kernel.interface import DESCRIPTIONS
-from labmates_populations.engine.library import StrategyFile, provenance_of, read_text, write_provenance
+from labmates_populations.engine.library import CLASS, StrategyFile, provenance_of, read_text, write_provenance
 from labmates_populations.repeated import RepeatedGame, make_repeated
 
 HEADER = """import math
@@ -98,6 +99,11 @@ def add_to_library(
     written
         Code, and its provenance with ``run``, ``attitude`` and ``class``. Known strategies are skipped; new classes
         are numbered consecutively by attitude.
+
+    Raises
+    ------
+    UsageError
+        If the library can't be read or written.
     """
     file = model_file(library, game, model)
     lines = _lines(file)
@@ -108,14 +114,15 @@ def add_to_library(
         old, attitude = str(provenance["class"]), str(provenance["attitude"])
         if (provenance.get("run"), old) in known:
             continue
-        numbers = [int(line["number"]) for line in lines if line["attitude"] == attitude]
-        number = max(numbers, default=0) + 1
+        number = max((int(n) for other, n in CLASS.findall(text) if other.lower() == attitude), default=0) + 1
         name = f"Strategy_{attitude.upper()}_{number}"
         text += "\n\n" + re.sub(rf"\b{old}\b", name, code)
         digest = hashlib.sha256(code.encode()).hexdigest()
         lines.append({**provenance, "class": name, "written_as": old, "number": number, "sha256": digest})
         added += 1
-    if added:
+    if not added:
+        return file, 0
+    with telling(f"can't write to '{library}'"):
         file.path.parent.mkdir(parents=True, exist_ok=True)
         # The provenance first: a surplus line is rewritten later, but a strategy without provenance stays unexplained.
         write_provenance(file, lines)

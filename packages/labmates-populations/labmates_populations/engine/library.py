@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from labmates.errors import UsageError, reason
+from labmates.errors import UsageError, reason, telling
 from labmates.util.display_names import labels_apart
 from labmates.util.python_text import parsed
 from labmates_populations.engine.attitudes import falls_back_to_cooperation
@@ -34,7 +34,8 @@ _T = TypeVar("_T")
 _R = TypeVar("_R")
 _MOST_BYTES = 64 << 20
 _DESCRIPTIONS = "_descriptions"  # suffix of a published file of descriptions
-_CLASS = re.compile(r"^class Strategy_([A-Za-z]+)_(\d+)\b", re.MULTILINE)
+CLASS = re.compile(r"^class Strategy_([A-Za-z]+)_(\d+)\b", re.MULTILINE)
+"""The attitude and number of each strategy of a file."""
 _DESCRIBED = re.compile(r"description_(?P<name>[A-Z]+_\d+)$")
 
 
@@ -331,7 +332,7 @@ def provenance_of(file: StrategyFile) -> dict[str, dict[str, Any]]:
     for number, line in enumerate(read_text(file.provenance).splitlines(), 1):
         try:
             data = json.loads(line)
-            found[str(data["class"])] = {**data}
+            found[str(data["class"])] = {**data, "problems": [*data.get("problems", ())]}
         except (ValueError, TypeError, KeyError) as error:
             raise UsageError(f"{file.provenance}, line {number}: not the provenance of a strategy") from error
     return found
@@ -362,7 +363,7 @@ def files_for(folder: Path, game: str, models: Sequence[str] = ()) -> list[Strat
 
 def written_sets(file: StrategyFile) -> Counter[Gene]:
     """Number of strategies in a file by gene, read without execution; checks may exclude some."""
-    found = dict.fromkeys(_CLASS.findall(read_text(file.path)))
+    found = dict.fromkeys(CLASS.findall(read_text(file.path)))
     attitudes = {f"Strategy_{attitude}_{number}": attitude.lower() for attitude, number in found}
     variants = _variants(_written_as(provenance_of(file)), attitudes)
     return Counter(Gene(file.model, attitude, variants[name]) for name, attitude in attitudes.items())
@@ -396,7 +397,7 @@ def import_strategies(
     Raises
     ------
     UsageError
-        If there is nothing to import, or the library has a different file of the same name.
+        If there is nothing to import, or the library has a different file of the same name, or is not writable.
     """
     targets = []
     files = [(file, played_game(file, game)) for file in strategy_files(source)]
@@ -409,13 +410,14 @@ def import_strategies(
         file, verdicts, loaded = begun.file, begun.verdicts, workers.learn(begun.sources, begun.text)
         found: Sequence[Found] = loaded or [verdict.strategy for verdict in verdicts or ()]
         problems = [strategy.problems for strategy in verdicts or found]
-        target.path.parent.mkdir(parents=True, exist_ok=True)
-        if file.path.resolve() != target.path.resolve():
-            shutil.copyfile(file.path, target.path)
-            if file.provenance.exists():
-                shutil.copyfile(file.provenance, target.provenance)
-        if not target.provenance.exists():
-            write_provenance(target, _imported(file, found, problems))
+        with telling(f"can't write to '{library}'"):
+            target.path.parent.mkdir(parents=True, exist_ok=True)
+            if file.path.resolve() != target.path.resolve():
+                shutil.copyfile(file.path, target.path)
+                if file.provenance.exists():
+                    shutil.copyfile(file.provenance, target.provenance)
+            if not target.provenance.exists():
+                write_provenance(target, _imported(file, found, problems))
         refused = sum(bool(strategy.problems) for strategy in found)
         row: dict[str, Any] = {"file": str(target.path), "game": target.game, "model": target.model}
         ways = Counter(strategy.way for strategy in found if not strategy.problems)

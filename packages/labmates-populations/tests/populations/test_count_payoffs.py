@@ -35,6 +35,7 @@ def test_a_matrix_is_of_two_players_with_cooperation_first() -> None:
         ("{a: 1}", "two lists by the number of cooperators, or a matrix"),
         ("{cooperate: [1, 2], defect: [1]}", "as many payoffs as there are players"),
         ("{cooperate: [1, .nan], defect: [1, 2]}", "cooperate: a list of finite numbers"),
+        (f"{{matrix: [[{10**400}, 1], [2, 3]]}}", "cooperate: a list of finite numbers"),
         ("{cooperate: 3, defect: [1, 2]}", "cooperate: a list of finite numbers"),
         ("{matrix: [[1, 2]]}", "two rows of two payoffs"),
         ("{cooperate: [1", "not YAML"),

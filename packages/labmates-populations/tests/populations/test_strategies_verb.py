@@ -302,6 +302,24 @@ def test_what_can_not_be_run_or_analysed_is_said(labmates: Labmates, arguments: 
     assert done.out == ""
 
 
+@pytest.mark.parametrize("line", ['{"class": 3', "[]", '{"class": "Strategy_COLLECTIVE_1", "problems": 3}'])
+def test_a_damaged_provenance_is_told_where_it_stands(labmates: Labmates, line: str) -> None:
+    folder = library(labmates.folder / "s", "public-goods", gpt=KNOWN) / "public-goods"
+    (folder / "gpt.jsonl").write_text(f"{line}\n")
+    done = labmates("analyze", "diversity", "s", "--game", "public-goods")
+    assert done.code == 2
+    assert "gpt.jsonl, line 1: not the provenance of a strategy" in done.err
+
+
+def test_a_library_that_can_not_be_written_is_told(labmates: Labmates) -> None:
+    library(labmates.folder / "s", "public-goods", gpt=KNOWN)
+    words = ["--model", "scripted:author", "--game", "public-goods", "--attitude", "selfish", "-n", "1"]
+    for arguments in (["import", "s"], ["write", *words]):
+        done = labmates("strategies", *arguments, "--to", "/proc/none")
+        assert done.err.splitlines()[-1] == "labmates: can't write to '/proc/none': No such file or directory"
+        assert done.code == 2
+
+
 def test_a_self_play_of_two_sets_is_refused_before_it_is_a_run(labmates: Labmates) -> None:
     folder = library(labmates.folder / "s", "public-goods", gpt=KNOWN) / "public-goods"
     names = [f"Strategy_{attitude.upper()}_{number}" for attitude in KNOWN for number in range(1, 9)]

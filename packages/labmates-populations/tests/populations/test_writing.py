@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shlex
 from pathlib import Path
 from typing import Any
@@ -181,6 +182,17 @@ def test_a_library_grows_and_takes_nothing_twice(tmp_path: Path) -> None:
         ("Strategy_A_2", "Strategy_A_3", "one"),
         ("Strategy_A_3", "Strategy_A_4", "one"),
         ("Strategy_A_4", "Strategy_A_1", "two"),
+    ]
+
+
+def test_strategies_beside_foreign_ones_get_names_of_their_own(tmp_path: Path) -> None:
+    (tmp_path / "public-goods").mkdir()
+    (tmp_path / "public-goods" / "m.py").write_text("class Strategy_A_3(BaseStrategy):\n    pass\n")  # no provenance
+    code = "class Strategy_A_1(BaseStrategy):\n    pass\n"
+    add_to_library(tmp_path, "public-goods", "m", [(code, {"run": "r", "attitude": "a", "class": "Strategy_A_1"})])
+    assert re.findall("class (.*)\\(", (tmp_path / "public-goods" / "m.py").read_text()) == [
+        "Strategy_A_3",
+        "Strategy_A_4",
     ]
 
 
