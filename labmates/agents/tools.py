@@ -250,6 +250,6 @@ async def use_own_tool(name: str, arguments: Mapping[str, Any]) -> str:
     except ValidationError as error:
         faults = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()[:5])
         raise ToolError(f"wrong arguments for {name}: {faults}") from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ToolError(f"{name} failed: {type(error).__name__}: {error}") from error
     return excerpt(str(result), MOST_CHARS)

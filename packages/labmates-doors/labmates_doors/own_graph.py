@@ -15,7 +15,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from inspect import isawaitable
 from itertools import count
 from typing import Any, TypeVar, cast
 
@@ -48,7 +47,7 @@ from labmates.workflows.science.lab.briefs import KIND, code_hint
 from labmates.workflows.science.lab.context import LabContext
 from labmates.workflows.science.lab.facts import run_facts
 from labmates.workflows.science.lab.findings import keep_findings, statement
-from labmates.workflows.science.lab.outside import load_function
+from labmates.workflows.science.lab.outside import worked
 from labmates.workflows.science.lab.state import LabState, Phase, first_state
 from labmates.workflows.science.lab.tool_use import ToolUse, earlier_code
 from labmates.workflows.science.lab.writing import keep_version, version_of
@@ -342,20 +341,15 @@ async def _work(state: LabState, runtime: Runtime[LabContext]) -> dict[str, Any]
     lab: Lab = ctx.kept.setdefault("lab", Lab(ctx, phase))
     async with lab.at_work():
         try:
-            await _finish(lab, load_function(ctx.organisation.graph)(lab))
+            await _finish(lab, await worked(ctx.organisation.graph, lab, [lab.brief]))
         except InsufficientFundsError:
             exhausted = True
     ctx.recorder.once(PhaseEvent(step=f"{team}/0/end", team=team, status="ended", number=0, reason="planned"))
     return {"agenda": [], "exhausted": exhausted}
 
 
-async def _finish(lab: Lab, made: object) -> None:
-    """Await or invoke a function's result; its last message is the paper if none was delivered."""
-    if isawaitable(made):
-        made = await cast(Awaitable[object], made)
-    if not isinstance(made, Runnable):
-        return
-    ended = await made.ainvoke({"messages": [lab.brief]})
+async def _finish(lab: Lab, ended: object) -> None:
+    """Take a graph's last message for the paper if none was delivered."""
     messages = ended.get("messages", []) if isinstance(ended, Mapping) else []
     if not lab.has_paper and messages and str(messages[-1].text).strip():
         await lab.deliver(str(messages[-1].text))

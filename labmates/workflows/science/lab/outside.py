@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
+from inspect import isawaitable
 from typing import Any, Protocol, cast
 
+from langchain_core.messages import BaseMessage
+from langchain_core.runnables import Runnable
 from langgraph.errors import GraphInterrupt
 
 from labmates.agents.organisation import Organisation
@@ -157,8 +160,22 @@ def load_function(place: str) -> Callable[[Any], object]:
     module, _, name = place.rpartition(":")
     try:
         function = getattr(import_place(module), name)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise UsageError(f"organisation: '{place}' can't be imported: {type(error).__name__}: {error}") from error
     if not callable(function):
         raise UsageError(f"organisation: '{place}' is not a function that takes a Lab")
     return cast(Callable[[Any], object], function)
+
+
+async def worked(place: str, given: object, messages: Sequence[BaseMessage]) -> object:
+    """What the function at a place ends with, or the LangGraph graph that it returns, invoked with `messages`.
+
+    Raises `RuntimeError` if its code exits, which would end all runs of the process.
+    """
+    try:
+        made = load_function(place)(given)
+        if isawaitable(made):
+            made = await made
+        return await made.ainvoke({"messages": [*messages]}) if isinstance(made, Runnable) else made
+    except SystemExit as error:
+        raise RuntimeError(f"its code called sys.exit({error.code!r})") from error

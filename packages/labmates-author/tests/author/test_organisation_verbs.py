@@ -26,7 +26,10 @@ def test_a_copy_of_an_organisation_is_one_that_can_be_changed(labmates: Labmates
 
 
 def test_a_name_or_folder_that_can_not_be_used_is_told(labmates: Labmates) -> None:
-    for arguments, said in ((["../x"], "name: a name has letters"), (["x", "--folder", "/proc/none"], "can't write to")):
+    for arguments, said in (
+        (["../x"], "name: a name has letters"),
+        (["x", "--folder", "/proc/none"], "can't write to"),
+    ):
         done = labmates("organisations", "new", *arguments)
         assert done.code == 2
         assert said in done.err

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from inspect import isawaitable
-from typing import Any, cast
+from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
-from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool, StructuredTool
 
 from labmates.agents.organisation_parts import Seat
 from labmates.errors import UsageError
 from labmates.workflows.calls.call import Call, Speaker
 from labmates.workflows.calls.caller import Caller
-from labmates.workflows.science.lab.outside import load_function
+from labmates.workflows.science.lab.outside import load_function, worked
 from labmates_doors.own_graph import SeatModel, message_of
 from labmates_doors.seats.a2a_agents import run_a2a
 from labmates_doors.seats.programs import check_command, run_command
@@ -95,11 +93,7 @@ class PythonSeat:
 
 async def _run_python(session: SeatSession, place: str) -> str:
     """Run a function, and the LangGraph graph that it may return, as the agent of a session."""
-    made: Any = load_function(place)(cast(Any, PythonSeat(session)))
-    if isawaitable(made):
-        made = await cast(Awaitable[object], made)
-    if isinstance(made, Runnable):
-        made = await made.ainvoke({"messages": list(session.opening)})
+    made = await worked(place, PythonSeat(session), session.opening)
     if isinstance(made, Mapping) and (messages := made.get("messages")):
         made = messages[-1]
     if isinstance(made, BaseMessage):

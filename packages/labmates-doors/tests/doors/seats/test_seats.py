@@ -157,6 +157,12 @@ async def raising(seat: PythonSeat) -> str:
     raise RuntimeError("out of luck")
 
 
+async def exiting(seat: PythonSeat) -> str:
+    """Ask its model, and exit, as a program's library does."""
+    await seat.model.ainvoke(seat.messages)
+    sys.exit("no more")
+
+
 async def silent(seat: PythonSeat) -> None:
     """End without a text."""
     del seat
@@ -171,6 +177,7 @@ async def stating(seat: PythonSeat) -> Any:
     ("function", "told"),
     [
         ("raising", "failed in [1-9] of [1-9] steps .[1-9] model calls, .*: the agent failed: RuntimeError: out of l"),
+        ("exiting", "failed in .*: the agent failed: RuntimeError: its code called sys.exit.'no more'"),
         ("silent", "failed in .*: the agent ended without a text"),
         ("stating", "failed in .*: the agent ended with a StateGraph; a text, .* or a compiled graph is needed"),
     ],
@@ -181,7 +188,7 @@ async def test_a_run_whose_agent_fails_in_a_step_is_invalid_and_says_why(
     caplog.set_level("INFO", logger="labmates")
     run = await lab.play(dutiful, organisation=seated(python=f"{__file__}:{function}"), repair_turns=0)
     assert re.search(f"^the agent of the seat researcher {told}", run.invalid or "")
-    assert ("Traceback" in caplog.text) == (function == "raising")  # with -v
+    assert ("Traceback" in caplog.text) == (function in ("raising", "exiting"))  # with -v
     *_, seats = tables(RunReader(lab.store, run))
     assert [(row["seat"], row["agent"], row["calls"]) for row in seats.rows] == [
         ("researcher", "python", run.usage.llm_calls)
