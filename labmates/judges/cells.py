@@ -14,6 +14,8 @@ from labmates.judges.rows import NOTHING, Number, magnitude, words_of
 _IDLE: Final = {"There", "there", "We", "we", "is", "are", "was", "were", "has", "have", "found", "of", "in", "all"}
 """Words before a number that name nothing: "there are 7 species"."""
 _INNER = re.compile(r"[^\[\](){}]*")
+_LEVEL = re.compile(r"\d\d(?:\.\d)?\s?%\s{0,3}(?:\[|(?:\w{1,20}\s)?(?:interval|ci\b|hdi\b|band))", re.IGNORECASE)
+"""The level of an interval, which is no share."""
 _QUOTED = re.compile(r"['\"]([^'\"]+)['\"]")
 
 
@@ -87,6 +89,7 @@ class CellReader:
         self._ranks = rank_numbers(text, tokens)
         self._brackets = Around(text, tokens)
         self._stack: list[tuple[frozenset[str], int]] = []  # the words that name each open bracket, and its entries
+        self._before: list[frozenset[str]] = []  # of these words, those before the bracket
         self._records: list[set[str] | None] = []  # the texts of each bracket, if it is a record in a list
         self._pending: list[str] = []
         self._led = NOTHING  # the words before brackets that just closed: error (blocks): 0.3
@@ -111,12 +114,15 @@ class CellReader:
                 yield self._number(match, self._tokens[at + 1 :])
 
     def _open(self, match: re.Match[str]) -> None:
+        if self._text[: match.start()].rstrip().endswith("%") and match[0] == "[":
+            self._pending = ["interval"]  # 95% [0.1, 0.2]
         inner = _INNER.match(self._text, match.end())
         plain = inner[0] if inner else ""
         keys, quoted = KEY.findall(plain), _QUOTED.findall(plain)
         if len(quoted) == 1 and not keys and not NUMBER.search(quoted[0]):
             self._pending += quoted  # (3.1, 'rain', 0.2)
-        self._stack.append((words_of(" ".join(self._pending)), 0))
+        self._before.append(words_of(" ".join(self._pending)))
+        self._stack.append((self._before[-1], 0))
         is_entry = self._text[max(match.start() - 3, 0) : match.start()].rstrip().endswith(("[", ","))
         self._records.append(set() if keys and is_entry else None)
         self._pending, self._led = [], NOTHING
@@ -126,7 +132,8 @@ class CellReader:
 
     def _close(self) -> Iterator[Cell]:
         if self._stack:
-            self._led, size = self._stack.pop()
+            _, size = self._stack.pop()
+            self._led = self._before.pop()
             if self._records.pop() is None and (size > 1 or self._pending):
                 around = self._led or NOTHING.union(*(words for words, _ in self._stack))
                 cell = _cell(str(size + bool(self._pending)), around, self._above, self._text, is_size=True)
@@ -150,6 +157,8 @@ class CellReader:
         after = _following(self._text, match.end(), following)
         if self._pending[-1:] == ["of"] and {*after} - _IDLE:
             self._pending = []  # 156 surveys of 16 sites
+        if _LEVEL.match(self._text, match.start()):
+            self._pending.append("interval")
         beside = [] if {*self._pending} - _IDLE or column or self._stack or self._led else after
         near = words_of(" ".join([*self._pending, column, name, *beside])).union(
             self._led, *(words for words, _ in self._stack), (self._records and self._records[-1]) or ()
@@ -192,7 +201,7 @@ def _cell(text: str, near: frozenset[str], caption: frozenset[str], line: str, *
         frozenset(),
         caption,
         frozenset(),
-        line.strip()[:200],
+        line.strip(),
         negative=text[0] in "-−",
         is_size=is_size,
     )

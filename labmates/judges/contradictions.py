@@ -24,7 +24,7 @@ from typing import Final
 from pydantic import BaseModel
 
 from labmates.judges.cells import Cell
-from labmates.judges.lookup import CLEAR, FAR, Book, stated_number
+from labmates.judges.lookup import CLEAR, FAR, MOST_SHOWN, Book, stated_number
 from labmates.judges.meanings import alike, has_all, same_word
 from labmates.judges.printed import Printed, read_outputs
 from labmates.judges.prose import read_prose, statements
@@ -72,7 +72,7 @@ def contradictions(text: str, findings: BaseModel) -> Mapping[str, tuple[float, 
     claims = {(finding, claim) for finding, claim, _ in at_odds}
     counts, places = Counter(name for name, _ in claims), {name: place for name, _, place in reversed(at_odds)}
     whole = Counter(one.finding for one in asked)
-    return {finding: (count / whole[finding], places[finding]) for finding, count in counts.items()}
+    return {finding: (count / whole[finding], places[finding][:MOST_SHOWN]) for finding, count in counts.items()}
 
 
 def _in_digits(statement: str) -> str:

@@ -66,11 +66,12 @@ METHODS: Final = Aspect(
         "classifier": r"support vector|\bsvm\b|logistic regression|neural networks?|nearest neighbou?rs?",
         "survival analysis": r"\bcox\b|kaplan|survival analysis",
         "imputation": r"imput(?:ed?|ation|ing)|interpolat",
-        "validation": r"cross[- ]validat|h[oe]ld[- ]?out|train[- /]test|out[- ]of[- ]sample|back-?test|\bunseen\b|left out"
-        r"|(?:first|other|second) half",
+        "validation": r"cross[- ]validat|h[oe]ld[- ]?out|train[- /]test|out[- ]of[- ]sample|back-?test|\bunseen\b"
+        r"|left out|(?:first|other|second) half",
         "resampling": r"bootstrap|jackknife|monte carlo|simulat(?:ed|ions?)",
         "causality analysis": r"granger|transfer entropy|causal",
-        "robust cleaning": r"winsor|robust|biweight|huber|de-?duplicat|outlier removal|unit conversion|normali[sz]ation|standardi[sz]",
+        "robust cleaning": r"winsor|robust|biweight|huber|de-?duplicat|outlier removal|unit conversion"
+        r"|normali[sz]ation|standardi[sz]",
     },
     enough=5,
 )

@@ -11,6 +11,7 @@ from typing import Final, Literal
 
 from pydantic import BaseModel
 
+from labmates.judges.brackets import KEY
 from labmates.judges.cells import Cell
 from labmates.judges.meanings import PREFIX, Names, alike, has_all, same_word
 from labmates.judges.printed import Line, Printed
@@ -28,6 +29,10 @@ NEAR: Final = 0.1
 """Largest relative distance from their mean of two values that may be averaged."""
 FAR: Final = 3.0
 """Largest factor between a claim and a contradicting value."""
+LONG: Final = 4
+"""Digits of a number that stands for its entry."""
+MOST_SHOWN: Final = 200
+"""The characters of a line that are shown."""
 Status = Literal["computed", "contradicted", "not found"]
 _LABEL = re.compile(r"\W*(?:[^\W\d]{3,}\s+(?=\w{1,2}\b))?(\w{1,12})\s*[\[({:=]")
 _LIMIT = re.compile(r"(?:ratio|change|factor)\b[^<>]{0,24}([<>])")
@@ -35,8 +40,9 @@ _SIGN = re.compile(r"[^\d\[({+-]*(?<!\w)([-+])\d*\.\d")
 _TOLD_SIGN = re.compile(
     r"\bsign\b['\"]?[:= ]\s*['\"]?([-+−])|['\"]([-+−])['\"]|\s\s([-+−])(?=\s\s|\s+\d|\s*$)|\b(posi|nega)tive\b"
 )
-_SIGN_AFTER = re.compile(r"(?<!\w)(\w+)['\"]?[^\w+−-]{1,6}(?:sign\b['\"]?[:= ]*['\"]?)?([-+−])")
+_SIGN_AFTER = re.compile(r"(?<!\w)(\w+)['\"]?[^\w+−-]{1,6}(?:sign\b['\"]?[:= ]*['\"]?)?([-+−]|(?=\d*\.\d))")
 _BRACES = re.compile(r"\{[^{}]*\}?")
+_PAIRED = re.compile(r"\(['\"]([^'\"]+)['\"],\s*([-+]?\d+(?:\.\d+)?)")
 _KEYED = re.compile(r"['\"]([^'\"]+)['\"]\s*:\s*[(\[]?([-+]?\d+(?:\.\d+)?)")
 _SIGNED = re.compile(r"(?<![\w.])[-−+]\d")
 _ARROW = re.compile(r"->|→|\w>\w|\bsource\b.*\btarget\b")
@@ -64,7 +70,8 @@ CLEAN: Final = 0.75
 """Least share of the stated names of a list that the values of a statistic put at one end."""
 _OTHER: Final = words_of(
     "p pval pvalue pvalues t z tval tvalue zval se std sd err sem bse stderr error min max 25 50 75 q05 q95 lo hi ci "
-    "lower upper 025 975 pb ps pip bic aic ll llf loglik r2 rmse mse mae f h kurt skew count counts n id index"
+    "lower upper interval intervals bounds 025 975 pb ps pip bic aic ll llf loglik r2 rmse mse mae f h kurt skew count "
+    "counts n id index"
 )
 """Words of statistics that are not the estimate itself."""
 
@@ -120,7 +127,7 @@ class Book:
         found = [c for c in cells if _has_sign(c, asked) and is_like(c, asked) and agree(claim, c.number)]
         found = found or [c for c in self._printed.cells if agree(claim, c.number) and self._has_entry(c, asked)]
         is_of_many = _are_many(claim, cells)
-        if found:
+        if found and not self._is_apart(claim, asked):
             outputs = frozenset(cell.output for cell in found)
             is_coarse = claim.half > COARSE * claim.value
             return Claim(asked.finding, asked.text, "computed", found[0].line, is_of_many, outputs, is_coarse)
@@ -175,7 +182,7 @@ class Book:
             is_of_name = asked.rivals and self.mentioned((cell.near or cell.caption) | of_label)
             row = cell.label if cell.label <= cell.near else cell.label | cell.near
             numbers = [word for word in (cell.around or (NOTHING,))[0] if word.isdigit() and len(word) > 1]
-            is_many = asked.is_listed and len(numbers) > MOST_BESIDE + asked.among
+            is_many = len(numbers) > MOST_BESIDE + asked.among and (asked.is_listed or _is_bare_list(cell))
             is_other = is_of_name or is_many or _is_of_sibling(row, asked)
             return not is_other and self._is_named(cell, asked)
         here = cell.near | cell.label | cell.caption
@@ -203,6 +210,18 @@ class Book:
         others = [one for one in row if one is not cell]
         held = [[(one, mate) for one in others if agree(_claimed(mate), one.number)] for mate in asked.mates]
         return bool(held) and all(held) and any(self._is_about(*pair) for pairs in held for pair in pairs)
+
+    def _is_apart(self, claim: Number, asked: Asked) -> bool:
+        """Whether lines with another long number of an entry without a name give this one another value only."""
+        mates = [mate for each in asked.mates if (mate := _claimed(each)).digits >= LONG]
+        # Of numbers that the code states as well, there are no cells, but they stand in the lines.
+        lines = ((row, read_numbers(line)) for (_, line), row in (self._rows.items() if mates else ()))
+        beside = [(row, told) for row, told in lines if any(agree(mate, number) for number in told for mate in mates)]
+        if any(agree(claim, number) for _, told in beside for number in told):
+            return False
+        return any(
+            same_word(c.near, asked.own) and 1 / FAR <= _ratio(claim, c) <= FAR for row, _ in beside for c in row
+        )
 
     def _is_direct(self, cell: Cell, asked: Asked) -> bool:
         """Whether the words beside a cell name the finding, or, for a number of things, those after it."""
@@ -286,6 +305,10 @@ class Book:
         here = cell.near | cell.label
         if asked.names:
             return alike(here | cell.caption | cell.code, asked.words | _ESTIMATE)
+        row = self._rows.get((cell.output, cell.line), ())
+        is_apart = asked.is_count and not asked.is_listed and cell.near and not same_word(cell.near, asked.own)
+        if is_apart and any(same_word(one.near, asked.own) for one in row):
+            return False  # sites 480 rows 502
         for beside in (cell.near, cell.near if same_word(cell.near, asked.own) else here):
             is_own = all(alike(beside, frozenset({word})) for word in words_of(asked.finding) - {"n"})
             if same_word(beside, asked.rivals - asked.words | asked.siblings) and not is_own:
@@ -300,9 +323,7 @@ class Book:
             return True
         if not alike(cell.code, asked.own) or same_word(here, asked.rivals):
             return False
-        if asked.is_listed and any(
-            same_word(one.near, asked.own) for one in self._rows.get((cell.output, cell.line), ())
-        ):
+        if asked.is_listed and any(same_word(one.near, asked.own) for one in row):
             return False  # another number of the line has the name
         if asked.is_listed:
             return cell.number.digits > 1 and (not asked.is_count or cell.near <= cell.label)
@@ -349,9 +370,9 @@ class Book:
     def _is_signed_otherwise(self, line: str, asked: Asked) -> bool:
         """Whether a line gives the name of a claim one sign, and not that of the claim."""
         told = {
-            sign.replace("−", "-")
+            sign.replace("−", "-") or "+"
             for word, sign in _SIGN_AFTER.findall(line)
-            if self.mentioned(words_of(word)) == asked.names
+            if self.mentioned(words_of(word)) == asked.names and (sign or _SIGNED.search(line))
         }
         return bool(asked.sign) and len(told) == 1 and asked.sign not in told
 
@@ -444,12 +465,19 @@ def _is_index(cell: Cell, asked: Asked) -> bool:
     return any(word[:-1] in cell.near for word in things) and not cell.near & (things | _COUNTED)
 
 
+def _is_bare_list(cell: Cell) -> bool:
+    """Whether a number stands in brackets on a line without keys."""
+    return len(cell.around) > 1 and not KEY.search(cell.line)
+
+
 def _is_one_of_many(line: str, asked: Asked) -> bool:
-    """Whether braces give several names a number each, and that of a finding's single name is at no end of them."""
+    """Whether a line gives several names a number each, and that of a finding's single name is at no end of them."""
     if asked.is_listed:
         return False
-    for braces in _BRACES.findall(line):
-        values = {plain_name(key): float(value) for key, value in _KEYED.findall(braces)}
+    for pairs in (*map(_KEYED.findall, _BRACES.findall(line)), _PAIRED.findall(line)):
+        values: dict[str, float] = {}
+        for name, value in pairs:
+            values.setdefault(plain_name(name), float(value))  # other spellings of a name come later
         mine = [values[name] for name in map(plain_name, asked.names) if name in values]
         is_last, is_first = mine == [max(values.values(), default=0)], mine == [min(values.values(), default=0)]
         if len(values) > 1 and mine and not ((is_last and asked.direction >= 0) or (is_first and asked.direction <= 0)):
@@ -503,19 +531,20 @@ def _ratio(claim: Number, cell: Cell) -> float:
 
 def _has_sign(cell: Cell, asked: Asked) -> bool:
     """Whether a claim allows the sign of a printed value: sizes and effects of named things are printed with either."""
-    if asked.sign and _is_told_otherwise(cell.record or cell.line, asked):
+    told = _told_sign(cell.record or cell.line)
+    if asked.sign and told and told != asked.sign:
         return False
     if asked.sign or (asked.names and not asked.is_part) or asked.value is None:
         if asked.sign == "-":
-            return cell.negative or not _SIGNED.search(cell.line)
+            return cell.negative or bool(told) or not _SIGNED.search(cell.line)
         return not (asked.sign == "+" and cell.negative)
     return (asked.value < 0) == cell.negative
 
 
-def _is_told_otherwise(line: str, asked: Asked) -> bool:
-    """Whether a line writes one sign, beside or without numbers, and not that of a claim."""
+def _told_sign(line: str) -> str:
+    """The sign that a line writes beside or without numbers, if it writes only one."""
     told = {
         "".join(groups).replace("−", "-").replace("nega", "-").replace("posi", "+")
         for groups in _TOLD_SIGN.findall(line)
     }
-    return len(told) == 1 and asked.sign not in told
+    return told.pop() if len(told) == 1 else ""

@@ -22,6 +22,8 @@ from labmates.tasks.scoring import plain_name
 
 MOST_NUMBERS: Final = 10_000
 """Most numbers of a run's outputs that are read."""
+LEAST_COLUMN: Final = 4
+"""Least rows of which a place may hold computed numbers that the code states as well."""
 MOST_LINE: Final = 4_000
 _SYMBOLS = (
     (re.compile(r"\bP\(([^()]*)>\s?0\)"), r"share of positive \1"),
@@ -88,13 +90,36 @@ def read_outputs(outputs: Iterable[tuple[str, str]], columns: Sequence[str]) -> 
         whole, in_texts, told = literals(code)
         literal |= whole
         reader = _Reader(code, raw, order)
-        for line, found in reader.read(text):
-            kept = [c for c in found if c.is_size or not _is_stated(c, line, literal, in_texts)]
+        read = [*reader.read(text)]
+        computed = _computed_columns([found for _, found in read], literal)
+        for line, found in read:
+            kept = [
+                cell
+                for place, cell in _placed(found)
+                if cell.is_size
+                or not ((cell.number.value in literal and place not in computed) or _is_told(cell, line, in_texts))
+            ]
             cells += [replace(cell, output=number) for cell in kept[: MOST_NUMBERS - len(cells)]]
             decimals = sum(cell.number.half > 0 for cell in kept) if found else line.decimals
             lines.append(replace(line, decimals=decimals, told=NOTHING if decimals else told))
         order = reader.order
     return Printed(tuple(_ranked(cells)), tuple(lines))
+
+
+_Place = tuple[int, int, frozenset[str]]
+
+
+def _placed(cells: Sequence[Cell]) -> Iterator[tuple[_Place, Cell]]:
+    """Cells with their place among so many of a line, and the words that are theirs alone: alike in rows of a table."""
+    return (((at, len(cells), cell.near - cell.label), cell) for at, cell in enumerate(cells))
+
+
+def _computed_columns(rows: Iterable[Sequence[Cell]], literal: set[float]) -> set[_Place]:
+    """The places in rows of which the code states less than half of the numbers: the others agree by chance."""
+    typed: dict[_Place, list[bool]] = {}
+    for place, cell in (placed for row in rows for placed in _placed(row)):
+        typed.setdefault(place, []).append(cell.number.value in literal)
+    return {place for place, stated in typed.items() if len(stated) >= LEAST_COLUMN and 2 * sum(stated) < len(stated)}
 
 
 def _ranked(cells: Sequence[Cell]) -> Iterator[Cell]:
@@ -108,10 +133,9 @@ def _joined(text: str) -> str:
     return _BREAK.sub(" ", text)
 
 
-def _is_stated(cell: Cell, line: Line, literal: set[float], in_texts: Told) -> bool:
-    """Whether the code states a number, in a text only if that has a word of the line, or none but short ones."""
-    texts = in_texts.get(cell.number.value, ())
-    return cell.number.value in literal or any(not text or text & (line.words | line.above) for text in texts)
+def _is_told(cell: Cell, line: Line, in_texts: Told) -> bool:
+    """Whether a text of the code states a number, and has a word of the line, or none but short ones."""
+    return any(not text or text & (line.words | line.above) for text in in_texts.get(cell.number.value, ()))
 
 
 class _Reader:
@@ -176,11 +200,18 @@ class _Reader:
             self._last = words - self._columns if len(words & self._columns) > 2 else words
 
     def _is_header(self, line: str, tokens: Sequence[re.Match[str]]) -> bool:
-        numbers = sum(match.lastgroup == "number" for match in tokens)
+        numbers = [match for match in tokens if match.lastgroup == "number"]
         named = sum(match.lastgroup == "word" for match in tokens)
         if _SENTENCE.search(line) or not named:
             return False
-        return not numbers or (line.startswith("  ") and named > numbers and bool(_GAP.search(line.strip())))
+        if not numbers:
+            return True
+        is_row = all(self._column(match.end()) not in ("", match[0]) for match in numbers)
+        return not is_row and line.startswith("  ") and named > len(numbers) and bool(_GAP.search(line.strip()))
+
+    def _column(self, end: int) -> str:
+        """The name of the column that ends where a number does, or an empty text."""
+        return next((name for stop, name in self._header if abs(stop - end) <= 1), "")
 
     def _displays_data(self, following: Sequence[str]) -> bool:
         """Whether a table shows columns of the data row by row, or describes them."""
@@ -228,7 +259,7 @@ class _Reader:
         meant = code | self._meant(own | above)
         row = self._row(text)
         parts = tuple(row or read_parts(text, tokens))
-        return Line(own, self._caption if row else above, meant, text.strip()[:200], decimals, parts=parts), cells
+        return Line(own, self._caption if row else above, meant, text.strip(), decimals, parts=parts), cells
 
     def _row(self, text: str) -> list[tuple[frozenset[str], frozenset[str]]]:
         """The fields of a row of a table, each with the words that name its column, and first the row's label."""

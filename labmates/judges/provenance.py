@@ -39,7 +39,7 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 from labmates.judges.base import Report
-from labmates.judges.lookup import STATUSES, Book, Claim, Status
+from labmates.judges.lookup import MOST_SHOWN, STATUSES, Book, Claim, Status
 from labmates.judges.printed import Printed, read_outputs
 from labmates.judges.prose import read_prose, statements
 from labmates.judges.rows import agrees_with_any, read_numbers
@@ -72,7 +72,7 @@ class Provenance:
             "numbers": {"printed": self.printed, "nowhere": self.nowhere},
             **{
                 status.replace(" ", "_"): [
-                    {"claim": f"{claim.finding}: {claim.text}", "in": claim.line}
+                    {"claim": f"{claim.finding}: {claim.text}", "in": claim.line[:MOST_SHOWN]}
                     for claim in self.claims
                     if claim.status == status
                 ][:MOST_TOLD]

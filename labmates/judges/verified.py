@@ -46,7 +46,7 @@ class VerifiedJudge:
     """
 
     name = "verified"
-    version = "10"
+    version = "11"
     metrics = ("accuracy", SKILL, provenance.METRIC)
     prompts = MappingProxyType({"system": SYSTEM, "question": QUESTION.template})
 

@@ -659,3 +659,70 @@ def test_a_group_has_the_printed_share_and_an_effect_of_the_printed_sign(effect:
 def test_symbols_are_read_as_the_words_they_stand_for() -> None:
     assert found("biomarker", "P(eff>0) 0.876", benefit_share=0.88) == {"0.88": "computed"}
     assert found("biomarker", "P(eff<-2) 0.876", benefit_share=0.88) == {"0.88": "not found"}
+
+
+SIGNED = (
+    "          source           target sign  strength  lo95  hi95\n"
+    "  Ara bus          Cis dux            -      0.14 -0.23 -0.05\n"
+    "  Cis dux          Elo fex            +      0.21  0.11  0.30\n"
+)
+
+
+@pytest.mark.parametrize(("sign", "status"), [("-", "computed"), ("+", "not found")])
+def test_a_row_named_by_names_of_two_words_is_no_header_and_may_tell_the_sign_apart(sign: str, status: str) -> None:
+    effect = {"source": "Ara bus", "target": "Cis dux", "sign": sign, "strength": 0.14}
+    other = {"source": "Cis dux", "target": "Elo fex", "sign": "+", "strength": 0.21}
+    claims = found("ecology", SIGNED, interactions=[effect, other])
+    assert claims == {"Ara bus, Cis dux: strength 0.14": status, "Cis dux, Elo fex: strength 0.21": "computed"}
+
+
+@pytest.mark.parametrize(
+    ("output", "status"),
+    [
+        ("benefit_share 0.864", "computed"),
+        ("benefit_share 95% [0.864 0.914]", "not found"),
+        ("benefit_share 0.89, 95% interval [0.864 0.914]", "contradicted"),
+        ("benefit_share [0.31 0.42 0.864 0.71 0.52 0.66 0.77 0.12]", "not found"),
+    ],
+)
+def test_the_bounds_of_an_interval_and_long_lists_are_no_values_of_one_number(output: str, status: str) -> None:
+    assert found("biomarker", output, benefit_share=0.864) == {"0.864": status}
+
+
+def test_the_names_in_brackets_before_a_pair_do_not_name_its_number() -> None:
+    claims = found("biomarker", "used ['EL5', 'CC7'] benefit_share 0.864", benefit_share=0.864, batch_markers=["EL5"])
+    assert claims["0.864"] == "computed"
+
+
+@pytest.mark.parametrize(("stated", "status"), [(3194, "computed"), (3293, "contradicted")])
+def test_a_number_with_a_noun_of_its_own_is_not_that_of_the_lines_first_word(stated: int, status: str) -> None:
+    assert geospatial("n_sites 3194 rows 3293", n_sites=stated).claims[0].status == status
+
+
+def test_numbers_of_one_entry_are_not_those_of_another() -> None:
+    lines = "hot_spot 1 x 659873 y 6439239 radius 285\nhot_spot 2 x 665691 y 6438021 radius 354"
+    spot = {"x": 659873, "y": 6439239}
+    assert found("geospatial", lines, hot_spots=[spot | {"radius": 285}])["radius 285"] == "computed"
+    assert found("geospatial", lines, hot_spots=[spot | {"radius": 354}])["radius 354"] == "not found"
+
+
+@pytest.mark.parametrize(("sign", "status"), [("+", "computed"), ("-", "not found")])
+def test_a_number_without_a_sign_is_positive_beside_negative_ones(sign: str, status: str) -> None:
+    line = "covariates [('clay_pct', -0.344, 'z', -19.7), ('iron_pct', 0.404, 'z', 12.1)]"
+    stated = [{"name": "clay_pct", "sign": "-"}, {"name": "iron_pct", "sign": sign}]
+    assert found("geospatial", line, covariates=stated)["iron_pct"] == status
+
+
+@pytest.mark.parametrize(("rock", "status"), [("Gneiss", "computed"), ("Schist", "not found")])
+def test_a_name_in_a_list_of_names_with_numbers_is_the_richest_if_its_number_is_largest(rock: str, status: str) -> None:
+    line = "rocks [('Gneiss', 3.84, 'z', 93.0), ('Schist', 3.07, 'z', 70.3), ('Basalt', 3.15, 'z', 71.8)]"
+    covariates = [{"name": name, "sign": "+"} for name in ("iron_pct", "clay_pct", "ndvi")]
+    assert found("geospatial", line, richest_rock=rock, covariates=covariates)[rock] == status
+
+
+@pytest.mark.parametrize(("typed", "status"), [("144", "computed"), ("144, 880, 1902", "not found")])
+def test_a_number_that_the_code_states_counts_in_a_column_of_mostly_other_ones(typed: str, status: str) -> None:
+    starts = {"FT1": 144, "FT2": 880, "FT3": 1902, "FT4": 2700}
+    output = "\n".join(f"edges {name} start {start} gain 4.{start % 7}1" for name, start in starts.items())
+    events = [{"start": start, "end": start, "sensors": [name], "kind": "point"} for name, start in starts.items()]
+    assert found("anomaly", output, f"days = [{typed}]", events=events)["FT1: start 144"] == status

@@ -139,7 +139,7 @@ class BiomarkerTask(Task[BiomarkerTruth, BiomarkerFindings]):
             Check("subtypes counted", says_count(len(truth.subtypes), r"(?:sub)?(?:types|classes|groups)")),
             Check("subtype described", says_together(r"\bsubtype", r"\b(?:high|low|rais|lower|elevat)", r"\d")),
             Check("missing values discussed", says_together(lack, r"\d|random|imput")),
-            Check("assay batches discussed", says_together(r"\bbatch", r"\b(?:markers?|shift|levels?|units?)\b")),
+            Check("assay batches discussed", says_together(r"\bbatch", r"\b(?:markers?|shifts?|levels?|units?)\b")),
         )
 
     def summary(self, truth: BiomarkerTruth) -> str:
