@@ -17,18 +17,7 @@ from labmates.util.display_names import in_words
 from labmates.util.grouping import grouped
 from labmates.util.seeds import derive
 from labmates.workflows.protocol.analysis import Analysis, Drawing, Params, Result, Runs
-from labmates_populations.condition import (
-    Attitudes,
-    Benefit,
-    Capacity,
-    Cooperators,
-    Game,
-    ModelNames,
-    PayoffsFile,
-    Processes,
-    SandboxParams,
-    game_of,
-)
+from labmates_populations.condition import Attitudes, Game, ModelNames, Processes, RulesParams
 
 if TYPE_CHECKING:
     import numpy as np
@@ -126,23 +115,13 @@ EVOLUTION = Analysis(
 )
 
 
-class StrategiesParams(SandboxParams):
+class StrategiesParams(RulesParams):
     """Common parameters of analyses of strategies: the players, the rules and the sandbox."""
 
     path: Path = Field(description="A library or a file of strategies.", json_schema_extra={"argument": True})
-    game: Game = Field(description="Game; by-count and by-action use your own payoffs.")
-    payoffs: PayoffsFile = Field(None, description="YAML file with the payoffs, or their name (by-count, by-action).")
     models: ModelNames = ()
     attitudes: Attitudes = ()
-    k: Benefit = None
-    m: Cooperators = None
-    capacity: Capacity = None
     processes: Processes = None
-
-    def make_game(self, group_size: int, rounds: int, **rules: float) -> RepeatedGame:
-        """The game under these rules and further ones."""
-        rules = {**self.model_dump(include={"k", "m", "capacity"}), **rules}
-        return game_of(self.game, group_size, rounds, rules, self.payoffs)
 
     def load(self, workers: Workers) -> Population:
         """The strategies, loaded into the workers."""

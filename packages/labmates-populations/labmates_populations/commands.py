@@ -16,13 +16,11 @@ from labmates.workflows.protocol.analysis import Params, Result, Runs
 from labmates.workflows.protocol.command import Command
 from labmates.workflows.protocol.experiment import SessionSettings, condition_of
 from labmates_populations.condition import (
-    Benefit,
-    Capacity,
-    Cooperators,
     EvolutionCondition,
     Game,
     PayoffsFile,
     Processes,
+    RulesParams,
     SandboxParams,
     StrategiesCondition,
     game_of,
@@ -41,15 +39,10 @@ _SHOWN_ROWS = 8
 _PATH = Field(description="A library or a file of strategies.", json_schema_extra={"argument": True})
 
 
-class PlayParams(SandboxParams):
+class PlayParams(RulesParams):
     """Parameters of a game."""
 
-    game: Game = Field(description="The game.")
-    payoffs: PayoffsFile = Field(None, description="YAML file with the payoffs, or their name (by-count, by-action).")
     rounds: int = Field(20, description="Rounds of the game.")
-    k: Benefit = None
-    m: Cooperators = None
-    capacity: Capacity = None
     noise: float = Field(0.0, ge=0, le=0.5, description="Probability that a move is flipped.")
     sources: bool = Field(False, description="Let strategies read each other's code, as text.")
     players: tuple[str, ...] = Field(
@@ -65,8 +58,7 @@ def play(lab: Lab, params: PlayParams) -> Iterator[Result]:
     from labmates_populations.engine.library import faulty_players
     from labmates_populations.engine.match import play_match
 
-    rules = params.model_dump(include={"k", "m", "capacity", "noise", "sources"})
-    game = game_of(params.game, len(params.players), params.rounds, rules, params.payoffs)
+    game = params.make_game(len(params.players), params.rounds, noise=params.noise, sources=params.sources)
     for name, problem in faulty_players(params.players, params.game + (params.payoffs or "")).items():
         lab.warn(f"{name} has problems by an earlier check: {problem}")
     with params.workers(lab.warn, 1) as workers:

@@ -39,7 +39,11 @@ def _read(value: str | None) -> str | None:
     return None if value is None else read_payoffs(value)
 
 
-PayoffsFile = Annotated[str | None, BeforeValidator(_read)]
+PayoffsFile = Annotated[
+    str | None,
+    BeforeValidator(_read),
+    Field(description="YAML file with the payoffs, or their name (by-count, by-action)."),
+]
 """Payoffs of a user's game: the path of a file when given, then its content."""
 
 
@@ -114,6 +118,21 @@ def game_of(
     return make_repeated(name, n_players, n_rounds, {**rules, **user_rules})
 
 
+class RulesParams(SandboxParams):
+    """A game and its rules."""
+
+    game: Game = Field(description="Game; by-count and by-action use your own payoffs.")
+    payoffs: PayoffsFile = None
+    k: Benefit = None
+    m: Cooperators = None
+    capacity: Capacity = None
+
+    def make_game(self, group_size: int, rounds: int, **rules: float) -> RepeatedGame:
+        """The game under these rules and further ones."""
+        rules = {**self.model_dump(include={"k", "m", "capacity"}), **rules}
+        return game_of(self.game, group_size, rounds, rules, self.payoffs)
+
+
 class PopulationCondition(Condition, ABC):
     """A condition in which strategies play: the game and the strategies."""
 
@@ -122,10 +141,7 @@ class PopulationCondition(Condition, ABC):
     )
 
     game: Game = Field(description="Game; by-count and by-action use your own payoffs.")
-    payoffs: PayoffsFile = Field(
-        None,
-        description="YAML file with the payoffs, or their name (by-count, by-action).",
-    )
+    payoffs: PayoffsFile = None
     strategies: str = Field(
         description="Library of strategies: a folder with a subfolder for each game, or a file (see: labmates "
         "strategies)."
