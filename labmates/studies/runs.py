@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from labmates._version import __version__
 from labmates.budgets.money import format_dollars, parse_dollars, show_dollars
 from labmates.errors import UsageError
-from labmates.records.listing import Chosen, run_page
 from labmates.records.run import ENDED, STOPPED, RunRecord, new_run_id
 from labmates.studies.settings import RunSettings
 from labmates.tasks.salt import VARIABLE, salt_fingerprint
@@ -38,6 +37,8 @@ def check_salt(run: RunRecord) -> None:
 
 def check_study_salt(store: Store, study: str) -> None:
     """Refuse a study whose runs have another salt. Raises `UsageError` if the salts differ, or only one exists."""
+    from labmates.records.listing import Chosen, run_page  # loads SQLAlchemy
+
     for run in run_page(store, Chosen(study=study), size=1):
         _compare(f"the study '{study}'", run)
 
