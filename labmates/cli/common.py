@@ -31,7 +31,10 @@ class SuggestingGroup(click.Group):
         if not name.startswith("-") and self.get_command(ctx, name) is None:
             commands = self.list_commands(ctx)
             show = f" Write: {ctx.command_path} show {name}" if ctx.parent and "show" in commands else ""
-            ctx.fail(f"No such command '{name}'.{did_you_mean(name, commands) or show}")
+            ctx.fail(
+                f"No such command '{name}'."
+                + (did_you_mean(name, commands) or show or f" Known: {', '.join(commands)}.")
+            )
         resolved = super().resolve_command(ctx, args)
         if ctx.resilient_parsing and resolved[1] is not None:  # for completion in the shell
             from labmates.cli.complete import offer_names

@@ -38,7 +38,7 @@ class CommonPool(Game):
     source: ClassVar[str] = "Cooperative profiles, section 3 and appendix C"
     people: ClassVar[tuple[People, ...]] = (
         People(
-            "extract 40 to 60 % of the level that is best for all, which here is none",
+            "extract 40 to 60 % of the socially optimal level (which is 0 in this game)",
             "Ostrom (1990), Cardenas (2003)",
         ),
     )

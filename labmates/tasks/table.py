@@ -162,7 +162,7 @@ def read_answers(path: Path) -> Answers:
     """
     with telling(f"can't read '{path}'"):
         text = path.read_text(encoding="utf-8-sig")
-    source = read_source(text, str(path), "the answers of a task", EXAMPLE)
+    source = read_source(text, str(path), "file of answers", EXAMPLE)
     try:
         return Answers.model_validate(source.data)
     except ValidationError as error:

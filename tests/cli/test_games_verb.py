@@ -14,6 +14,9 @@ def test_games_are_listed_shown_and_checked(labmates: Labmates) -> None:
     assert "rule threshold = 50" in shown
     assert "n = 5" in shown
     assert "29.333" in shown
+    pools = labmates("games", "show", "public-goods").out
+    assert "   0     10       0  20.00" in pools, "the optimum"
+    assert "  10      0       0  10.00" in pools, "the equilibrium"
     risk = labmates("games", "show", "collective-risk").out
     assert "contribution in all rounds together  n = 5" in risk
     assert "Nash contribution per round" in risk

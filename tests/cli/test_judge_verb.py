@@ -158,7 +158,7 @@ def test_ctrl_c_keeps_what_is_judged(store: Store, tmp_path: Path) -> None:
         (["judge", "--kind", "science", "--call-timeout", "0"], "--call-timeout"),
         (["judge", "--kind", "science", "--prices", "nowhere.json"], "can't read the price list"),
         (["run", "science", "--task", "anomaly", "--model", "scripted:hasty", "--judge", "gpt"], "unknown judge 'gpt'"),
-        (["analyze", "everything"], "No such command"),
+        (["analyze", "everything"], "No such command 'everything'. Known: agreement, "),
         (["judges", "verified"], "Write: labmates judges show verified"),
         (["judges", "shwo", "verified"], "Did you mean 'show'?"),
     ],

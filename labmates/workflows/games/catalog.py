@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
@@ -73,11 +74,15 @@ def _rules(game: Game) -> list[str]:
 
 
 def _payoffs(sized: Sequence[Game]) -> Table:
-    """The payoff of each player for equal decisions: a row for each decision, a column for each group size."""
+    """The payoff of each player for equal decisions, the reference plays among them: a column for each group size."""
+    from labmates.games.references import references
+
     game = sized[0]
     strategies = list(game.strategies())
+    groups = [group for each in map(references, sized) for play in (each.nash, each.optimum) for group in play.profile]
+    some = {*strategies[:: max(1, len(strategies) // 10)], *chain(*groups)}
     rows = []
-    for strategy in strategies[:: max(1, len(strategies) // 10)]:
+    for strategy in filter(some.__contains__, strategies):
         decided = {quantity.name: value for quantity, value in zip(game.quantities, strategy, strict=True)}
         payoffs = {f"n = {each.group_size}": float(each.expected(each.uniform(strategy))[0, 0]) for each in sized}
         rows.append({**decided, **payoffs})
