@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from labmates.registry import lazy
 from labmates.stats.domains import SHARE
-from labmates.workflows.dilemmas.condition import DilemmaCondition
+from labmates.workflows.dilemmas.condition import DilemmaCondition, Entrant
 from labmates.workflows.protocol.experiment import Estimate, Experiment, Metric
 
 _PAYOFF = lazy("labmates.workflows.dilemmas.records:payoffs_in")
@@ -69,6 +72,12 @@ def estimate(condition: DilemmaCondition) -> Estimate:
 
 _INPUT, _INPUT_PER_PROFILE, _OUTPUT, _REASONED, _SECONDS = 450, 20, 20, 400, 8
 
+
+def described(condition: Mapping[str, Any]) -> dict[str, Any]:
+    """A condition whose entrants are written as on the command line."""
+    return {**condition, "entrants": ",".join(Entrant.model_construct(**each).shown for each in condition["entrants"])}
+
+
 DILEMMA = Experiment(
     "dilemma",
     DilemmaCondition,
@@ -81,4 +90,5 @@ DILEMMA = Experiment(
     estimate=estimate,
     page=lazy("labmates.workflows.dilemmas.page:sections"),
     players=lazy("labmates.workflows.dilemmas.seats:players"),
+    described=described,
 )

@@ -79,7 +79,8 @@ class GameCondition(WordedCondition):
         if not info.data.keys() >= SIZES:
             return value  # a field is invalid, reported separately
         if sizes := SIZES & value.keys():
-            raise ValueError(f"{', '.join(sorted(sizes))}: set by a separate option")
+            options = ", ".join(f"--{name.replace('_', '-')}" for name in sorted(sizes))
+            raise ValueError(f"{', '.join(sorted(sizes))}: not among the rules but a parameter of its own ({options})")
         from labmates.games.registry import make_game
 
         sized: dict[str, Any] = {name: info.data[name] for name in SIZES - {"game"}}

@@ -234,7 +234,7 @@ class Experiment(Generic[C]):
         What models got against each other in its completed runs, for ratings; the second argument keeps models of which
         too many decisions failed.
     described
-        A condition's JSON data without the parameters that have no effect in it.
+        A condition's JSON data as tables show it, without the parameters that have no effect in it.
     """
 
     name: str

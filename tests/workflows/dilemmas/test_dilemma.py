@@ -35,7 +35,7 @@ from labmates.workflows.dilemmas.experiment import estimate
 from labmates.workflows.dilemmas.frames import actions_frame
 from labmates.workflows.dilemmas.records import cross_plays, normalised_in, payoffs_in, read_cross_play
 from labmates.workflows.protocol.analysis import Runs
-from labmates.workflows.protocol.experiment import make_condition
+from labmates.workflows.protocol.experiment import flat_condition, make_condition
 
 DILEMMAS = ("prisoners", "public-goods", "travellers", "trust")
 MIX = form_of(mixture(("A0", "A1")))
@@ -150,6 +150,12 @@ def test_one_model_under_reputation_is_told_that_co_players_never_change() -> No
         "dilemma", {"game": "prisoners", "mechanism": "reputation", "entrants": "scripted:grim,scripted:grim"}
     )
     assert not several.doubts()
+
+
+def test_entrants_are_shown_as_they_are_given() -> None:
+    given = "scripted:grim,openai:m?temperature=0.5&reasoning=cot"
+    condition = make_condition("dilemma", {"game": "prisoners", "entrants": given})
+    assert flat_condition("dilemma", condition.model_dump(mode="json"))["entrants"] == given
 
 
 def test_a_game_without_named_plays_tells_which_metrics_it_lacks() -> None:
