@@ -144,6 +144,8 @@ def value_text(value: Any) -> str:
         return "yes" if value else "no"
     if value is None:
         return MISSING
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 60 else f"{text[:57]}…"
 

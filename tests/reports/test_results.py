@@ -106,8 +106,8 @@ def test_one_agent_alone_is_an_organisation_by_name() -> None:
 
 
 def test_parameters_without_a_value_are_not_among_the_equal_ones() -> None:
-    runs = [run(n, 1.0, budget="1", temperature=None, task="ab"[n]) for n in range(2)]
-    assert equal_parameters(runs) == {"budget": "1"}
+    runs = [run(n, 1.0, budget="1", noise=0.0, temperature=None, task="ab"[n]) for n in range(2)]
+    assert equal_parameters(runs) == {"budget": "1", "noise": "0"}
 
 
 def test_a_wide_interval_does_not_squeeze_the_means_of_a_drawing() -> None:

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from labmates.registry import lazy
-from labmates.stats.domains import COUNT, SHARE
+from labmates.stats.domains import ANY, COUNT, SHARE, Domain
 from labmates.workflows.protocol.experiment import Estimate, Experiment, Metric
 from labmates.workflows.tournament.condition import TournamentCondition
+
+
+def points_in(condition: Mapping[str, Any]) -> Domain:
+    """The range of the points of a round under a condition, given as plain data."""
+    points = [condition[name] for name in ("temptation", "reward", "punishment", "sucker") if name in condition]
+    return Domain(min(points), max(points)) if points else ANY
+
 
 METRICS = (
     Metric("cooperation", "share of a player's chosen moves that cooperate, mean over players", SHARE, headline=True),
@@ -14,7 +24,7 @@ METRICS = (
     Metric("within_team_cooperation", "share of moves that cooperate with one's own team", SHARE),
     Metric("between_team_cooperation", "share of moves that cooperate with another team", SHARE),
     Metric("comprehension", "share of right answers to questions on the game", SHARE, "higher", headline=True),
-    Metric("points_per_round", "points of a player per round", headline=True),
+    Metric("points_per_round", "points of a player per round", points_in, headline=True),
     Metric("rounds", "rounds played", COUNT),
     Metric("matches", "matches played", COUNT),
     Metric("matches_not_played", "matches that a player without rounds left could not play", COUNT),

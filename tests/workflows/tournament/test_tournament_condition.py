@@ -6,8 +6,9 @@ import pytest
 from pydantic import ValidationError
 
 from labmates.errors import UsageError, explain
+from labmates.stats.domains import ANY, Domain
 from labmates.workflows.tournament.condition import TournamentCondition
-from labmates.workflows.tournament.experiment import estimate
+from labmates.workflows.tournament.experiment import TOURNAMENT, estimate
 
 BASE: dict[str, Any] = {"structure": "sa", "model": "scripted:grim"}
 
@@ -93,3 +94,9 @@ def test_the_estimate_counts_the_calls_of_a_tournament_at_full_length() -> None:
     assert estimate(condition(rounds_per_player=99)).calls == 6 * (99 + 57 + 5)
     assert estimate(condition(rounds_per_player=90)).calls == 6 * (90 + 51 + 5)
     assert estimate(condition(critique_turns=0, comprehension="skipped")).calls == 480
+
+
+def test_the_interval_of_points_stays_within_the_points_of_a_round() -> None:
+    condition = TournamentCondition(structure="sa", model="scripted:grim").model_dump(mode="json")
+    assert TOURNAMENT.domains(condition)["points_per_round"] == Domain(-1, 5)
+    assert TOURNAMENT.domains({})["points_per_round"] == ANY
