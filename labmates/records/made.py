@@ -6,6 +6,7 @@ later runs of the same condition are no replicates of earlier ones.
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -64,8 +65,21 @@ def _group(known: str, number: int) -> str:
 
 
 def mixtures_of(runs: Iterable[RunRecord]) -> list[str]:
-    """One text for each part that differs between runs that have begun."""
-    return mixtures((run.kind, run.made, 1) for run in runs if run.chain)
+    """One text for each part, and each namesake from files, that differs between runs that have begun."""
+    begun = [run for run in runs if run.chain]
+    return [*mixtures((run.kind, run.made, 1) for run in begun), *_namesakes(begun)]
+
+
+def _namesakes(runs: Iterable[RunRecord]) -> list[str]:
+    """One text for each name of several organisations or games, of which at least one is from a file."""
+    meant: defaultdict[tuple[str, str, str], set[str]] = defaultdict(set)
+    for run in {run.key: run for run in runs}.values():
+        for parameter, value in run.condition.items():
+            if isinstance(value, Mapping) and "name" in value:
+                meant[run.kind, parameter, value["name"]].add(json.dumps(value, sort_keys=True))
+            elif isinstance(value, str):
+                meant[run.kind, parameter, value].add("built in")
+    return [f"{what} {name} ({len(each)} of this name)" for (_, what, name), each in meant.items() if len(each) > 1]
 
 
 def study_mixtures(database: Database, study: str) -> list[str]:

@@ -185,3 +185,16 @@ def test_an_edit_of_what_a_run_was_made_with_is_found(tmp_path: Path) -> None:
                 connection.exec_driver_sql(f"UPDATE runs SET made = {other}")
             [(_, [fault])] = audit(store, [run.id])
             assert "differ from its digest" in fault.text
+
+
+def test_two_organisations_of_one_name_are_not_pooled(labmates: Labmates) -> None:
+    table = "name: NAME\nplayers: 2\nactions: [a, b]\npayoffs: {a a: [1, 1], a b: [0, 2], b a: [2, 0], b b: [0, 0]}\n"
+    run = ("run", "dilemma", "--entrants", "scripted:random", "--reasoning", "none", "--game")
+    for name, changed in (("mine", "1, 1"), ("mine", "3, 3"), ("prisoners", "1, 1")):
+        (labmates.folder / f"{name}.yaml").write_text(table.replace("NAME", name).replace("1, 1", changed))
+        assert labmates(*run, f"{name}.yaml").code == 0
+    assert labmates(*run, "prisoners").code == 0
+    refused = labmates("analyze", "dilemmas")
+    assert refused.code == 2
+    assert "game mine (2 of this name); game prisoners (2 of this name)" in refused.err
+    assert labmates("analyze", "dilemmas", "--allow-mixed").code == 0
