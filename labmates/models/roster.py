@@ -53,15 +53,17 @@ def read_roster(path: Path) -> tuple[KnownModel, ...]:
     """Read further models from a CSV file with the columns of the roster.
 
     ``name``, ``size`` (billions) and ``thinking`` (yes or no) are required; ``family``, ``mmlu_pro``, ``ifeval`` and
-    ``source`` may be empty or missing. Raises `UsageError` if the file can't be read, or a value is missing or invalid.
+    ``source`` may be empty or missing. Raises `UsageError` if the file can't be read, names a model twice, or a value
+    is missing or invalid.
     """
-    entries = []
+    entries: dict[str, KnownModel] = {}
     for line, row in enumerate(read_rows(path, ("name", "size", "thinking")), start=2):
         try:
-            entries.append(known_model(row))
+            if entries.setdefault(row["name"].lower(), entry := known_model(row)) is not entry:
+                raise ValueError("an earlier line has this model")
         except ValueError as error:
             raise UsageError(f"the roster '{path}', line {line} ({row['name']}): {error}") from error
-    return tuple(entries)
+    return tuple(entries.values())
 
 
 def traits_of(names: Iterable[str], more: Iterable[KnownModel] = ()) -> dict[str, KnownModel]:

@@ -100,6 +100,7 @@ def test_a_roster_file_is_read(tmp_path: Path) -> None:
         ("name,size,thinking\nnew,big,no\n", "line 2 .new.: size must be a number, not 'big'"),
         ("name,size,thinking\nnew,0,no\n", "size must be a positive number"),
         ("name,size,thinking\nnew,1,perhaps\n", "thinking must be yes or no"),
+        ("name,size,thinking\nnew,1,no\nNew,2,no\n", "line 3 .New.: an earlier line has this model"),
         ("name,size,thinking\n,1,no\n", "a model needs a name"),
     ],
 )

@@ -70,7 +70,7 @@ def _file_of(model: str, file: str | None) -> Path:
         raise UsageError(
             f"model 'gguf:{model}': can't read {path} ({error.strerror}); give the path of a GGUF file, or {known}"
         ) from None
-    except (ValueError, struct.error):
+    except (ArithmeticError, LookupError, RecursionError, ValueError, struct.error):  # any bytes may follow the first
         raise UsageError(
             f"model 'gguf:{model}': {path} is not a GGUF file, or its beginning is damaged; download it again"
         ) from None
@@ -106,7 +106,7 @@ def _digest_of(path: Path, *_stamp: int) -> str:
 def _trained_context(path: Path, *_stamp: int) -> int:
     """The context that a model was trained with, from the metadata at the beginning of its file.
 
-    Raises `ValueError` or `struct.error` if the file is not in the format.
+    Raises what reading and arithmetic raise if the file is not in the format.
     """
     with path.open("rb") as file:
         if file.read(4) != b"GGUF":

@@ -107,15 +107,15 @@ class LabmatesEnv(ParallelEnv[str, str, Action]):
         Raises
         ------
         UsageError
-            If no episode is open, or a seat with an open question has no action.
+            If no episode is open, or a seat with an open question has no action that is a text or a message.
         LabmatesError
             If the engine can't execute the condition.
         """
         if self._episode is None or not self.agents:
             raise UsageError("no episode is open; call reset first")
         asked = self._asked()
-        if missing := [agent for agent in asked if agent not in actions]:
-            raise UsageError(f"actions: {', '.join(missing)} has an open question and no action")
+        if missing := [agent for agent in asked if not isinstance(actions.get(agent), Action)]:
+            raise UsageError(f"actions: a text or an AIMessage is needed for the open question of {', '.join(missing)}")
         self._episode.advance({question.step: _message(actions[agent]) for agent, question in asked.items()})
         present = list(self.agents)
         has_ended = self._episode.played is not None

@@ -108,6 +108,14 @@ def test_a_file_of_the_models_file_takes_its_settings(tmp_path: Path, monkeypatc
         (b"GPT2 and more", "is not a GGUF file, or its beginning is damaged"),
         (b"GGUF" + struct.pack("<IQQ", 3, 0, 1), "is not a GGUF file, or its beginning is damaged"),
         (header(4096)[:40], "is not a GGUF file, or its beginning is damaged"),
+        *(
+            (header(4096, before=damaged, count=1), "is not a GGUF file, or its beginning is damaged")
+            for damaged in (
+                text("llama.context_length") + struct.pack("<I", 8) + text("many"),
+                text("general.tags") + struct.pack("<IIQ", 9, 0, 2**64 - 1),
+                text("general.tags") + struct.pack("<I", 9) + struct.pack("<IQ", 9, 1) * 2000,
+            )
+        ),
         (b"GGUF" + struct.pack("<IQQQ", 3, 0, 1, 2**60), "is not a GGUF file, or its beginning is damaged"),
     ],
 )

@@ -91,6 +91,8 @@ def test_a_step_needs_an_episode_and_an_action_of_every_asked_seat() -> None:
     with pytest.raises(UsageError, match="call reset first"):
         env.step({})
     env.reset()
-    with pytest.raises(UsageError, match="actions: 2 has an open question"):
+    with pytest.raises(UsageError, match="an AIMessage is needed for the open question of 2"):
         env.step({"1": "{}"})
+    with pytest.raises(UsageError, match="an AIMessage is needed for the open question of 1"):
+        env.step({"1": 1, "2": "{}"})  # type: ignore[dict-item]
     env.close()
