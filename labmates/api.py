@@ -572,10 +572,12 @@ def load(
     Raises
     ------
     UsageError
-        If the sort of rows, the store or the study is unknown.
+        If the sort of rows, the kind, the store or the study is unknown.
     """
     if what not in ROWS:
         raise unknown_name("sort of rows", what, ROWS)
+    if kind is not None:
+        EXPERIMENTS.get(kind)
     with Store(store, read_only=True) as database:
         if study is not None:
             study_record(database, study)

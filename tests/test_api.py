@@ -67,6 +67,8 @@ def test_a_run_has_its_events_messages_scores_artifacts_and_report(tmp_path: Pat
     assert (run.scores, run.artifacts, run.report) == ([], {}, None)
     frame = labmates.load("decisions", store=store, kind="game")
     assert len(frame) == sum(event.type == "decision" for event in run.events)
+    with pytest.raises(labmates.UsageError, match="unknown kind 'games'"):
+        labmates.load("decisions", store=store, kind="games")
     assert "sqlite" not in repr(run)
     assert labmates.show(store=store) == labmates.show(run.id, store=store)
     assert labmates.show(store=store).metrics == run.metrics

@@ -54,6 +54,7 @@ def export(
     from labmates.records.frames import chosen_runs
     from labmates.records.store import Store
     from labmates.studies.export import export_rows
+    from labmates.workflows.protocol.experiment import EXPERIMENTS
 
     path = Path(out)
     ending = path.suffix.removeprefix(".")
@@ -69,6 +70,8 @@ def export(
         raise UsageError(f"--rows: '{form}' has all that is recorded; leave it out, or choose {', '.join(TABLES)}")
     if every and names:
         raise UsageError("give a STUDY, runs or --all")
+    if kind is not None:
+        EXPERIMENTS.get(kind)
     with Store(store, must_exist=True) as database:
         study, named = (None, []) if every else _named(database, names)
 

@@ -74,6 +74,7 @@ def test_rows_of_each_sort_are_exported(labmates: Labmates, store: Store) -> Non
         assert [(row["judge"], row["value"]) for row in csv.DictReader(file)] == [("verified", "0.5")]
     every = labmates("export", "--all", "--rows", "players", "--out", "p.jsonl")
     assert "2 rows in p.jsonl" in every.err or "0 rows in p.jsonl" in every.err
+    assert "unknown kind 'games'. Did you mean 'game'?" in labmates("export", "--kind", "games", "--out", "p.csv").err
     none = labmates("export", "--all", "--model", "openai:x", "--out", "n.csv")
     assert "0 rows" in none.err
     assert (labmates.folder / "n.csv").read_text().startswith("id,kind,study")
