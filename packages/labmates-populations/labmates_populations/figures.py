@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 _MOST_DRAWN = 6
 _REST = "all others"
+_PANEL_CHARS = 42
+"""Most characters of a line over a panel, which is as wide."""
 _KEYED: Any = {"fontsize": 8, "title_fontsize": 8, "alignment": "left", "frameon": False}
 """The style of a legend with a key of its marks as a title."""
 
@@ -82,7 +85,7 @@ def variants_figure(components: Map, panels: Mapping[str, Mapping[str, Sequence[
         axes.scatter(components.points[:, 0], components.points[:, 1], s=4, color="#dddddd", linewidths=0)
         for name, members in sets.items():
             _draw_set(axes, components.points[list(members)], name, names.index(name))
-        axes.set_title(panel, loc="left", fontsize=9)
+        axes.set_title(fill(panel, _PANEL_CHARS), loc="left", fontsize=9)
         axes.legend(fontsize=7, framealpha=0.7, edgecolor="none")
         if axes is not every[0]:
             axes.sharex(every[0])
@@ -156,7 +159,7 @@ def evolution_figure(panels: Mapping[str, Sequence[Sequence[Mapping[str, float]]
             axes.plot(values[:, :, place].mean(axis=0), color=colour, linewidth=1.8, **style)
         axes.set(ylim=(0, 1), xlabel="generation", ylabel="share of the population")
         axes.locator_params(axis="x", integer=True)
-        axes.set_title(name, loc="left", fontsize=8)
+        axes.set_title(fill(name, _PANEL_CHARS), loc="left", fontsize=8)
     for axes in every[len(panels) :]:
         axes.set_axis_off()
     title_figure(figure, title)

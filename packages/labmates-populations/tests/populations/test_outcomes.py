@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from matplotlib.text import Text
 
 from labmates_populations.figures import evolution_figure
 from labmates_populations.outcomes import EvolutionResult, winners_table
@@ -43,3 +44,12 @@ def test_a_figure_of_evolutions_shows_every_run_and_means_that_keep_those_that_e
     assert drawn[:3] == [[0.5, 0.0], [0.5, 1.0, 0.5], [0.5, 0.5, 0.25]], "gene b: both runs and their mean"
     assert [axes.get_title(loc="left") for axes in (both, one)] == ["k=2, 2 runs", "k=3, 1 run"]
     assert both.lines[2].get_color() == one.lines[1].get_color()
+
+
+def test_the_names_of_panels_stand_over_their_own_panels() -> None:
+    name = "group_size=4, protocol=imitation, structure=well-mixed, population=32, mutation=0.0025, strength=1, 2 runs"
+    figure = evolution_figure({f"{k}, {name}": [[{"a": 1.0}]] for k in ("k=2", "k=3")}, "title")
+    figure.draw_without_rendering()
+    for axes in figure.axes:
+        [title] = [text for text in axes.findobj(Text) if "group_size" in text.get_text()]
+        assert title.get_window_extent().x1 <= axes.get_window_extent().x1
