@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from itertools import product
 from math import isfinite
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from labmates.errors import MissingExtraError, UsageError, telling
@@ -31,6 +32,8 @@ LEGEND_ROW = 0.18
 """Height of a legend's row in inches; a figure must be at least as high as its legend."""
 GREY = "#8a8a8a"
 _DPI = 160
+_BOLD_CHARS = 10
+"""Characters of a figure's title per inch."""
 _STYLE: Any = {
     "font.size": 9,
     "axes.spines.top": False,
@@ -155,8 +158,9 @@ def add_legend_beside(ax: Axes) -> None:
 
 
 def title_figure(figure: Figure, title: str) -> None:
-    """Put a title over a whole figure, at its left edge."""
-    figure.suptitle(title, x=0.01, ha="left", fontsize=10, fontweight="bold")
+    """Put a title over a whole figure, at its left edge, on as many lines as its width needs."""
+    text = fill(title, int(_BOLD_CHARS * figure.get_figwidth()))
+    figure.suptitle(text, x=0.01, ha="left", fontsize=10, fontweight="bold")
 
 
 def add_scale(figure: Figure, image: AxesImage, axes: Sequence[Axes], label: str) -> None:

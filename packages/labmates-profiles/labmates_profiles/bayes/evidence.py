@@ -96,7 +96,7 @@ def freedman_lane(
     shuffled = left[np.argsort(rng.random((permutations, n)), axis=1)]
     ratios = _ratios(np.vstack([left, shuffled]), base, extra)
     at_least = int(np.count_nonzero(ratios[1:] >= ratios[0] * (1 - _TIE)))
-    statistic = float(ratios[0] * freedom / extra.shape[1])
+    statistic = float(ratios[0]) * freedom / extra.shape[1]
     number = n if families is None else families.shape[1]
     return PermutationTest(statistic, (1 + at_least) / (1 + permutations), permutations, n, number)
 
@@ -243,4 +243,5 @@ def _ratios(left: Array, base: Array, extra: Array) -> Array:
     left = left - (left @ base) @ base.T
     explained = ((left @ extra) ** 2).sum(axis=1)
     rest = np.maximum((left**2).sum(axis=1) - explained, np.finfo(float).tiny)
-    return np.asarray(explained / rest)
+    with np.errstate(over="ignore"):  # infinite if nothing is unexplained
+        return np.asarray(explained / rest)

@@ -87,6 +87,12 @@ def test_a_clear_effect_is_found() -> None:
     assert freedman_lane(*_data(3, 2.0), permutations=999).p == pytest.approx(0.001)
 
 
+@pytest.mark.parametrize("size", [1, 1e3])
+def test_an_effect_that_leaves_nothing_unexplained_has_an_infinite_statistic(size: float) -> None:
+    tested = np.array([1.0, -1.0] * 8)  # 16 is a square, so nothing is rounded
+    assert freedman_lane(size * tested, tested, permutations=99).statistic == np.inf
+
+
 def test_without_controls_p_is_that_of_all_permutations() -> None:
     outcome, tested = np.array([0.1, 0.3, 0.2, 0.9, 0.8, 1.2]), np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
     every = [abs(np.corrcoef(list(one), tested)[0, 1]) for one in itertools.permutations(outcome)]
