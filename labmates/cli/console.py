@@ -93,7 +93,7 @@ class Told:
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._tell, daemon=True)
 
-    def update(self, text: str) -> None:
+    def update(self, text: str | Callable[[], str]) -> None:
         """Change the text."""
         self._text = text
 

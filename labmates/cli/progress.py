@@ -34,7 +34,7 @@ class Progress(Lines):
 
     def __enter__(self) -> Progress:
         if not self._as_json:
-            self._status = err().status(self.standing())
+            self._status = err().status(self._shown())
             self._status.start()
         return self
 
@@ -55,7 +55,11 @@ class Progress(Lines):
         """Process an event of a run; None at its start and end."""
         super().watch(run, event)
         if self._status is not None:
-            self._status.update(self.standing())
+            self._status.update(self._shown())
+
+    def _shown(self) -> Any:
+        """The state of all runs for a terminal; elsewhere as a function, since time passes without events too."""
+        return self.standing() if err().is_terminal else self.standing
 
     async def ask(self, question: Question) -> Answer:
         """Ask in the terminal, where the state would hide what is typed."""

@@ -44,6 +44,8 @@ class Cell:
         The words of each bracket around it, the innermost first, and those of the line.
     record
         The text of the brackets around it, if they hold keys.
+    head
+        The names of the columns of its table.
     output
         The number of the output that has it.
     rank
@@ -61,6 +63,7 @@ class Cell:
     is_size: bool = False
     around: tuple[frozenset[str], ...] = ()
     record: str = ""
+    head: str = ""
     output: int = 0
     rank: int = 0
 

@@ -181,8 +181,9 @@ class Book:
             of_label = cell.label if asked.is_count and not asked.is_listed else NOTHING
             is_of_name = asked.rivals and self.mentioned((cell.near or cell.caption) | of_label)
             row = cell.label if cell.label <= cell.near else cell.label | cell.near
-            numbers = [word for word in (cell.around or (NOTHING,))[0] if word.isdigit() and len(word) > 1]
-            is_many = len(numbers) > MOST_BESIDE + asked.among and (asked.is_listed or _is_bare_list(cell))
+            is_many = sum(
+                _are_peers(cell, one) for one in self._rows[cell.output, cell.line]
+            ) > MOST_BESIDE + asked.among and (asked.is_listed or _is_bare_list(cell))
             is_other = is_of_name or is_many or _is_of_sibling(row, asked)
             return not is_other and self._is_named(cell, asked)
         here = cell.near | cell.label | cell.caption
@@ -199,7 +200,7 @@ class Book:
 
     def _is_reversed(self, cell: Cell, asked: Asked) -> bool:
         """Whether a line gives the effect of the second name of a pair on the first."""
-        if len(asked.pair) != 2 or not _ARROW.search(cell.line):
+        if len(asked.pair) != 2 or not (_ARROW.search(cell.line) or _ARROW.search(cell.head)):
             return False
         told = [name for word in plain_name(cell.line).split() for name in self._names.meaning(word)]
         return {*told} == {*asked.pair} and told[0] != asked.pair[0]
@@ -350,7 +351,8 @@ class Book:
         for line in self._printed.lines:
             for inside, led in line.parts:
                 mentioned = self.mentioned(inside - line.told)
-                if not asked.names <= mentioned or len(mentioned) > most or (inside | led) & _SPREAD:
+                is_all = len(mentioned) > most and not (len(mentioned) > 1 and mentioned <= asked.fellows)
+                if not asked.names <= mentioned or is_all or (inside | led) & _SPREAD:
                     continue
                 if len(self._all.mentioned(inside)) > most_of_all:
                     continue
@@ -451,7 +453,7 @@ class Book:
 
     def mentioned(self, words: frozenset[str]) -> frozenset[str]:
         """The stated names that words mention without ambiguity."""
-        return self._names.mentioned(words)
+        return self._all.mentioned(words) & self._names.parts.keys()
 
 
 def _is_of_sibling(words: frozenset[str], asked: Asked) -> bool:
@@ -463,6 +465,12 @@ def _is_index(cell: Cell, asked: Asked) -> bool:
     """Whether a number tells which one of the things that a finding counts: subtype 4."""
     things = {word for word in asked.own if word.endswith("s")}
     return any(word[:-1] in cell.near for word in things) and not cell.near & (things | _COUNTED)
+
+
+def _are_peers(cell: Cell, other: Cell) -> bool:
+    """Whether two numbers of a line are in the same brackets, and both whole or both not; digits alone have none."""
+    is_like = (other.number.half > 0) == (cell.number.half > 0) and other.number.digits > 1
+    return is_like and other.around[:1] == cell.around[:1]
 
 
 def _is_bare_list(cell: Cell) -> bool:
@@ -480,7 +488,12 @@ def _is_one_of_many(line: str, asked: Asked) -> bool:
             values.setdefault(plain_name(name), float(value))  # other spellings of a name come later
         mine = [values[name] for name in map(plain_name, asked.names) if name in values]
         is_last, is_first = mine == [max(values.values(), default=0)], mine == [min(values.values(), default=0)]
-        if len(values) > 1 and mine and not ((is_last and asked.direction >= 0) or (is_first and asked.direction <= 0)):
+        is_counts = all(value.is_integer() for value in values.values()) and not asked.is_of_counts
+        if (
+            len(values) > 1
+            and mine
+            and (is_counts or not ((is_last and asked.direction >= 0) or (is_first and asked.direction <= 0)))
+        ):
             return True
     return False
 

@@ -16,6 +16,7 @@ from typing import Final
 from labmates.judges.brackets import read_parts
 from labmates.judges.cells import Cell, CellReader
 from labmates.judges.literals import SHORT, Told, literals
+from labmates.judges.pipes import align_tables
 from labmates.judges.ranks import NUMBER, rank_lines
 from labmates.judges.rows import MOST_CHARS, NOTHING, words_of
 from labmates.tasks.scoring import plain_name
@@ -129,8 +130,8 @@ def _ranked(cells: Sequence[Cell]) -> Iterator[Cell]:
 
 
 def _joined(text: str) -> str:
-    """A text with each indented JSON value in one line, also of several lines that are lists of records."""
-    return _BREAK.sub(" ", text)
+    """A text with each indented JSON value, also of several that are lists of records, in one line, aligned tables."""
+    return align_tables(_BREAK.sub(" ", text))
 
 
 def _is_told(cell: Cell, line: Line, in_texts: Told) -> bool:
@@ -243,6 +244,7 @@ class _Reader:
                 cell,
                 label=label,
                 caption=cell.caption | self._put_into(cell.near | label),
+                head=" ".join(name for _, name in self._header),
                 code=(self._window(cell.near) or code) | self._meant(cell.near | label),
             )
             for cell in reader.read()

@@ -17,6 +17,8 @@ _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _HEADING = re.compile(r"\s{0,3}#{1,6}\s")
 _RULE = re.compile(r"[\s|:=_*+-]*")
 _ITEM = re.compile(r"\s*(?:[-*+>]|\d{1,3}[.)])\s+")
+_RUN_IN = re.compile(r"(?:\*\*|__)([^*_]{1,80})(?:\*\*|__)")
+"""Bold words at the beginning of a paragraph, the topic up to the next ones."""
 _SENTENCE = re.compile(r"(?<=[.!?])[\"')\]*_]{0,3}\s+(?=[\"'(\[*_]{0,3}[A-Z])")
 _WORD = re.compile(r"[^\W_]+(?:[.'’-][^\W_]+)*")
 _PLACEHOLDER = re.compile(
@@ -47,8 +49,8 @@ def statements(text: str) -> Iterator[str]:
 
 
 def placed(text: str) -> Iterator[tuple[str, str]]:
-    """The statements of `text`, each after the words of its heading, the line that opens its list, and its header."""
-    heading = opening = header = ""
+    """The statements of `text`, each after the words of its headings, the line that opens its list, and its header."""
+    heading = topic = opening = header = ""
     in_list = in_table = False
     paragraph: list[str] = []
     for line in [*text.split("\n"), ""]:
@@ -56,18 +58,23 @@ def placed(text: str) -> Iterator[tuple[str, str]]:
         if paragraph and (not line.strip() or row or item or title):
             parts = _SENTENCE.split(" ".join(paragraph))
             opening = opening if in_list else ""
-            yield from ((f"{heading} {opening}".strip(), part) for part in parts)
+            topic = _lead(run_in[1]) if (run_in := _RUN_IN.match(parts[0])) else topic
+            yield from (_under(part, heading, topic, opening) for part in parts)
             opening = _lead(parts[-1]) if parts[-1].endswith(":") else opening
             paragraph = []
         if title:
-            heading, opening = _lead(line), ""
+            heading, topic, opening = _lead(line), "", ""
         elif row and not _RULE.fullmatch(line):
             header = header if in_table else _lead(line)
-            yield f"{heading} {opening} {header}".strip(), line.strip()
+            yield _under(line.strip(), heading, topic, opening, header)
         elif not row and not _RULE.fullmatch(line):
             in_list = bool(item or (in_list and paragraph))
             paragraph.append(line[item.end() if item else 0 :].strip())
         in_table = row
+
+
+def _under(statement: str, *leads: str) -> tuple[str, str]:
+    return " ".join(filter(None, leads)), statement
 
 
 def _lead(line: str) -> str:

@@ -31,7 +31,7 @@ def rank_numbers(text: str, tokens: Sequence[re.Match[str]]) -> dict[int, int]:
     """The ranks of numbers that stand for something with a value (``{2: 41.0, 3: 39.5}``, ``k 2 bic 41; k 3 bic 39``).
 
     Three or more of them are ranked, from the smallest and from the largest value, and so are tuples in the order of
-    their last numbers and not of their first.
+    their last numbers and not of their first. In tuples in the order of first numbers with decimals, whole ones are.
     """
     pairs = [
         (one.start(), magnitude(two[0]).value)
@@ -46,8 +46,12 @@ def rank_numbers(text: str, tokens: Sequence[re.Match[str]]) -> dict[int, int]:
         ranks |= zip((place for place, _ in sweep), _from_an_end([value for _, value in sweep]), strict=True)
     for ranked in _TUPLES.finditer(text):
         tuples = [list(_SIGNED.finditer(text, *inner.span())) for inner in _TUPLE.finditer(text, *ranked.span())]
-        if _is_ordered([one[-1] for one in tuples]) and not _is_ordered([one[0] for one in tuples]):
-            for rank, one in enumerate(tuples):
+        by_last, by_first = (_is_ordered([one[at] for one in tuples]) for at in (-1, 0))
+        is_scored = by_first and all("." in one[0][0] for one in tuples)
+        for rank, one in enumerate(tuples):
+            if is_scored:  # such a list has the best first
+                ranks |= {number.start(): rank for number in one[1:] if "." not in number[0]}
+            elif by_last and not by_first:
                 ranks |= {number.start(): min(rank, len(tuples) - 1 - rank) for number in one[:-1]}
     return ranks
 

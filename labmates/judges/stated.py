@@ -205,7 +205,9 @@ def _of_record(base: Asked, entry: BaseModel) -> Iterator[Asked]:
     values = {name: getattr(entry, name) for name in model.model_fields if not _is_choice(model, name)}
     single = frozenset(value for value in values.values() if isinstance(value, str) and plain_name(value))
     several = frozenset(name for value in values.values() if isinstance(value, list) for name in names_in(value))
-    said = ", ".join([*sorted(single), *sorted(several)])
+    said = ", ".join(
+        [*(value for value in values.values() if isinstance(value, str) and value in single), *sorted(several)]
+    )
     chosen = words_of(
         " ".join(str(getattr(entry, name) or "") for name in model.model_fields if _is_choice(model, name))
     )

@@ -118,7 +118,12 @@ async def test_a_real_paper_passes_every_check_on_what_it_states(name: str) -> N
 async def test_what_stands_above_a_row_or_item_is_its_subject() -> None:
     spot = made("geospatial").truth.hot_spots[0]
     row = f"| x | y | radius |\n|---|---|---|\n| {spot.x:.0f} | {spot.y:.0f} | {spot.radius:.0f} |"
-    for written in (f"## Hot spots\n{row}", f"## Results\n- Hot spots:\n\n{row}", f"The hot spots:\n1. x {spot.x:.0f}"):
+    for written in (
+        f"**Hot spots.**\n\n{row}",
+        f"## Hot spots\n{row}",
+        f"## Results\n- Hot spots:\n\n{row}",
+        f"The hot spots:\n1. x {spot.x:.0f}",
+    ):
         assert (await judged(written, "geospatial"))["accuracy"].details["checks"]["hot spot located"]
     for apart in (row, f"- Hot spots:\n\n## Samples\n{row}", f"We looked for hot spots: none.\n\n{row}"):
         assert not (await judged(apart, "geospatial"))["accuracy"].details["checks"]["hot spot located"]

@@ -726,3 +726,56 @@ def test_a_number_that_the_code_states_counts_in_a_column_of_mostly_other_ones(t
     output = "\n".join(f"edges {name} start {start} gain 4.{start % 7}1" for name, start in starts.items())
     events = [{"start": start, "end": start, "sensors": [name], "kind": "point"} for name, start in starts.items()]
     assert found("anomaly", output, f"days = [{typed}]", events=events)["FT1: start 144"] == status
+
+
+@pytest.mark.parametrize(("survey", "status"), [(42, "computed"), (37, "not found"), (36, "not found")])
+def test_of_candidates_in_the_order_of_their_scores_the_first_count(survey: int, status: str) -> None:
+    line = "shift [(1681.1, 42, 1, 1), (1681.9, 37, 6, 1), (1682.2, 41, 8, 1), (1682.4, 36, 2, 1)]"
+    assert found("ecology", line, shift_surveys=[survey]) == {str(survey): status}
+
+
+EFFECTS = "source | target | sign | strength | se (sites left out)"
+PIPES = (
+    f"| {EFFECTS} |\n|---|---|---|---|---|\n"
+    "| Ara bus | Cis dux | + | 0.17 | 0.016 |\n| Cis dux | Elo fex | - | 0.31 | 0.04 |"
+)
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "sign", "status"),
+    [
+        ("Ara bus", "Cis dux", "+", "computed"),
+        ("Ara bus", "Cis dux", "-", "not found"),
+        ("Cis dux", "Ara bus", "+", "not found"),
+    ],
+)
+def test_a_markdown_table_names_its_columns_signs_and_directions(
+    source: str, target: str, sign: str, status: str
+) -> None:
+    effect = {"source": source, "target": target, "sign": sign, "strength": 0.17}
+    other = {"source": "Cis dux", "target": "Elo fex", "sign": "-", "strength": 0.31}
+    claims = found("ecology", PIPES, interactions=[effect, other])
+    assert claims == {f"{source}, {target}: strength 0.17": status, "Cis dux, Elo fex: strength 0.31": "computed"}
+
+
+def test_numbers_in_other_brackets_are_not_beside_those_of_an_entry() -> None:
+    line = "hot spot 1: x 620414 y 7014648 radius 276 t 6.8 | by radius {166: 16.1, 221: 4.2, 331: 3.9, 442: 11.8}"
+    spot = {"x": 620414, "y": 7014648, "radius": 276}
+    assert {*found("geospatial", line, hot_spots=[spot]).values()} == {"computed"}
+
+
+def test_a_line_of_all_stated_names_of_a_finding_lists_them() -> None:
+    names = ("elevation_m", "iron_pct", "soil_ph")
+    stated = [{"name": name, "sign": "+"} for name in names]
+    claims = found("geospatial", f"covariates kept: {', '.join(names)}", covariates=stated, richest_rock="Gneiss")
+    assert [claims[name] for name in names] == ["computed"] * 3
+
+
+def test_rows_counted_in_braces_do_not_make_a_rock_the_richest() -> None:
+    assert found("geospatial", "rock {'Gneiss': 889, 'Schist': 702}", richest_rock="Gneiss") == {"Gneiss": "not found"}
+
+
+def test_a_part_of_the_names_of_several_columns_names_none() -> None:
+    first, second = [column for column in made("geospatial")[1].columns if column.endswith("_pct")][:2]
+    output = f"covariates\ndropped {second} t 0.64"
+    assert found("geospatial", output, covariates=[{"name": first, "sign": "+"}]) == {first: "not found"}

@@ -33,7 +33,7 @@ def made(name: str, seed: int = 0, difficulty: Difficulty = "medium") -> Dataset
     ("name", "digest"),
     [
         ("ecology", "f1a2910ee565d70259cf823a1f09d1be3fc8075f30d00be3446df5ecd0df5173"),
-        ("anomaly", "11db8f249eb7551053850ad06fe5188e204d7fa7281bba618344c696cbc571d3"),
+        ("anomaly", "db0df52a700cce0173f8dfed12c6651434d1b9f4fe4594c061994b108ee6ad1b"),
         ("biomarker", "4dd89a8c46bb465b7dc77485eaff21a13cd04fb55e2645c14ee58b1aeac59278"),
         ("geospatial", "0e6a28da2d5cb778c4508cf74b240d1193c15bd11cef06899b1970c06bb10209"),
     ],

@@ -231,7 +231,9 @@ def add_incidents(
         else:
             size = rng.uniform(*level.collective_size)
             if rng.random() < 0.5:
-                readings[span, sensors] += size * rng.choice([-1.0, 1.0], size=len(sensors))
+                # Some rise and some fall: all together, they could be a common swing.
+                signs = rng.permutation([-1.0, 1.0, *rng.choice([-1.0, 1.0], size=len(sensors) - 2)])
+                readings[span, sensors] += size * signs
             else:
                 readings[span, sensors] += size * noise[span, sensors]
     return plant.base + plant.scale * readings

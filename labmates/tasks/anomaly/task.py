@@ -79,7 +79,7 @@ class AnomalyTask(Task[AnomalyTruth, AnomalyFindings]):
     name = "anomaly"
     title = "Anomalies in industrial sensors"
     brief = BRIEF
-    version = "2"
+    version = "3"
     findings = AnomalyFindings
     instruments = AnomalyInstruments()
     analysis = ANOMALY_ANALYSIS
