@@ -78,8 +78,8 @@ METHODS: Final = Aspect(
 TESTS: Final = Aspect(
     {
         "p-value": r"\bp\s?[<=>≤]|p-values?|\bp\s(?:of\s)?0?\.\d",
-        "confidence interval": r"(?:confidence|credible) intervals?|\b9[059]\s?%\s(?:\w+\s)?intervals?"
-        r"|\b9[059]\s?%\s?ci\b|\bci\s?[\[(:]",
+        "confidence interval": r"(?:confidence|credible) intervals?|\b9[059]\s?%\s(?:[\w-]+\s){0,2}intervals?"
+        r"|\b9[059]\s?%\s?ci\b|\bci\s?[\[(:]|\b9[059]\s?%[\s:]{1,2}(?:\w+\s)?[-−]?\d[\d.,]*\s(?:to|and|–)\s",
         "t-test": r"\bt-?tests?|student's t|welch",
         "rank test": r"mann[-– ]whitney|wilcoxon|kruskal|rank[- ]sum|spearman",
         "permutation test": r"permutation tests?|randomi[sz]ation tests?",

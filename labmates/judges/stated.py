@@ -196,7 +196,7 @@ def _of_entry(base: Asked, entry: Any) -> Iterator[Asked]:
     elif isinstance(entry, str):
         yield replace(base, text=entry, names=frozenset({entry}))
     elif isinstance(entry, int | float):
-        yield replace(base, text=f"{entry:g}", value=float(entry), is_count=base.is_count or isinstance(entry, int))
+        yield replace(base, text=f"{entry:.10g}", value=float(entry), is_count=base.is_count or isinstance(entry, int))
 
 
 def _of_record(base: Asked, entry: BaseModel) -> Iterator[Asked]:
@@ -219,7 +219,7 @@ def _of_record(base: Asked, entry: BaseModel) -> Iterator[Asked]:
         others = frozenset().union(*(words for other, words in told.items() if other != name))
         one = replace(
             base,
-            text=f"{said}: {name} {value:g}".removeprefix(": "),
+            text=f"{said}: {name} {value:.10g}".removeprefix(": "),
             names=single or several,
             pair=tuple(value for value in values.values() if isinstance(value, str)),
             words=base.words | described | chosen,
