@@ -121,15 +121,27 @@ def score_count(finding: str, stated: int | None, true: int, *, weight: float) -
 
 
 def score_names(
-    finding: str, stated: Iterable[str] | None, true: Collection[str], *, weight: float, denied: Iterable[str] = ()
+    finding: str,
+    stated: Iterable[str] | None,
+    true: Collection[str],
+    *,
+    weight: float,
+    denied: Iterable[str] = (),
+    unclear: Iterable[str] = (),
 ) -> Credit:
-    """The credit of a set of names by guarded F1; a name that is also listed as `denied` can't be a hit."""
+    """The credit of a set of names by guarded F1.
+
+    A name that is also listed as `denied` can't be a hit; names that are `unclear` by the data don't count either way.
+    """
     if stated is None:
         return Credit(finding, 0.0, weight, NOT_STATED)
-    names = {plain_name(name) for name in stated}
-    hits = (names & {plain_name(name) for name in true}) - {plain_name(name) for name in denied}
-    reason = f"{len(hits)} right of {len(names)} stated and {len(true)} true"
-    return Credit(finding, guarded_f1(len(hits), len(names), len(true)), weight, reason)
+    said, right, other, open_ = ({plain_name(name) for name in names} for names in (stated, true, denied, unclear))
+    names, true_names = said - open_, right - open_
+    hits = names & true_names - other
+    reason = f"{len(hits)} right of {len(names)} stated and {len(true_names)} true"
+    if both := len((said | right) & open_):
+        reason += f", without {both} that the data can't tell"
+    return Credit(finding, guarded_f1(len(hits), len(names), len(true_names)), weight, reason)
 
 
 def score_list(

@@ -269,3 +269,12 @@ def test_relative_error_of_a_true_zero() -> None:
 def test_accuracy_is_the_weighted_mean() -> None:
     assert accuracy([]) == 0.0
     assert accuracy([Credit("a", 1.0, 3, ""), Credit("b", 0.0, 1, "")]) == 0.75
+
+
+def test_names_that_the_data_cant_tell_count_neither_way_and_are_told() -> None:
+    truth = truth_of("ecology", 3)
+    findings = get_task("ecology").oracle(truth)
+    declining = [*findings.declining_species, *truth.borderline_species]
+    credit = score("ecology", findings.model_copy(update={"declining_species": declining}), truth)["declining_species"]
+    assert credit.credit == 1.0
+    assert credit.reason == "2 right of 2 stated and 2 true, without 1 that the data can't tell"

@@ -122,16 +122,7 @@ class EcologyTask(Task[EcologyTruth, EcologyFindings]):
     def score(self, findings: EcologyFindings, truth: EcologyTruth) -> tuple[Credit, ...]:
         """Credits by the tolerances of this module; lists by F1 (`labmates.tasks.scoring.guarded_f1`)."""
         errors = ERRORS[truth.difficulty]
-        close = set(map(plain_name, truth.borderline_species))
-        up, down, rarer, commoner = (
-            None if names is None else [name for name in names if plain_name(name) not in close]
-            for names in (
-                findings.increasing_species,
-                findings.declining_species,
-                truth.declining_species,
-                truth.increasing_species,
-            )
-        )
+        up, down = findings.increasing_species, findings.declining_species
         warm, cold = findings.warmth_gains, findings.warmth_loses
         return (
             score_count("n_species", findings.n_species, len(truth.species), weight=0.5),
@@ -142,8 +133,22 @@ class EcologyTask(Task[EcologyTruth, EcologyFindings]):
                 weight=1.5,
                 similarity=by_error(errors.shift),
             ),
-            score_names("declining_species", down, rarer or (), weight=0.5, denied=up or ()),
-            score_names("increasing_species", up, commoner or (), weight=0.5, denied=down or ()),
+            score_names(
+                "declining_species",
+                down,
+                truth.declining_species,
+                weight=0.5,
+                denied=up or (),
+                unclear=truth.borderline_species,
+            ),
+            score_names(
+                "increasing_species",
+                up,
+                truth.increasing_species,
+                weight=0.5,
+                denied=down or (),
+                unclear=truth.borderline_species,
+            ),
             *score_effects(
                 "interactions",
                 "interaction_strengths",
