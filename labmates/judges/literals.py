@@ -11,9 +11,16 @@ from labmates.util.python_text import statements
 
 SHORT: Final = 3
 """Most letters of a word that tells nothing of what a text of the code is about."""
+LONG: Final = 4
+"""Digits of a stated number that may be printed rounded."""
 
 Told = dict[float, list[frozenset[str]]]
 """The numbers in texts of code, with the longer words of each text."""
+
+
+def is_telling(value: float) -> bool:
+    """Whether a number is long enough not to agree with a computed one by chance."""
+    return value % 1 != 0 or abs(value) >= 100
 
 
 def literals(code: str) -> tuple[set[float], Told, frozenset[str]]:
@@ -36,7 +43,14 @@ def literals(code: str) -> tuple[set[float], Told, frozenset[str]]:
         words = frozenset(word for word in words_of(text) if len(word) > SHORT and not word.isdigit())
         for number in read_numbers(text):
             told.setdefault(number.value, []).append(words)
-    return {float(n) for n in plain if n != int(n) or abs(n) >= 100}, told, words_of(" ".join(texts))
+    exact = {float(n) for n in plain if is_telling(n)}
+    rounded = {
+        round(n, places)
+        for n in exact
+        if len(f"{abs(n):g}".replace(".", "").lstrip("0")) >= LONG
+        for places in (1, 2, 3)
+    }
+    return exact | rounded, told, words_of(" ".join(texts))
 
 
 def _plain_names(targets: Sequence[ast.expr]) -> set[str]:

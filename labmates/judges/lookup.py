@@ -48,6 +48,9 @@ _SIGNED = re.compile(r"(?<![\w.])[-−+]\d")
 _ARROW = re.compile(r"->|→|\w>\w|\bsource\b.*\btarget\b")
 _EFFECT = re.compile(r"->|→|\|")
 _FITTED: Final = words_of("bic aic ll llf loglik")
+_ERRORS = re.compile(r"[^:\d]{0,60}\b(?:se|sd|std|sem|stderr|standard errors?|standard deviations?):", re.IGNORECASE)
+"""The label of a line of standard errors."""
+_SPREADS: Final = words_of("se sd std error deviation")
 _SPREAD: Final = words_of("sd std se sem min max count counts missing nan na dtype object float64 int64")
 MOST_LISTED: Final = 0.7
 """A list without numbers that mentions a larger share of all names selects none."""
@@ -101,7 +104,9 @@ class Book:
         stated, columns = [*names_in(findings)], [*columns]
         kinds = words_of(" ".join(type(findings).model_fields))  # the column `rock` of the richest rock is no rock
         self._names = Names(stated)
-        self._all = Names([*stated, *(column for column in columns if not words_of(column) <= kinds)])
+        known = {plain_name(name) for name in stated}
+        others = (name for name in columns if plain_name(name) not in known and not words_of(name) <= kinds)
+        self._all = Names([*stated, *others])
         self._columns = frozenset(word for word in words_of(" ".join(columns)) if len(word) >= PREFIX)
         self._by_name: list[dict[str, Cell]] | None = None
         self._rows: dict[tuple[int, str], list[Cell]] = {}
@@ -159,7 +164,7 @@ class Book:
 
     def _is_about(self, cell: Cell, asked: Asked) -> bool:
         """Whether a cell may hold the value of a claim: its subject and no other statistic than its own."""
-        if cell.rank >= asked.among:
+        if cell.rank >= asked.among or (_ERRORS.match(cell.line) and not alike(_SPREADS, asked.words)):
             return False
         if cell.is_size:
             if not asked.is_count or asked.names or same_word(cell.near, asked.rivals - asked.own - asked.kin):
@@ -514,11 +519,13 @@ def _decides(cell: Cell, cells: Iterable[Cell], asked: Asked) -> bool:
 
 
 def stated_number(value: float, *, is_count: bool) -> Number:
-    """A stated value as a number: whole ones of measures from ten on may be rounded, to tens if they end in zero."""
-    [*_, number] = read_numbers(f"{abs(value):g}" if abs(value) < 1e6 else str(abs(value)))
+    """A stated value as a number: whole measures from ten on may be rounded, also to tens or hundreds."""
+    [*_, number] = read_numbers(f"{abs(value):.10g}")
     if is_count or number.half:
         return number
-    half = 5.0 if value and value % 10 == 0 and abs(value) >= 100 else 0.5 if COARSE * abs(value) >= 0.5 else 0.05
+    half = 0.5 if COARSE * abs(value) >= 0.5 else 0.05
+    for unit in (10, 100):
+        half = unit / 2 if value % unit == 0 and abs(value) >= 10 * unit else half
     return Number(number.value, half, number.digits, number.text)
 
 

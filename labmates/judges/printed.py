@@ -15,7 +15,7 @@ from typing import Final
 
 from labmates.judges.brackets import read_parts
 from labmates.judges.cells import Cell, CellReader
-from labmates.judges.literals import SHORT, Told, literals
+from labmates.judges.literals import SHORT, Told, is_telling, literals
 from labmates.judges.pipes import align_tables
 from labmates.judges.ranks import NUMBER, rank_lines
 from labmates.judges.rows import MOST_CHARS, NOTHING, words_of
@@ -32,7 +32,11 @@ _SYMBOLS = (
 )
 """What is written for words: the probability to be above zero, and the product of two terms of a model."""
 _FRAME = re.compile(r'\s*File "[^"]+", line \d+')
-_WHEN = re.compile(r"\b\d{4}-\d\d-\d\d\b|\b\d\d?:\d\d(?::\d\d)?\b")
+_MONTH: Final = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6}"
+_WHEN = re.compile(
+    rf"\b\d{{4}}-\d\d-\d\d\b|\b\d\d?:\d\d(?::\d\d)?\b|\b\d\d? {_MONTH}\b(?: \d{{4}}\b)?"
+    rf"|\b{_MONTH} \d\d?\b(?:, \d{{4}}\b)?"
+)
 _WRAPPED = re.compile(r"\b(?:np\.)?\w+\((['\"]?[-+.\w]*['\"]?)\)")
 _TOKEN = re.compile(
     r"(?P<number>(?<![\w.])[-−+]?(?!0\d)(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?(?:[eE][-+]?\d{1,3})?(?![\w])(?:\s?%)?)"
@@ -84,12 +88,16 @@ def read_outputs(outputs: Iterable[tuple[str, str]], columns: Sequence[str]) -> 
     columns
         The columns of the run's data.
     """
-    cells, lines, literal = list[Cell](), list[Line](), set[float]()
+    cells, lines, literal, earlier = list[Cell](), list[Line](), set[float](), Told()
     raw, order = {plain_name(column) for column in columns}, tuple[str, ...]()
     distinct = dict.fromkeys((_joined(text[:MOST_CHARS]), code) for text, code in outputs)
     for number, (text, code) in enumerate(distinct):
         whole, in_texts, told = literals(code)
         literal |= whole
+        for value, words in in_texts.items():
+            if is_telling(value):
+                earlier.setdefault(value, []).extend(words)
+        in_texts |= earlier
         reader = _Reader(code, raw, order)
         read = [*reader.read(text)]
         computed = _computed_columns([found for _, found in read], literal)

@@ -779,3 +779,33 @@ def test_a_part_of_the_names_of_several_columns_names_none() -> None:
     first, second = [column for column in made("geospatial")[1].columns if column.endswith("_pct")][:2]
     output = f"covariates\ndropped {second} t 0.64"
     assert found("geospatial", output, covariates=[{"name": first, "sign": "+"}]) == {first: "not found"}
+
+
+@pytest.mark.parametrize(
+    ("output", "stated", "status"),
+    [
+        ("hot spot x 668946 y 7425905 radius 276", {"hot_spots": [{"x": 668946, "y": 7425900}]}, "computed"),
+        ("practical range 1377 m", {"range_m": 1400}, "computed"),
+        ("practical range 1377 m", {"range_m": 1500}, "contradicted"),
+        ("block bootstrap se: nugget_share 0.051", {"nugget_share": 0.051}, "not found"),
+        ("sites: 26 June to 28 June, nugget 4", {"n_sites": 26}, "not found"),
+        (
+            "covariates ['elevation_m', 'iron_pct']",
+            {"covariates": [{"name": "ELEVATION_M", "sign": "+"}, {"name": "Iron_pct", "sign": "+"}]},
+            "computed",
+        ),
+    ],
+)
+def test_rounded_places_and_ranges_count_and_errors_and_dates_do_not(
+    output: str, stated: dict[str, Any], status: str
+) -> None:
+    assert {*found("geospatial", output, **stated).values()} == {status}
+
+
+@pytest.mark.parametrize("typed", ["nugget = 0.6141", "told = 'nugget share 0.614'"])
+def test_a_number_typed_in_an_earlier_cell_is_not_computed_by_printing_it(typed: str) -> None:
+    task, data = made("geospatial")
+    cells = (("", typed), ("nugget share 0.614", "print('nugget share', value)"))
+    trail = tuple(Trace("model", "output", "coder", text or "done", code) for text, code in cells)
+    report = Report("A paper.", task, data.truth, trail=trail, columns=data.columns)
+    assert [claim.status for claim in audit(report, task.findings(nugget_share=0.614)).claims] == ["not found"]
