@@ -112,6 +112,7 @@ class Book:
         self._rows: dict[tuple[int, str], list[Cell]] = {}
         for cell in printed.cells:
             self._rows.setdefault((cell.output, cell.line), []).append(cell)
+        self._peers = Counter(_peers_of(cell) for cell in printed.cells if cell.number.digits > 1)
         self._known_groups: dict[frozenset[str], bool] = {}
         self._known_labels: dict[frozenset[str], frozenset[str]] = {}
 
@@ -186,10 +187,9 @@ class Book:
             of_label = cell.label if asked.is_count and not asked.is_listed else NOTHING
             is_of_name = asked.rivals and self.mentioned((cell.near or cell.caption) | of_label)
             row = cell.label if cell.label <= cell.near else cell.label | cell.near
-            is_many = sum(
-                _are_peers(cell, one) for one in self._rows[cell.output, cell.line]
-            ) > MOST_BESIDE + asked.among and (asked.is_listed or _is_bare_list(cell))
-            is_other = is_of_name or is_many or _is_of_sibling(row, asked)
+            is_many = self._peers[_peers_of(cell)] > MOST_BESIDE + asked.among
+            is_other = is_of_name or (is_many and (asked.is_listed or _is_bare_list(cell)))
+            is_other = is_other or _is_of_sibling(row, asked)
             return not is_other and self._is_named(cell, asked)
         here = cell.near | cell.label | cell.caption
         if not self._names_exactly(cell, asked.names) or _is_of_sibling(cell.near | cell.label, asked):
@@ -472,10 +472,9 @@ def _is_index(cell: Cell, asked: Asked) -> bool:
     return any(word[:-1] in cell.near for word in things) and not cell.near & (things | _COUNTED)
 
 
-def _are_peers(cell: Cell, other: Cell) -> bool:
-    """Whether two numbers of a line are in the same brackets, and both whole or both not; digits alone have none."""
-    is_like = (other.number.half > 0) == (cell.number.half > 0) and other.number.digits > 1
-    return is_like and other.around[:1] == cell.around[:1]
+def _peers_of(cell: Cell) -> tuple[object, ...]:
+    """What the numbers have in common that stand beside each other: the same brackets, and all whole or none."""
+    return cell.output, cell.line, cell.around[:1], cell.number.half > 0
 
 
 def _is_bare_list(cell: Cell) -> bool:
