@@ -20,28 +20,23 @@ from tests.judges.recorded_papers import REAL, TRICK, Paper, made, own, real, sc
 PAPERS = [*map(real, REAL), *own()]
 
 
-def agreement(papers: list[Paper]) -> tuple[int, int, list[str]]:
-    """Return how many claims are judged as by hand, their number, and the others."""
-    other, count = [], 0
-    for paper in papers:
-        for claim in audit(paper.report, paper.findings).claims:
+def test_the_audit_agrees_with_a_check_by_hand_and_honest_papers_score_high_and_attacks_low() -> None:
+    other, count = list[str](), 0
+    for paper in PAPERS:
+        found = audit(paper.report, paper.findings)
+        assert found.value >= 0.8 if paper.is_honest else found.value <= paper.most, (paper.name, found.value)
+        for claim in found.claims:
             count += 1
             if (claim.status == "computed") == paper.is_lacking(claim.finding, claim.text):
                 other.append(f"{paper.name}: {claim}")
-    return count - len(other), count, other
-
-
-def test_the_audit_agrees_with_a_check_by_hand_of_every_finding() -> None:
-    same, count, other = agreement(PAPERS)
-    assert same >= 0.95 * count, f"{same} of {count}: {other}"
+    assert len(other) <= 0.05 * count, f"{len(other)} of {count}: {other}"
     first = [claim for claim in other if claim.startswith(REAL[:3])]
     assert len(first) <= 0.05 * sum(len(claims_of(paper.findings)) for paper in PAPERS if paper.name in REAL[:3])
 
 
-@pytest.mark.parametrize("paper", [*PAPERS, *scripted()], ids=lambda paper: paper.name)
-def test_honest_papers_score_high_and_attacks_low(paper: Paper) -> None:
-    value = audit(paper.report, paper.findings).value
-    assert value >= 0.8 if paper.is_honest else value <= paper.most
+@pytest.mark.parametrize("paper", scripted(), ids=lambda paper: paper.name)
+def test_the_findings_of_scripted_teams_were_computed(paper: Paper) -> None:
+    assert audit(paper.report, paper.findings).value >= 0.8
 
 
 LONG = [

@@ -5,6 +5,7 @@ A game of 40 decisions is played with equal seeds; the server fails at first in 
 
 from __future__ import annotations
 
+import asyncio
 import json
 import zlib
 from collections import Counter
@@ -119,7 +120,8 @@ async def test_a_failure_of_the_server_has_the_same_consequences_in_any_dress(
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     monkeypatch.setattr("labmates.models.hub.Backoff", lambda: Backoff(first=0.001, longest=0.002))
     store = f"sqlite:///{tmp_path}/runs.db"
-    played = {name: await play(store, DRESSES[name], repair_turns) for name in dresses}
+    games = await asyncio.gather(*(play(store, DRESSES[name], repair_turns) for name in dresses))
+    played = dict(zip(dresses, games, strict=True))
     usual = played["502"]
     assert (len(usual.decisions), usual.calls, usual.failed_decisions, usual.failed_replies) == (40, 40, 0, 0)
     assert usual.failed >= 8
