@@ -11,7 +11,7 @@ from labmates.judges.injection import Screened, screen
 from labmates.tasks.fences import split_blocks
 
 MOST_LEAD: Final = 150
-"""The characters of a heading that count for what stands below it."""
+"""Most characters of a heading or header that are read as the subject of the text below it."""
 
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _HEADING = re.compile(r"\s{0,3}#{1,6}\s")
@@ -49,7 +49,7 @@ def statements(text: str) -> Iterator[str]:
 
 
 def placed(text: str) -> Iterator[tuple[str, str]]:
-    """The statements of `text`, each after the words of its headings, the line that opens its list, and its header."""
+    """The statements of `text`, each after the words of its headings, the line before its list, and its header."""
     heading = topic = opening = header = ""
     in_list = in_table = False
     paragraph: list[str] = []

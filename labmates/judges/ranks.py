@@ -1,4 +1,4 @@
-"""The ranks of numbers for which something was tried: the best is a finding, any other only one of many."""
+"""The ranks of candidates that code tried: the best is a finding, any other only one of many."""
 
 from __future__ import annotations
 

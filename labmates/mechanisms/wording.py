@@ -74,7 +74,7 @@ class Acquaintance:
 class Wording:
     """The project's own wording."""
 
-    # Whether reputation of order 3 also shows a player the earlier matches of its own past co-players.
+    # Whether a player with reputation of order 3 also sees the earlier matches of its own former co-players.
     follows_own: ClassVar[bool] = False
     # The requests for choices, votes and signatures, and the notices on proposals and designs.
     texts: ClassVar[Mapping[str, str]] = {

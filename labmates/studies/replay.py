@@ -204,7 +204,7 @@ def _check_can_replay(run: RunRecord) -> None:
 
 
 def _changes(run: RunRecord, condition: Condition) -> Iterator[str]:
-    """What is no longer as when the run was made, in sentences."""
+    """Sentences on what has changed since the run was made."""
     if run.version != __version__:
         yield f"The run was made by labmates {run.version or '?'}; this is {__version__}."
     if run.made and (changed := mixtures([(run.kind, run.made, 1), (run.kind, made_of(condition), 0)])):

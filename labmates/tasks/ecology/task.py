@@ -133,21 +133,12 @@ class EcologyTask(Task[EcologyTruth, EcologyFindings]):
                 weight=1.5,
                 similarity=by_error(errors.shift),
             ),
-            score_names(
-                "declining_species",
-                down,
-                truth.declining_species,
-                weight=0.5,
-                denied=up or (),
-                unclear=truth.borderline_species,
-            ),
-            score_names(
-                "increasing_species",
-                up,
-                truth.increasing_species,
-                weight=0.5,
-                denied=down or (),
-                unclear=truth.borderline_species,
+            *(
+                score_names(name, stated, true, weight=0.5, denied=other or (), unclear=truth.borderline_species)
+                for name, stated, true, other in (
+                    ("declining_species", down, truth.declining_species, up),
+                    ("increasing_species", up, truth.increasing_species, down),
+                )
             ),
             *score_effects(
                 "interactions",

@@ -80,7 +80,7 @@ class GameCondition(WordedCondition):
             return value  # a field is invalid, reported separately
         if sizes := SIZES & value.keys():
             options = ", ".join(f"--{name.replace('_', '-')}" for name in sorted(sizes))
-            raise ValueError(f"{', '.join(sorted(sizes))}: not among the rules but a parameter of its own ({options})")
+            raise ValueError(f"{', '.join(sorted(sizes))}: this is no rule but a parameter of the game ({options})")
         from labmates.games.registry import make_game
 
         sized: dict[str, Any] = {name: info.data[name] for name in SIZES - {"game"}}

@@ -468,7 +468,7 @@ def test_conditions_that_mean_the_same_have_the_same_key() -> None:
         ({"game": "chess"}, "unknown game 'chess'"),
         ({"rules": {"threshhold": 40}}, "unknown key 'threshhold'. Did you mean 'threshold'?"),
         ({"rules": {"threshold": "much"}}, "threshold: expected a whole number"),
-        ({"rules": {"group_size": 4}}, "group_size: not among the rules but a parameter of its own (--group-size)"),
+        ({"rules": {"group_size": 4}}, "group_size: this is no rule but a parameter of the game (--group-size)"),
         ({"group_size": 1}, "group_size: must be at least 2"),
         ({"groups": 21}, "groups: must be at most 20"),
         ({"rounds": 0}, "rounds: must be at least 1"),

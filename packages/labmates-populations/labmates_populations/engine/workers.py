@@ -100,7 +100,7 @@ class Workers:
         return self.learn(self.read(name, text), text)
 
     def read(self, name: str, text: str) -> list[Source]:
-        """The strategies of a file, read in a process of its own, with the errors of `load`; any thread may ask."""
+        """Read the strategies of a file in a separate process, with the errors of `load`; any thread may call it."""
         with self._lock:
             connection = self._fork("source")
         with connection:
